@@ -1,0 +1,34 @@
+# Two commands for users: `make demo` and `make test`. Each sets up .venv from nothing first.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test test-slow lint bench results clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: $(READY)
+	$(BIN)/revarb demo --out demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+
+bench: $(READY)
+	$(BIN)/python -m bench --json results/bench.json
+
+results: $(READY)
+	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json
+
+clean:
+	rm -rf .venv demo

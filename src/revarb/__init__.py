@@ -1,0 +1,24 @@
+"""Recurrent Gaussian processes: learn nonlinear dynamics from short records, simulate them with honest bands."""
+
+from revarb import datasets
+from revarb.errors import InputError
+from revarb.fitted import FittedRGP, load
+from revarb.recipe import Recipe, Stage
+from revarb.rgp import RGP
+from revarb.scores import Scores, scores
+from revarb.series import Series
+from revarb.trajectory import Trajectory
+
+__all__ = [
+    "RGP",
+    "FittedRGP",
+    "InputError",
+    "Recipe",
+    "Scores",
+    "Series",
+    "Stage",
+    "Trajectory",
+    "datasets",
+    "load",
+    "scores",
+]

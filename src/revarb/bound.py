@@ -1,0 +1,62 @@
+"""REVARB: the lower bound of log p(y) as a sum over layers (docs/derivation.md, Eq. 30)."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from revarb.collapsed import Gaussians, Layer, Posterior, Targets, collapsed_bound, posterior
+from revarb.parameters import Parameters
+from revarb.precision import AnyArray
+from revarb.states import entropy, kl_to_prior
+from revarb.windows import initial_states, later_states, regressors
+
+
+class Rows(NamedTuple):
+    """The measured side of the training rows, z-scored."""
+
+    u_bar: Float[AnyArray, "R Du"]
+    y: Float[AnyArray, "R Dy"]
+
+
+class Layout(NamedTuple):
+    """What is fixed before compilation: the state lag, each record's number of states, and the jitter."""
+
+    lags: int
+    lengths: tuple[int, ...]
+    jitter: float
+
+
+def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[AnyArray, ""]:
+    """Σ layers + Σ entropies of the later states − Σ KL of the initial states."""
+    bound = jnp.zeros(())
+    for layer, x_hat, targets in _problems(parameters, rows, layout):
+        bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
+    for mu, lam, prior in zip(parameters.states.mu, parameters.states.lam, parameters.priors, strict=True):
+        bound += entropy(later_states(lam, layout.lags, layout.lengths))
+        bound -= kl_to_prior(
+            initial_states(mu, layout.lags, layout.lengths), initial_states(lam, layout.lags, layout.lengths), prior
+        )
+    return bound
+
+
+def layer_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
+    """What every layer knows after the fit, input side first."""
+    problems = _problems(parameters, rows, layout)
+    return tuple(posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems)
+
+
+def _problems(parameters: Parameters, rows: Rows, layout: Layout) -> list[tuple[Layer, Gaussians, Targets]]:
+    # Each layer is a regression of its targets on its regressors, both of them Gaussian.
+    mu, lam = parameters.states.mu, parameters.states.lam
+    means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
+    variances = regressors(lam, jnp.zeros_like(rows.u_bar), layout.lags, layout.lengths)
+    hidden = [
+        Targets(later_states(m, layout.lags, layout.lengths), jnp.sum(later_states(v, layout.lags, layout.lengths)))
+        for m, v in zip(mu, lam, strict=True)
+    ]
+    targets = [*hidden, Targets(rows.y, 0.0)]
+    return [
+        (layer, Gaussians(mean, variance), target)
+        for layer, mean, variance, target in zip(parameters.layers, means, variances, targets, strict=True)
+    ]

@@ -1,0 +1,29 @@
+"""The Artificial benchmark (Narendra & Li 1996), generated: the paper's inputs, split and noise."""
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.series import Series
+
+SAMPLES = 300
+NOISE_STD = 0.3  # of the training output
+
+
+def artificial_output(u: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+    """Noise-free output of the system for the input `u`, from rest."""
+    x1, x2 = np.zeros(len(u)), np.zeros(len(u))
+    for k in range(1, len(u)):
+        a, b, drive = x1[k - 1], x2[k - 1], u[k - 1]
+        x1[k] = (a / (1.0 + a**2) + 1.0) * np.sin(b)
+        x2[k] = b * np.cos(b) + a * np.exp(-(a**2 + b**2) / 8.0) + drive**3 / (1.0 + drive**2 + 0.5 * np.cos(a + b))
+    return x1 / (1.0 + 0.5 * np.sin(x2)) + x2 / (1.0 + 0.5 * np.sin(x1))
+
+
+def artificial(seed: int) -> tuple[Series, Series]:
+    """Training record (uniform input, noisy output) and test record (two sines, no noise)."""
+    rng = np.random.default_rng(seed)
+    u_train = rng.uniform(-2.5, 2.5, SAMPLES)
+    y_train = artificial_output(u_train) + NOISE_STD * rng.standard_normal(SAMPLES)
+    k = np.arange(1, SAMPLES + 1)
+    u_test = np.sin(2.0 * np.pi * k / 10.0) + np.sin(2.0 * np.pi * k / 25.0)
+    return Series(u_train, y_train), Series(u_test, artificial_output(u_test))

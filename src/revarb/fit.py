@@ -1,0 +1,120 @@
+"""From records to a trained model: rows, start, staged optimisation, posterior."""
+
+import warnings
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from revarb.bound import Layout, Rows, layer_posteriors, revarb_bound
+from revarb.errors import InputError
+from revarb.fitted import FittedRGP, Trained
+from revarb.initialise import initial_parameters
+from revarb.optimise import Optimum, Phase, Settings, Step, maximise
+from revarb.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.precision import in_float64
+from revarb.progress import progress_bar
+from revarb.recipe import Recipe
+from revarb.rgp import RGP
+from revarb.series import Series, Standardiser, as_records
+from revarb.simulate import Chain, Start
+from revarb.states import FreeStates
+from revarb.windows import Lags, input_windows
+
+_bound_and_gradient = jax.jit(jax.value_and_grad(revarb_bound), static_argnames="layout")
+_posteriors = jax.jit(layer_posteriors, static_argnames="layout")
+
+
+@in_float64
+def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
+    """Train `spec` on one record or several; `RGP.fit` is the public door."""
+    records = as_records(train)
+    scaling = Standardiser.of(records)
+    lags = spec.lags_for(records[0].u.shape[1])
+    _check_lengths(spec, records, lags)
+    rows, y_blocks, layout = training_rows(records, scaling, lags, spec.recipe.jitter)
+    start = initial_parameters(
+        spec.recipe,
+        spec.latent_dims,
+        _affordable_inducing(spec, len(rows.y)),
+        rows,
+        y_blocks,
+        layout,
+        np.random.default_rng(seed),
+    )
+    optimum = _maximise(spec.recipe, start, rows, layout, progress)
+    parameters = unflatten(optimum.vector, start)
+    layers = jax.tree.map(np.asarray, _posteriors(parameters, rows, layout=layout))
+    past_u = [scaling.inputs(record.u)[len(record) - lags.reach :] for record in records]
+    return FittedRGP(
+        spec=spec,
+        scaling=scaling,
+        trained=Trained(
+            parameters, Chain(layers[:-1], layers[-1], spec.lags), _final_states(parameters.states, layout, past_u)
+        ),
+        lengths=layout.lengths,
+        input_names=records[0].input_names,
+        output_names=records[0].output_names,
+        dt=records[0].dt,
+        bound=optimum.bound,
+        status=optimum.status,
+        history=optimum.history,
+        seed=seed,
+    )
+
+
+def training_rows(
+    records: Sequence[Series], scaling: Standardiser, lags: Lags, jitter: float
+) -> tuple[Rows, list[np.ndarray], Layout]:
+    """The z-scored rows of all records, and the outputs at the times of each record's latent states."""
+    u_bars = [input_windows(scaling.inputs(record.u), lags)[lags.first - lags.reach :] for record in records]
+    outputs = [scaling.outputs(record.y) for record in records]
+    y_blocks = [y[lags.first - lags.states :] for y in outputs]
+    rows = Rows(np.concatenate(u_bars), np.concatenate([y[lags.first :] for y in outputs]))
+    return rows, y_blocks, Layout(lags.states, tuple(len(block) for block in y_blocks), jitter)
+
+
+def _check_lengths(spec: RGP, records: Sequence[Series], lags: Lags) -> None:
+    least = lags.first + 2
+    for position, record in enumerate(records):
+        if len(record) < least:
+            raise InputError(
+                f"record {position} has {len(record)} samples, but lags={spec.lags}, input_lags={spec.input_lags}, "
+                f"input_delay={spec.input_delay} need at least {least}; use fewer lags or a longer record"
+            )
+
+
+def _affordable_inducing(spec: RGP, rows: int) -> int:
+    if spec.inducing > rows:
+        message = f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}"
+        warnings.warn(message, stacklevel=5)
+    return min(spec.inducing, rows)
+
+
+def _maximise(recipe: Recipe, start: Parameters, rows: Rows, layout: Layout, progress: bool) -> Optimum:
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        bound, gradient = _bound_and_gradient(unflatten(vector, start), rows, layout=layout)
+        return float(bound), flatten(gradient)
+
+    phases = [Phase(free_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
+    settings = Settings(recipe.memory, recipe.ftol, recipe.gtol)
+    before = np.cumsum([0, *(stage.iterations for stage in recipe.stages)])
+    with progress_bar("fitting", int(before[-1]), progress) as update:
+
+        def report(step: Step) -> None:
+            update(int(before[step.stage - 1]) + step.iteration, f"bound {step.bound:.1f}")
+
+        return maximise(objective, flatten(start), phases, settings, report)
+
+
+def _final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarray]) -> tuple[Start, ...]:
+    ends = np.cumsum(layout.lengths)
+    return tuple(
+        Start(_last_windows(states.mu, end, layout.lags), np.diag(_last_windows(states.lam, end, layout.lags)), u)
+        for end, u in zip(ends, past_u, strict=True)
+    )
+
+
+def _last_windows(layers: Sequence[np.ndarray], end: int, lags: int) -> np.ndarray:
+    # Newest first, layer after layer: the joint state of simulate.py.
+    return np.concatenate([np.ravel(np.asarray(x)[end - lags : end][::-1]) for x in layers])

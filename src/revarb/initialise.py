@@ -1,0 +1,90 @@
+"""The start of a fit, from the data and the recipe (docs/decisions.md, "The recipe")."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.cluster.vq import kmeans2
+
+from revarb.bound import Layout, Rows
+from revarb.collapsed import Layer, unconstrained
+from revarb.parameters import Parameters
+from revarb.recipe import Recipe
+from revarb.states import FreeStates, InitialPrior
+from revarb.windows import regressors
+
+
+def initial_parameters(
+    recipe: Recipe,
+    latent_dims: Sequence[int],
+    inducing: int,
+    rows: Rows,
+    y_blocks: Sequence[Float64[np.ndarray, "P Dy"]],
+    layout: Layout,
+    rng: np.random.Generator,
+) -> Parameters:
+    """Latent means at y, inducing inputs at k-means centres, everything else at the recipe's numbers.
+
+    `y_blocks` are the z-scored outputs at the times of the latent states, one block per record.
+    """
+    mu = tuple(latent_start(y_blocks, dim) for dim in latent_dims)
+    x_hat = [np.asarray(mean) for mean in regressors(mu, rows.u_bar, layout.lags, layout.lengths)]
+    noises = [recipe.hidden_noise] * len(latent_dims) + [recipe.output_noise]
+    layers = tuple(_layer(recipe, mean, noise, inducing, rng) for mean, noise in zip(x_hat, noises, strict=True))
+    raw_lam = tuple(np.full(m.shape, unconstrained(recipe.latent_variance)) for m in mu)
+    priors = tuple(_prior(recipe, layout.lags, dim) for dim in latent_dims)
+    return Parameters(layers, FreeStates(mu, raw_lam), priors)
+
+
+def latent_start(y_blocks: Sequence[Float64[np.ndarray, "P Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
+    """Start of `dim` latent states: y itself if it is one column, else its standardised principal components.
+
+    Where more states are asked for than y has columns, the components of its rate of change follow, then of the
+    rate of that: what a state beyond the output usually is.
+    """
+    if dim == 1 and y_blocks[0].shape[1] == 1:
+        return np.concatenate(y_blocks)
+    columns: list[np.ndarray] = []
+    signals = list(y_blocks)
+    while sum(column.shape[1] for column in columns) < dim:
+        columns.append(principal_components(np.concatenate(signals)))
+        signals = [np.gradient(signal, axis=0) for signal in signals]
+    return np.concatenate(columns, axis=1)[:, :dim]
+
+
+def principal_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarray, "S Dy"]:
+    """Principal components, largest first, each scaled to unit variance; the main loading is positive."""
+    centred = values - values.mean(0)
+    scores, _, loadings = np.linalg.svd(centred, full_matrices=False)
+    main = loadings[np.arange(len(loadings)), np.abs(loadings).argmax(1)]
+    return scores * np.sign(main) * np.sqrt(len(values))
+
+
+def kmeans_centres(
+    points: Float64[np.ndarray, "R D"], count: int, iterations: int, rng: np.random.Generator
+) -> Float64[np.ndarray, "M D"]:
+    """Centres of k-means, started by k-means++."""
+    with warnings.catch_warnings():
+        # An empty cluster keeps its last centre, which is as good an inducing input as any.
+        warnings.filterwarnings("ignore", message="One of the clusters is empty")
+        centres, _ = kmeans2(points, count, iter=iterations, minit="++", rng=rng)
+    return centres
+
+
+def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: np.random.Generator) -> Layer:
+    centres = kmeans_centres(x_hat, inducing, recipe.kmeans_iterations, rng)
+    reach = np.ptp(x_hat, axis=0)
+    # A regressor may stand still over all rows (an input that only moves before the first window): any scale does.
+    lengthscales = recipe.lengthscale_factor * np.where(reach > 0.0, reach, 1.0) / np.sqrt(2.0)
+    return Layer(
+        zeta=centres + recipe.zeta_noise * rng.standard_normal(centres.shape),
+        raw_w=np.asarray(unconstrained(1.0 / lengthscales**2)),
+        raw_variance=np.asarray(unconstrained(recipe.kernel_variance)),
+        raw_sigma2=np.asarray(unconstrained(noise)),
+    )
+
+
+def _prior(recipe: Recipe, lags: int, dim: int) -> InitialPrior:
+    mean = np.full((lags, dim), recipe.initial_mean)
+    return InitialPrior(mean, np.full((lags, dim), unconstrained(recipe.initial_variance)))

@@ -1,0 +1,91 @@
+"""The recurrent Gaussian process before it has seen data: its configuration, checked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from revarb.errors import InputError, check_whole
+from revarb.recipe import Recipe, Stage
+from revarb.series import Series
+from revarb.windows import Lags
+
+if TYPE_CHECKING:
+    from revarb.fitted import FittedRGP
+
+
+@dataclass(frozen=True)
+class RGP:
+    """A deep recurrent Gaussian process with latent autoregression, before it has seen data.
+
+    lags         L: how many past states a layer sees
+    input_lags   L_u: how many past inputs the first layer sees
+    input_delay  age of the newest input it sees: 1 as in the paper, 0 for direct feedthrough, k for dead time
+    hidden       H: number of hidden layers
+    inducing     M: inducing inputs per layer
+    latent_dim   latent states per layer: one number for all, or one per hidden layer
+    recipe       start values and stages of the fit
+    """
+
+    lags: int = 10
+    input_lags: int = 10
+    input_delay: int = 1
+    hidden: int = 2
+    inducing: int = 100
+    latent_dim: int | tuple[int, ...] = 1
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self):
+        for name in ("lags", "input_lags", "hidden", "inducing"):
+            check_whole(name, getattr(self, name), least=1)
+        check_whole("input_delay", self.input_delay, least=0)
+        if isinstance(self.latent_dim, Sequence):
+            object.__setattr__(self, "latent_dim", tuple(self.latent_dim))
+        if len(self.latent_dims) != self.hidden:
+            raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
+        for dim in self.latent_dims:
+            check_whole("latent_dim", dim, least=1)
+        if not isinstance(self.recipe, Recipe):
+            raise InputError(f"recipe must be a revarb.Recipe, received {self.recipe!r}")
+
+    @property
+    def latent_dims(self) -> tuple[int, ...]:
+        """Number of latent states of each hidden layer."""
+        return self.latent_dim if isinstance(self.latent_dim, tuple) else (self.latent_dim,) * self.hidden
+
+    def lags_for(self, inputs: int) -> Lags:
+        """How far back the model looks when the system has so many inputs."""
+        return Lags(self.lags, self.input_lags if inputs else 0, self.input_delay)
+
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedRGP":
+        """Fit to one record or several. Ctrl-C returns the best model so far (`status` says so).
+
+        `progress` draws a bar where the output is a terminal.
+        """
+        from revarb.fit import fit  # the only import against the stream: the object forwards to its function
+
+        return fit(self, train, seed=seed, progress=progress)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain values, for JSON and TOML."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RGP":
+        """The configuration from plain values; an unknown key is refused by name."""
+        values = known_keys(cls, values)
+        if "recipe" in values:
+            recipe = known_keys(Recipe, values["recipe"], "recipe.")
+            if "stages" in recipe:
+                recipe["stages"] = tuple(Stage(**known_keys(Stage, stage, "stage.")) for stage in recipe["stages"])
+            values["recipe"] = Recipe(**recipe)
+        return cls(**values)
+
+def known_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A copy of `values`, all of whose keys are fields of the dataclass `cls`; another key is refused by name."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"{prefix.rstrip('.') or 'the configuration'} must be a table of values, received {values!r}")
+    known = [item.name for item in fields(cls)]
+    for key in values:
+        if key not in known:
+            raise InputError(f"unknown key {prefix + str(key)!r} in the configuration; known are {', '.join(known)}")
+    return dict(values)

@@ -1,0 +1,153 @@
+"""Free simulation: a chain of trained layers run on new inputs, from its own past predictions only.
+
+Three ways, one compiled scan each (docs/derivation.md, Eqs. 31 to 36):
+
+- `run_moments` carries the joint Gaussian of the lag windows of all hidden layers, with its full covariance;
+- `run_mean` carries means only;
+- `run_samples` draws trajectories.
+
+The joint state is a vector: for each hidden layer its window [x_i, …, x_{i−L+1}], newest first.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray, UInt32
+
+from revarb.collapsed import Posterior, known_factor, predict_certain, predict_gaussian, split_posterior
+from revarb.precision import AnyArray
+
+
+class Chain(eqx.Module):
+    """Trained layers in the order of the data: hidden layers 1 … H, then the output layer."""
+
+    hidden: tuple[Posterior, ...]
+    output: Posterior
+    lags: int = eqx.field(static=True)
+
+    @property
+    def latent_dims(self) -> tuple[int, ...]:
+        """Number of latent states of each hidden layer."""
+        return tuple(layer.beta.shape[1] for layer in self.hidden)
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the outputs at every step, noise included."""
+
+    mean: Float[AnyArray, "*K T Dy"]
+    variance: Float[AnyArray, "*K T Dy"]
+
+
+class Start(eqx.Module):
+    """The joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored."""
+
+    mean: Float[AnyArray, " S"]
+    cov: Float[AnyArray, "S S"]
+    past_u: Float[AnyArray, "reach Du"]
+
+
+def cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> Start:
+    """Zero mean, unit variance, and past inputs at their training mean (zero): nothing is known."""
+    size = lags * sum(latent_dims)
+    return Start(np.zeros(size), np.eye(size), np.zeros((reach, inputs)))
+
+
+@jax.jit
+def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"]) -> Moments:
+    """Moments of the outputs, all covariances between the windows' states kept."""
+    windows = _windows(chain)
+    wiring = _wiring(chain)
+    splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, wiring, strict=True)]
+    output = split_posterior(chain.output, len(windows[-1]))
+    certain = [jnp.ones(layer.zeta.shape[0]) for layer in (*chain.hidden, chain.output)]
+
+    def step(state, factor):
+        mean, cov = state
+        for h, (split, inputs) in enumerate(zip(splits, wiring, strict=True)):
+            f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else certain[h])
+            cross = cov[:, inputs] @ f.gain
+            noisy = f.cov + split.layer.sigma2 * jnp.eye(len(f.mean))
+            order = _shifted(windows, h, len(f.mean))
+            mean = jnp.concatenate([mean, f.mean])[order]
+            cov = jnp.block([[cov, cross], [cross.T, noisy]])[order][:, order]
+        newest = windows[-1]
+        g = predict_gaussian(output, mean[newest], cov[newest][:, newest], certain[-1])
+        return (mean, cov), Moments(g.mean, jnp.diagonal(g.cov) + chain.output.sigma2)
+
+    return jax.lax.scan(step, (start.mean, start.cov), known_factor(chain.hidden[0], u_bar))[1]
+
+
+@jax.jit
+def run_mean(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+    """Mean-only free run: every layer predicts at the mean of its regressors."""
+    windows = _windows(chain)
+    wiring = _wiring(chain)
+
+    def step(state, inputs_now):
+        for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
+            x_hat = jnp.concatenate([state[inputs], inputs_now]) if h == 0 else state[inputs]
+            mean = predict_certain(layer, x_hat[None])[0][0]
+            state = jnp.concatenate([state, mean])[_shifted(windows, h, len(mean))]
+        return state, predict_certain(chain.output, state[windows[-1]][None])[0][0]
+
+    return jax.lax.scan(step, start.mean, u_bar)[1]
+
+
+@partial(jax.jit, static_argnames="count")
+def run_samples(
+    chain: Chain,
+    start: Start,
+    u_bar: Float[AnyArray, "T Du"],
+    key: PRNGKeyArray | UInt32[AnyArray, "2"],
+    count: int,
+) -> tuple[Moments, Float[AnyArray, "count T Dy"]]:
+    """`count` trajectories of y, and the moments of y given each trajectory's states."""
+    windows = _windows(chain)
+    wiring = _wiring(chain)
+    start_key, walk_key = jax.random.split(key)
+
+    def step(states, now):
+        step_key, inputs_now = now
+        keys = jax.random.split(step_key, len(chain.hidden) + 1)
+        known = jnp.broadcast_to(inputs_now, (count, len(inputs_now)))
+        for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
+            x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
+            drawn, _ = _draw(layer, x_hat, keys[h])
+            states = jnp.concatenate([states, drawn], axis=1)[:, _shifted(windows, h, drawn.shape[1])]
+        return states, _draw(chain.output, states[:, windows[-1]], keys[-1])
+
+    states = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar)
+    drawn, given = jax.lax.scan(step, states, steps)[1]
+    return jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), (given, drawn))
+
+
+def _draw(layer: Posterior, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, Moments]:
+    mean, f_variance = predict_certain(layer, x_hat)
+    variance = jnp.broadcast_to((f_variance + layer.sigma2)[:, None], mean.shape)
+    return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape), Moments(mean, variance)
+
+
+def _windows(chain: Chain) -> list[np.ndarray]:
+    # Where each hidden layer's window stands in the joint state.
+    ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])
+    return [np.arange(end - chain.lags * dim, end) for end, dim in zip(ends, chain.latent_dims, strict=True)]
+
+
+def _wiring(chain: Chain) -> list[np.ndarray]:
+    # Which entries of the joint state are regressors of each hidden layer: its own window, then the layer below's
+    # (which has moved on to the current step by then).
+    windows = _windows(chain)
+    return [windows[0], *(np.concatenate([own, below]) for below, own in zip(windows, windows[1:], strict=False))]
+
+
+def _shifted(windows: list[np.ndarray], h: int, dim: int) -> np.ndarray:
+    # The joint state with `dim` new values appended: layer h's window takes them in front and drops its oldest.
+    size = int(windows[-1][-1]) + 1
+    order = np.arange(size)
+    order[windows[h]] = np.concatenate([np.arange(size, size + dim), windows[h][:-dim]])
+    return order

@@ -1,0 +1,87 @@
+"""Model files: arrays in safetensors, everything else in a JSON header inside it. No pickle, nothing runs."""
+
+import json
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from revarb.errors import InputError
+from revarb.files import write_whole
+
+Tree = TypeVar("Tree")
+
+SCHEMA = 1
+_KEY = "revarb"
+_LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
+
+
+def write_model(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
+    """Write a model whole or not at all. `header` is JSON; it gets the schema version and the libraries'."""
+    full = {"schema": SCHEMA, "versions": library_versions(), **header}
+    tensors = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
+    return write_whole(path, save(tensors, metadata={_KEY: json.dumps(full)}))
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a model file; a foreign, damaged or too new file is refused."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = _header(path, file.metadata())
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+    except SafetensorError:
+        raise _foreign(path) from None
+    except OSError as error:
+        raise InputError(f"cannot read the model file {path}: {error.strerror or error}") from None
+    for name, array in arrays.items():
+        if array.dtype != np.float64 or not np.isfinite(array).all():
+            raise InputError(f"{path} is damaged: array {name!r} does not hold finite float64 numbers")
+    return header, arrays
+
+
+def named_leaves(tree: Any) -> dict[str, np.ndarray]:
+    """The arrays of a tree by their path in it, such as `parameters.layers.0.zeta`."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+
+
+def filled(template: Tree, arrays: Mapping[str, np.ndarray]) -> Tree:
+    """The tree of `template` with the arrays of a file; names and shapes must agree."""
+    expected = named_leaves(template)
+    if expected.keys() != arrays.keys():
+        odd = sorted(expected.keys() ^ arrays.keys())[0]
+        raise InputError(f"array {odd!r} is {'missing' if odd in expected else 'not expected'}")
+    for name, array in arrays.items():
+        if array.shape != expected[name].shape:
+            raise InputError(f"array {name!r} has shape {array.shape}, expected {expected[name].shape}")
+    return jax.tree.unflatten(jax.tree.structure(template), [arrays[name] for name in expected])
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of what computes, for files that are read years later."""
+    return {name: version(name) for name in _LIBRARIES}
+
+
+def _header(path: str | os.PathLike[str], metadata: Mapping[str, str] | None) -> dict[str, Any]:
+    try:
+        header = json.loads((metadata or {})[_KEY])
+        schema = header["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise _foreign(path) from None
+    if not isinstance(schema, int):
+        raise _foreign(path)
+    if schema > SCHEMA:
+        raise InputError(
+            f"{path} has schema {schema}, but this revarb reads up to {SCHEMA}; upgrade revarb to open it"
+        )
+    return header
+
+
+def _foreign(path: str | os.PathLike[str]) -> InputError:
+    return InputError(f"{path} is not a revarb model, or is cut short; give a file that `revarb fit` wrote")

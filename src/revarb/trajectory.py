@@ -1,0 +1,41 @@
+"""The result of a simulation, in raw units."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import ndtri
+
+from revarb.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A simulated output: one row per row of the input, one column per output.
+
+    `std` is the standard deviation of the measured output (noise included); a mean-only run has none.
+    `samples` [K, T, Dy] are there for method="samples". `skip` is the number of first rows in which the state is
+    still settling (lags + input lags), which the scores leave out.
+    """
+
+    mean: Float64[np.ndarray, "T Dy"]
+    std: Float64[np.ndarray, "T Dy"] | None
+    method: str
+    skip: int
+    output_names: tuple[str, ...]
+    dt: float = 1.0
+    samples: Float64[np.ndarray, "K T Dy"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper end of the central interval that should hold a share `level` of the measurements."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"level must be between 0 and 1, received {level!r}")
+        if self.std is None:
+            raise InputError(
+                f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
+            )
+        half = float(ndtri(0.5 + level / 2.0)) * self.std
+        return self.mean - half, self.mean + half
