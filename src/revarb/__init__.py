@@ -1,5 +1,7 @@
 """Recurrent Gaussian processes: learn nonlinear dynamics from short records, simulate them with honest bands."""
 
+from importlib.metadata import version
+
 from revarb import datasets
 from revarb.errors import InputError
 from revarb.fitted import FittedRGP, load
@@ -8,6 +10,8 @@ from revarb.rgp import RGP
 from revarb.scores import Scores, scores
 from revarb.series import Series
 from revarb.trajectory import Trajectory
+
+__version__ = version("revarb")
 
 __all__ = [
     "RGP",

@@ -67,7 +67,7 @@ class Factors(NamedTuple):
     chol_K: Float[AnyArray, "M M"]
     chol_B: Float[AnyArray, "M M"]
     c: Float[AnyArray, "M Dy"]
-    trace_B: Float[AnyArray, ""]  # tr(B − I) = σ⁻² tr(K_z⁻¹ Ψ2)
+    trace: Float[AnyArray, ""]  # tr(B − I) = σ⁻² tr(K_z⁻¹ Ψ2)
 
 
 def factorise(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Factors:
@@ -92,7 +92,7 @@ def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: fl
     return (
         -0.5 * rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
         - 0.5 * (jnp.sum(targets.mean**2) + targets.variance_sum) / sigma2
-        - 0.5 * outputs * (psi0 / sigma2 - factors.trace_B)
+        - 0.5 * outputs * (psi0 / sigma2 - factors.trace)
         - outputs * jnp.sum(jnp.log(jnp.diagonal(factors.chol_B)))
         + 0.5 * jnp.sum(factors.c**2)
     )
@@ -176,7 +176,7 @@ def predict_gaussian(
     psi1, psi2 = psi1 * factor, psi2 * factor[:, None] * factor[None, :]
     f_mean = psi1 @ layer.beta
     own = layer.variance - jnp.sum(layer.reduction * psi2)
-    spread = layer.beta.T @ psi2 @ layer.beta - jnp.outer(f_mean, f_mean)
+    spread = layer.beta.T @ psi2 @ layer.beta - f_mean[:, None] * f_mean[None, :]
     outputs = layer.beta.shape[1]
     f_cov = 0.5 * (spread + spread.T) + jnp.maximum(own, 0.0) * jnp.eye(outputs)
     return GaussianPrediction(f_mean, f_cov, pull @ (psi1[:, None] * layer.beta))

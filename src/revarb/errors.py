@@ -13,7 +13,10 @@ def check_whole(name: str, value: object, least: int) -> None:
 
 def check_number(name: str, value: object, above: float = float("-inf"), least: float = float("-inf")) -> None:
     """Refuse what is not a finite number above `above` and at least `least`."""
-    finite = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
-    if not finite or not (value > above and value >= least):
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        suits = abs(value) < float("inf") and value > above and value >= least
+    else:
+        suits = False
+    if not suits:
         limit = f" above {above:g}" if above > float("-inf") else f" of at least {least:g}" if least > -1e300 else ""
         raise InputError(f"{name} must be a finite number{limit}, received {value!r}")

@@ -7,13 +7,30 @@ from pathlib import Path
 from revarb.errors import InputError
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write to a temporary name in the same folder, then rename: a reader sees the old file or the new one."""
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Refuse a place that cannot be written to: before the work, not after it."""
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
         raise InputError(f"cannot write {target}: it is a folder; give a file name")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write {target}: no permission to write in {target.parent}")
+    return target
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Create a folder, and those above it, unless it is there."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create the folder {path}: {error.strerror or error}") from None
+    return Path(path)
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write to a temporary name in the same folder, then rename: a reader sees the old file or the new one."""
+    target = check_target(path)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:

@@ -12,7 +12,7 @@ from revarb.fitted import FittedRGP, Trained
 from revarb.initialise import initial_parameters
 from revarb.optimise import Optimum, Phase, Settings, Step, maximise
 from revarb.parameters import Parameters, flatten, free_entries, unflatten
-from revarb.precision import in_float64
+from revarb.precision import AnyArray, in_float64
 from revarb.progress import progress_bar
 from revarb.recipe import Recipe
 from revarb.rgp import RGP
@@ -115,6 +115,6 @@ def _final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarra
     )
 
 
-def _last_windows(layers: Sequence[np.ndarray], end: int, lags: int) -> np.ndarray:
+def _last_windows(layers: Sequence[AnyArray], end: int, lags: int) -> np.ndarray:
     # Newest first, layer after layer: the joint state of simulate.py.
     return np.concatenate([np.ravel(np.asarray(x)[end - lags : end][::-1]) for x in layers])

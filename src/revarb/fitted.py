@@ -91,21 +91,22 @@ class FittedRGP:
 
         method   "moments": mean and standard deviation, uncertainty propagated with full covariance;
                  "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`
-        initial  one of `final_states`, to go on where training ended; default: cold (zero mean, unit variance,
-                 past inputs at their training mean)
+        initial  one of `final_states`, to go on where training ended. Default: cold, as in the paper: zero mean and
+                 unit variance at the first row with a full window of inputs behind it. The rows before that are
+                 simulated with the missing past inputs at their training mean, and are no part of what follows.
         steps    number of steps for a system without inputs, instead of `u`
         """
         start = self._checked_start(initial)
         u_bar = input_windows(np.concatenate([start.past_u, self._checked_inputs(u, steps, initial)]), self.lags)
-        chain = self.trained.chain
+        chain, fresh = self.trained.chain, self.lags.reach if initial is None else 0
         if method == "mean":
-            return self._trajectory(method, run_mean(chain, start, u_bar), None)
+            return self._trajectory(method, run_mean(chain, start, u_bar, fresh), None)
         if method == "moments":
-            moments = run_moments(chain, start, u_bar)
+            moments = run_moments(chain, start, u_bar, fresh)
             return self._trajectory(method, moments.mean, moments.variance)
         if method == "samples":
             check_whole("samples", samples, least=2)
-            given, drawn = run_samples(chain, start, u_bar, jax.random.key(seed), samples)
+            given, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(seed), samples)
             # Law of total variance: what each trajectory does not know, and how far they are apart.
             variance = np.mean(given.variance, axis=0) + np.var(given.mean, axis=0)
             return self._trajectory(method, np.mean(given.mean, axis=0), variance, drawn)
@@ -157,9 +158,8 @@ class FittedRGP:
             raise InputError(f"pass the inputs {list(self.input_names)} as u, one row per step, and no steps")
         values = as_matrix("u", u)
         if values.shape[1] != expected:
-            raise InputError(
-                f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {list(self.input_names)}"
-            )
+            names = list(self.input_names)
+            raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
         shortest = 1 if initial is not None else self.lags.first + 1
         if len(values) < shortest:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")

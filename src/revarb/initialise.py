@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.cluster.vq import kmeans2
+from scipy.cluster.vq import kmeans2, vq
 
 from revarb.bound import Layout, Rows
 from revarb.collapsed import Layer, unconstrained
@@ -62,18 +62,42 @@ def principal_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndar
 
 
 def kmeans_centres(
-    points: Float64[np.ndarray, "R D"], count: int, iterations: int, rng: np.random.Generator
+    points: Float64[np.ndarray, "R D"], count: int, iterations: int, starts: int, rng: np.random.Generator
 ) -> Float64[np.ndarray, "M D"]:
-    """Centres of k-means, started by k-means++."""
+    """Centres of k-means, the best of several starts by greedy k-means++."""
     with warnings.catch_warnings():
         # An empty cluster keeps its last centre, which is as good an inducing input as any.
         warnings.filterwarnings("ignore", message="One of the clusters is empty")
-        centres, _ = kmeans2(points, count, iter=iterations, minit="++", rng=rng)
-    return centres
+        tries = [
+            kmeans2(points, greedy_seeds(points, count, rng), iter=iterations, minit="matrix")[0] for _ in range(starts)
+        ]
+    return min(tries, key=lambda centres: float(np.sum(vq(points, centres)[1] ** 2)))
+
+
+def greedy_seeds(
+    points: Float64[np.ndarray, "R D"], count: int, rng: np.random.Generator
+) -> Float64[np.ndarray, "M D"]:
+    """k-means++: seeds drawn far from those already there, each the best of a few candidates.
+
+    Arthur & Vassilvitskii 2007; the greedy choice is their section 6.
+    """
+    candidates = 2 + int(np.log(count))
+    chosen = [int(rng.integers(len(points)))]
+    nearest = np.sum((points - points[chosen[0]]) ** 2, axis=1)
+    while len(chosen) < count:
+        total = nearest.sum()
+        # All points are taken already where rows repeat; any of them will do then.
+        shares = nearest / total if total > 0.0 else None
+        drawn = rng.choice(len(points), size=candidates, p=shares)
+        distances = np.minimum(nearest, np.sum((points[drawn][:, None] - points) ** 2, axis=2))
+        best = int(distances.sum(axis=1).argmin())
+        chosen.append(int(drawn[best]))
+        nearest = distances[best]
+    return points[chosen]
 
 
 def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: np.random.Generator) -> Layer:
-    centres = kmeans_centres(x_hat, inducing, recipe.kmeans_iterations, rng)
+    centres = kmeans_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
     reach = np.ptp(x_hat, axis=0)
     # A regressor may stand still over all rows (an input that only moves before the first window): any scale does.
     lengthscales = recipe.lengthscale_factor * np.where(reach > 0.0, reach, 1.0) / np.sqrt(2.0)

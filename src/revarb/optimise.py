@@ -71,9 +71,14 @@ def maximise(
     tracker = _Tracker(objective, start)
     history: list[Step] = []
     status = Status.CONVERGED
+
+    def record(step: Step) -> None:
+        history.append(step)
+        report(step)
+
     try:
         for number, phase in enumerate(phases, start=1):
-            status = _run(tracker, phase, settings, number, lambda step: (history.append(step), report(step)))
+            status = _run(tracker, phase, settings, number, record)
             if status is Status.NOT_FINITE:
                 break
     except KeyboardInterrupt:
@@ -113,9 +118,7 @@ class _Tracker:
         return -self.bound + height, 2.0 * height * step / max(float(step @ step), 1e-300)
 
 
-def _run(
-    tracker: _Tracker, phase: Phase, settings: Settings, number: int, report: Callable[[Step], None]
-) -> Status:
+def _run(tracker: _Tracker, phase: Phase, settings: Settings, number: int, report: Callable[[Step], None]) -> Status:
     base, free = tracker.vector.copy(), phase.free
 
     def function(values: np.ndarray) -> tuple[float, np.ndarray]:

@@ -38,9 +38,7 @@ def unflatten(vector: Float64[np.ndarray, " V"], like: Parameters) -> Parameters
     """The tree of `like` with the values of `vector`."""
     leaves, structure = jax.tree.flatten(like)
     ends = np.cumsum([np.size(leaf) for leaf in leaves])
-    pieces = [
-        vector[end - np.size(leaf) : end].reshape(np.shape(leaf)) for end, leaf in zip(ends, leaves, strict=True)
-    ]
+    pieces = [vector[end - np.size(leaf) : end].reshape(np.shape(leaf)) for end, leaf in zip(ends, leaves, strict=True)]
     return jax.tree.unflatten(structure, pieces)
 
 

@@ -55,8 +55,10 @@ class Recipe:
     # A lengthscale starts at factor × range / √2 of its regressor: smooth functions first.
     lengthscale_factor: float = 2.0
     kernel_variance: float = 1.0
-    # Inducing inputs start at k-means centres of the regressors, moved apart a little.
+    # Inducing inputs start at k-means centres of the regressors, moved apart a little. Of several starts of k-means
+    # the tightest is taken: poor centres lead the fit astray more often (docs/decisions.md).
     kmeans_iterations: int = 50
+    kmeans_starts: int = 10
     zeta_noise: float = 1e-3
     # Prior of the initial states, as in the paper. Free it with the group "prior".
     initial_mean: float = 0.0
@@ -79,7 +81,7 @@ class Recipe:
         for name in ("zeta_noise", "ftol", "gtol"):
             check_number(f"recipe.{name}", getattr(self, name), least=0.0)
         check_number("recipe.initial_mean", self.initial_mean)
-        for name in ("kmeans_iterations", "memory"):
+        for name in ("kmeans_iterations", "kmeans_starts", "memory"):
             check_whole(f"recipe.{name}", getattr(self, name), least=1)
         if not self.stages or not all(isinstance(stage, Stage) for stage in self.stages):
             raise InputError(f"recipe.stages must be one or more Stage(free, iterations), received {self.stages!r}")

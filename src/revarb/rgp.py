@@ -80,6 +80,7 @@ class RGP:
             values["recipe"] = Recipe(**recipe)
         return cls(**values)
 
+
 def known_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A copy of `values`, all of whose keys are fields of the dataclass `cls`; another key is refused by name."""
     if not isinstance(values, Mapping):

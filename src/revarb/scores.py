@@ -58,10 +58,11 @@ def _band_scores(
     path: Trajectory, measured: np.ndarray, error: np.ndarray, skip: int
 ) -> tuple[float, float, float, float]:
     if path.std is None:
-        return (np.nan,) * 4
+        return np.nan, np.nan, np.nan, np.nan
     variance = path.std[skip:] ** 2
     nlpd = float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * error**2 / variance))
-    return nlpd, *(_coverage(path, measured, level, skip) for level in (0.50, 0.90, 0.95))
+    half, nine_tenths, most = (_coverage(path, measured, level, skip) for level in (0.50, 0.90, 0.95))
+    return nlpd, half, nine_tenths, most
 
 
 def _coverage(path: Trajectory, measured: np.ndarray, level: float, skip: int) -> float:

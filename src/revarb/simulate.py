@@ -6,17 +6,20 @@ Three ways, one compiled scan each (docs/derivation.md, Eqs. 31 to 36):
 - `run_mean` carries means only;
 - `run_samples` draws trajectories.
 
-The joint state is a vector: for each hidden layer its window [x_i, …, x_{i−L+1}], newest first.
+The joint state is a vector: for each hidden layer its window [x_i, …, x_{i−L+1}], newest first. At the row `fresh`
+it is set back to the start: rows before the first full window of inputs are simulated with what is known, but the
+run that counts begins cold where the window is full, as the paper's does.
 """
 
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray, UInt32
+from jaxtyping import Float, Int, Key
 
 from revarb.collapsed import Posterior, known_factor, predict_certain, predict_gaussian, split_posterior
 from revarb.precision import AnyArray
@@ -57,7 +60,7 @@ def cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int)
 
 
 @jax.jit
-def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"]) -> Moments:
+def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]) -> Moments:
     """Moments of the outputs, all covariances between the windows' states kept."""
     windows = _windows(chain)
     wiring = _wiring(chain)
@@ -65,8 +68,9 @@ def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"]) -> M
     output = split_posterior(chain.output, len(windows[-1]))
     certain = [jnp.ones(layer.zeta.shape[0]) for layer in (*chain.hidden, chain.output)]
 
-    def step(state, factor):
-        mean, cov = state
+    def step(state, now):
+        factor, is_fresh = now
+        mean, cov = _renewed(state, (start.mean, start.cov), is_fresh)
         for h, (split, inputs) in enumerate(zip(splits, wiring, strict=True)):
             f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else certain[h])
             cross = cov[:, inputs] @ f.gain
@@ -78,23 +82,28 @@ def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"]) -> M
         g = predict_gaussian(output, mean[newest], cov[newest][:, newest], certain[-1])
         return (mean, cov), Moments(g.mean, jnp.diagonal(g.cov) + chain.output.sigma2)
 
-    return jax.lax.scan(step, (start.mean, start.cov), known_factor(chain.hidden[0], u_bar))[1]
+    steps = (known_factor(chain.hidden[0], u_bar), _fresh_rows(u_bar, fresh))
+    return jax.lax.scan(step, (start.mean, start.cov), steps)[1]
 
 
 @jax.jit
-def run_mean(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+def run_mean(
+    chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]
+) -> Float[AnyArray, "T Dy"]:
     """Mean-only free run: every layer predicts at the mean of its regressors."""
     windows = _windows(chain)
     wiring = _wiring(chain)
 
-    def step(state, inputs_now):
+    def step(state, now):
+        inputs_now, is_fresh = now
+        state = _renewed(state, start.mean, is_fresh)
         for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
             x_hat = jnp.concatenate([state[inputs], inputs_now]) if h == 0 else state[inputs]
             mean = predict_certain(layer, x_hat[None])[0][0]
             state = jnp.concatenate([state, mean])[_shifted(windows, h, len(mean))]
         return state, predict_certain(chain.output, state[windows[-1]][None])[0][0]
 
-    return jax.lax.scan(step, start.mean, u_bar)[1]
+    return jax.lax.scan(step, start.mean, (u_bar, _fresh_rows(u_bar, fresh)))[1]
 
 
 @partial(jax.jit, static_argnames="count")
@@ -102,7 +111,8 @@ def run_samples(
     chain: Chain,
     start: Start,
     u_bar: Float[AnyArray, "T Du"],
-    key: PRNGKeyArray | UInt32[AnyArray, "2"],
+    fresh: int | Int[AnyArray, ""],
+    key: Key[jax.Array, ""],
     count: int,
 ) -> tuple[Moments, Float[AnyArray, "count T Dy"]]:
     """`count` trajectories of y, and the moments of y given each trajectory's states."""
@@ -111,7 +121,8 @@ def run_samples(
     start_key, walk_key = jax.random.split(key)
 
     def step(states, now):
-        step_key, inputs_now = now
+        step_key, inputs_now, is_fresh = now
+        states = _renewed(states, first, is_fresh)
         keys = jax.random.split(step_key, len(chain.hidden) + 1)
         known = jnp.broadcast_to(inputs_now, (count, len(inputs_now)))
         for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
@@ -120,9 +131,9 @@ def run_samples(
             states = jnp.concatenate([states, drawn], axis=1)[:, _shifted(windows, h, drawn.shape[1])]
         return states, _draw(chain.output, states[:, windows[-1]], keys[-1])
 
-    states = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
-    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar)
-    drawn, given = jax.lax.scan(step, states, steps)[1]
+    first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, _fresh_rows(u_bar, fresh))
+    drawn, given = jax.lax.scan(step, first, steps)[1]
     return jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), (given, drawn))
 
 
@@ -130,6 +141,14 @@ def _draw(layer: Posterior, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, M
     mean, f_variance = predict_certain(layer, x_hat)
     variance = jnp.broadcast_to((f_variance + layer.sigma2)[:, None], mean.shape)
     return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape), Moments(mean, variance)
+
+
+def _fresh_rows(u_bar: AnyArray, fresh: int | AnyArray) -> AnyArray:
+    return jnp.arange(u_bar.shape[0]) == fresh
+
+
+def _renewed(state, start, is_fresh):
+    return jax.tree.map(lambda old, new: jnp.where(is_fresh, new, old), state, start)
 
 
 def _windows(chain: Chain) -> list[np.ndarray]:
@@ -142,7 +161,7 @@ def _wiring(chain: Chain) -> list[np.ndarray]:
     # Which entries of the joint state are regressors of each hidden layer: its own window, then the layer below's
     # (which has moved on to the current step by then).
     windows = _windows(chain)
-    return [windows[0], *(np.concatenate([own, below]) for below, own in zip(windows, windows[1:], strict=False))]
+    return [windows[0], *(np.concatenate([own, below]) for below, own in pairwise(windows))]
 
 
 def _shifted(windows: list[np.ndarray], h: int, dim: int) -> np.ndarray:

@@ -25,7 +25,7 @@ _LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
 def write_model(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
     """Write a model whole or not at all. `header` is JSON; it gets the schema version and the libraries'."""
     full = {"schema": SCHEMA, "versions": library_versions(), **header}
-    tensors = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
+    tensors = {name: np.array(array, dtype=np.float64, order="C") for name, array in arrays.items()}
     return write_whole(path, save(tensors, metadata={_KEY: json.dumps(full)}))
 
 
@@ -77,9 +77,7 @@ def _header(path: str | os.PathLike[str], metadata: Mapping[str, str] | None) ->
     if not isinstance(schema, int):
         raise _foreign(path)
     if schema > SCHEMA:
-        raise InputError(
-            f"{path} has schema {schema}, but this revarb reads up to {SCHEMA}; upgrade revarb to open it"
-        )
+        raise InputError(f"{path} has schema {schema}, but this revarb reads up to {SCHEMA}; upgrade revarb to open it")
     return header
 
 

@@ -78,6 +78,7 @@ def fetch(name: str) -> Path:
     folder = os.environ.get("REVARB_DATA")
     if folder:
         return _from_folder(Path(folder), entry)
+    pooch.get_logger().setLevel("WARNING")
     try:
         found = pooch.retrieve(
             _PUBLIC + entry.file,

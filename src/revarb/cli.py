@@ -1,0 +1,265 @@
+"""The command line: the only module that prints. A user's mistake is one line on stderr and exit status 2."""
+
+import sys
+import time
+import tomllib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from revarb import __version__, datasets, experiments
+from revarb.errors import InputError
+from revarb.files import check_target, make_folder, write_whole
+from revarb.fitted import load
+from revarb.optimise import Status
+from revarb.progress import progress_bar
+from revarb.report.figures import fit_figure, simulation_figure
+from revarb.report.tables import dataset_table, score_table, table1_table
+from revarb.results import write_results
+from revarb.rgp import RGP
+from revarb.scores import Scores, scores
+from revarb.series import Series
+from revarb.table import Table, write_table
+from revarb.trajectory import Trajectory
+
+app = typer.Typer(
+    name="revarb",
+    help="Recurrent Gaussian processes: from a CSV of inputs and outputs to simulations with honest bands.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")
+reproduce_app = typer.Typer(help="The paper's experiments.")
+app.add_typer(datasets_app, name="datasets")
+app.add_typer(reproduce_app, name="reproduce")
+
+screen = Console(highlight=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `revarb` command."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    warnings.showwarning = _one_line_warning
+    try:
+        code = app(given or ["--help"], standalone_mode=False)
+    except (InputError, typer.TyperException) as error:
+        _complain("error", str(getattr(error, "message", error)))
+        code = 2
+    except KeyboardInterrupt:
+        _complain("interrupted", "nothing was written")
+        code = 130
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Options of `fit` that are fields of RGP; those not given stay as the configuration file or RGP has them."""
+
+    config: Path | None
+    options: dict[str, Any]
+
+    def spec(self) -> RGP:
+        values = {} if self.config is None else _read_toml(self.config)
+        return RGP.from_dict({**values, **{key: value for key, value in self.options.items() if value is not None}})
+
+
+@app.command()
+def fit(
+    train: Annotated[list[Path], typer.Argument(help="CSV file(s) with a header line; each file is one record.")],
+    outputs: Annotated[list[str], typer.Option("-y", "--output-column", help="Output column; repeat for several.")],
+    model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
+    inputs: Annotated[list[str] | None, typer.Option("-u", "--input-column", help="Input column; repeat.")] = None,
+    lags: Annotated[int | None, typer.Option(help="State lags L.")] = None,
+    input_lags: Annotated[int | None, typer.Option(help="Input lags L_u.")] = None,
+    input_delay: Annotated[int | None, typer.Option(help="Age of the newest input: 1; 0 for feedthrough.")] = None,
+    hidden: Annotated[int | None, typer.Option(help="Hidden layers H.")] = None,
+    inducing: Annotated[int | None, typer.Option(help="Inducing inputs M per layer.")] = None,
+    latent_dim: Annotated[int | None, typer.Option(help="Latent states per layer.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a [recipe].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
+    dt: Annotated[float, typer.Option(help="Sampling interval, for the time axis of pictures.")] = 1.0,
+) -> None:
+    """Fit a model to one or more records; draws the training fit and the latent paths next to the model."""
+    options = {
+        "lags": lags, "input_lags": input_lags, "input_delay": input_delay, "hidden": hidden, "inducing": inducing,
+        "latent_dim": latent_dim,
+    }  # fmt: skip
+    spec = _Shape(config, options).spec()
+    records = [_record(Table(path), inputs or [], outputs, dt) for path in train]
+    picture = check_target(_beside(model_file, ".png"))
+    check_target(model_file)
+    begun = time.perf_counter()
+    model = spec.fit(records, seed=seed, progress=True)
+    seconds = time.perf_counter() - begun
+    model.save(model_file)
+    write_whole(picture, fit_figure(model, records))
+    if model.status is Status.INTERRUPTED:
+        _complain("interrupted", "the best model so far was kept")
+    samples = sum(len(record) for record in records)
+    screen.print(
+        f"fitted {len(records)} record(s), {samples} samples in {seconds:.1f} s: "
+        f"{model.status.value} after {len(model.history)} iterations, bound {model.bound:.2f}"
+    )
+    _say_written(model_file, picture)
+
+
+@app.command()
+def simulate(
+    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="CSV file with the input columns.")],
+    path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the simulated trajectory (CSV).")],
+    method: Annotated[str, typer.Option(help="moments, mean or samples.")] = "moments",
+    seed: Annotated[int, typer.Option(help="Seed of method=samples.")] = 0,
+) -> None:
+    """Simulate a model on new inputs; draws it, and scores it where the CSV has the measured output."""
+    model = load(model_file)
+    table = Table(test)
+    picture = check_target(_beside(path_file, ".png"))
+    check_target(path_file)
+    u = table.columns(model.input_names)
+    path = model.simulate(u if model.input_names else None, method=_method(method), seed=seed,
+                          steps=None if model.input_names else len(table))  # fmt: skip
+    write_table(path_file, _trajectory_columns(path))
+    measured = table.columns(model.output_names) if all(name in table for name in model.output_names) else None
+    write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
+    if measured is not None and path.skip < len(path):
+        screen.print(score_table({path.method: scores(path, measured)}))
+    _say_written(path_file, picture)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the data, the model and the pictures.")] = Path(
+        "revarb-demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the start of the fit.")] = 0,
+) -> None:
+    """The Artificial benchmark end to end: 300 noisy samples in, 300 simulated samples with bands out."""
+    make_folder(folder)
+    split = datasets.load("artificial")
+    for name, record in (("train.csv", split.train), ("test.csv", split.test)):
+        write_table(folder / name, {"u": record.u[:, 0], "y": record.y[:, 0]})
+    screen.print("fitting the Artificial benchmark (Narendra & Li 1996): 300 noisy samples, 2 hidden layers …")
+    model = RGP(lags=split.lags, input_lags=split.lags).fit(split.train, seed=seed, progress=True)
+    model.save(folder / "model.rgp")
+    write_whole(folder / "fit.png", fit_figure(model, [split.train]))
+    paths = {method: model.simulate(split.test.u, method=method) for method in ("moments", "mean")}
+    rows = {f"revarb, {name}": scores(path, split.test.y) for name, path in paths.items()}
+    rows["training mean"] = _mean_scores(split)
+    screen.print(score_table(rows))
+    title = "Artificial: free simulation of unseen inputs"
+    write_whole(folder / "simulation.png", simulation_figure(paths["moments"], split.test.y, title))
+    write_table(folder / "simulation.csv", _trajectory_columns(paths["moments"]))
+    names = ("train.csv", "test.csv", "model.rgp", "fit.png", "simulation.png", "simulation.csv")
+    _say_written(*(folder / name for name in names))
+    screen.print(f"the same by hand: revarb fit {folder}/train.csv -u u -y y --lags 5 --input-lags 5 -o m.rgp")
+
+
+@datasets_app.command("list")
+def list_datasets() -> None:
+    """Name every benchmark."""
+    screen.print(dataset_table({name: datasets.about(name) for name in datasets.names()}))
+
+
+@datasets_app.command("fetch")
+def fetch_datasets(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that are recorded.")] = None,
+) -> None:
+    """Download benchmark files to the user's cache and check them; says where each is."""
+    for name in names or [name for name in datasets.names() if name != "artificial"]:
+        screen.print(f"{name}: {datasets.fetch(name)}", soft_wrap=True)
+
+
+@reproduce_app.command("table1")
+def reproduce_table1(
+    seeds: Annotated[int, typer.Option(help="Number of seeds per benchmark.", min=1)] = 5,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows to this file.")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Folder for a picture per benchmark (first seed).")] = None,
+) -> None:
+    """Table 1 of the paper, REVARB's column: fit every benchmark with several seeds and simulate its test part."""
+    table = experiments.load_table1()
+    if json_file is not None:
+        check_target(json_file)
+    if pictures is not None:
+        make_folder(pictures)
+    rows: list[dict[str, Any]] = []
+    with progress_bar(table.title, len(table.benchmarks) * seeds, show=True) as update:
+        for done, outcome in enumerate(experiments.run_table1(table, seeds), start=1):
+            rows += outcome.rows
+            update(done, outcome.split.name)
+            if pictures is not None and outcome.model.seed == 0:
+                picture = simulation_figure(outcome.paths["moments"], outcome.split.test.y, outcome.split.name)
+                write_whole(pictures / f"{outcome.split.name}.png", picture)
+    screen.print(table1_table(table.title, experiments.summaries(table, rows)))
+    screen.print(f"protocol: {experiments.PROTOCOL}; min / median / max over {seeds} seed(s)", soft_wrap=True)
+    if json_file is not None:
+        meta = {"table": "table1", "protocol": experiments.PROTOCOL, "seeds": seeds,
+                "command": f"revarb reproduce table1 --seeds {seeds} --json {json_file}"}  # fmt: skip
+        _say_written(write_results(json_file, meta, rows))
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        screen.print(__version__)
+        raise typer.Exit
+
+
+def _record(table: Table, inputs: Sequence[str], outputs: Sequence[str], dt: float) -> Series:
+    return Series(table.columns(inputs), table.columns(outputs), dt, tuple(inputs), tuple(outputs))
+
+
+def _trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:
+    columns: dict[str, np.ndarray] = {}
+    band = None if path.std is None else path.interval(0.95)
+    for column, name in enumerate(path.output_names):
+        columns[f"{name}_mean"] = path.mean[:, column]
+        if path.std is not None and band is not None:
+            columns[f"{name}_std"] = path.std[:, column]
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = band[0][:, column], band[1][:, column]
+    return columns
+
+
+def _mean_scores(split: datasets.Split) -> Scores:
+    # The row that unmasks a useless benchmark: predict the training mean, with the training spread as the band.
+    shape = split.test.y.shape
+    mean, std = np.broadcast_to(split.train.y.mean(0), shape), np.broadcast_to(split.train.y.std(0), shape)
+    return scores(Trajectory(mean.copy(), std.copy(), "constant", split.skip, split.test.output_names), split.test.y)
+
+
+def _method(name: str):
+    if name not in ("moments", "mean", "samples"):
+        raise InputError(f"--method must be moments, mean or samples, received {name!r}")
+    return name
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from None
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.stem + suffix)
+
+
+def _say_written(*paths: Path) -> None:
+    for path in paths:
+        screen.print(f"wrote {path}", soft_wrap=True)
+
+
+def _complain(kind: str, message: str) -> None:
+    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _one_line_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    _complain("warning", str(message))

@@ -1,0 +1,1 @@
+"""Pictures and tables for people: arrays in, bytes or renderables out."""

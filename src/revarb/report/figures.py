@@ -1,0 +1,104 @@
+"""Figures: arrays in, PNG bytes out. No computing, no files, no screen."""
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from revarb.fitted import FittedRGP
+from revarb.optimise import Step
+from revarb.series import Series
+from revarb.trajectory import Trajectory
+
+MEASURED, MODEL, BAND, QUIET = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
+
+
+def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str) -> bytes:
+    """The simulated output with its 95 % band, over the measured output where there is one."""
+    outputs = path.mean.shape[1]
+    figure = Figure(figsize=(10, 1.2 + 2.6 * outputs), layout="constrained")
+    time = np.arange(len(path)) * path.dt
+    for column, axes in enumerate(_rows_of_axes(figure, outputs)):
+        if path.std is not None:
+            lower, upper = path.interval(0.95)
+            axes.fill_between(time, lower[:, column], upper[:, column], color=BAND, lw=0, label="95 % band")
+        if measured is not None:
+            axes.plot(time, measured[:, column], color=MEASURED, lw=1.1, label="measured")
+        axes.plot(time, path.mean[:, column], color=MODEL, lw=1.3, label=f"simulated ({path.method})")
+        if 0 < path.skip < len(path):
+            axes.axvline(path.skip * path.dt, color=QUIET, lw=0.8, ls=":", label="scored from here")
+        axes.set_ylabel(path.output_names[column])
+    _finish(figure, title)
+    return _png(figure)
+
+
+def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
+    """What the model made of its training data: output, then the latent path of every hidden layer, then the bound.
+
+    Records stand one after the other, a thin line between them.
+    """
+    mu, lam = model.trained.parameters.states.mu, model.trained.parameters.states.lam
+    outputs, layers = len(model.output_names), len(mu)
+    figure = Figure(figsize=(10, 1.4 + 1.9 * (outputs + layers + 1)), layout="constrained")
+    axes = _rows_of_axes(figure, outputs + layers + 1, share=False)
+    _draw_outputs(axes[:outputs], model, records)
+    for number, (panel, mean, variance) in enumerate(zip(axes[outputs:-1], mu, lam, strict=True), start=1):
+        _draw_latent(panel, np.asarray(mean), np.sqrt(np.asarray(variance)), model.lengths, model.dt)
+        panel.set_ylabel(f"layer {number}: state")
+    axes[-2].set_xlabel("time")
+    _draw_bound(axes[-1], model.history)
+    _finish(figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}")
+    return _png(figure)
+
+
+def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series]) -> None:
+    # The latent states begin later than the record where the inputs reach back further than the states.
+    shown = [record.y[len(record) - length :] for record, length in zip(records, model.lengths, strict=True)]
+    gaps = [np.concatenate([np.full((model.spec.lags, len(panels)), np.nan), f]) for f in model.training_fit()]
+    time = np.arange(sum(model.lengths)) * model.dt
+    for column, axes in enumerate(panels):
+        axes.plot(time, np.concatenate(shown)[:, column], color=MEASURED, lw=1.1, label="measured")
+        axes.plot(time, np.concatenate(gaps)[:, column], color=MODEL, lw=1.2, label="fitted")
+        axes.set_ylabel(model.output_names[column])
+        _draw_seams(axes, model.lengths, model.dt)
+
+
+def _draw_latent(axes, mean: np.ndarray, std: np.ndarray, lengths: Sequence[int], dt: float) -> None:
+    time = np.arange(len(mean)) * dt
+    for column in range(mean.shape[1]):
+        line = axes.plot(time, mean[:, column], lw=1.0)[0]
+        low, high = mean[:, column] - 1.96 * std[:, column], mean[:, column] + 1.96 * std[:, column]
+        axes.fill_between(time, low, high, alpha=0.25, lw=0, color=line.get_color())
+    _draw_seams(axes, lengths, dt)
+
+
+def _draw_seams(axes, lengths: Sequence[int], dt: float) -> None:
+    for seam in np.cumsum(lengths)[:-1]:
+        axes.axvline(seam * dt, color=QUIET, lw=0.6)
+
+
+def _draw_bound(axes, history: Sequence[Step]) -> None:
+    axes.plot(np.arange(1, len(history) + 1), [step.bound for step in history], color=MEASURED, lw=1.2)
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("bound")
+
+
+def _rows_of_axes(figure: Figure, rows: int, share: bool = True):
+    axes = figure.subplots(rows, 1, sharex=share, squeeze=False)[:, 0]
+    if share:
+        axes[-1].set_xlabel("time")
+    return axes
+
+
+def _finish(figure: Figure, title: str) -> None:
+    figure.suptitle(title, fontsize=11)
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend(loc="upper right", ncols=4, fontsize=8, framealpha=0.9)
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": "revarb"})
+    return buffer.getvalue()

@@ -1,0 +1,56 @@
+"""Tables for the terminal: values in, rich tables out."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from revarb.experiments import Summary
+from revarb.scores import Scores
+
+
+def score_table(rows: Mapping[str, Scores]) -> Table:
+    """Scores of one or more simulations."""
+    skip = next(iter(rows.values())).skip
+    table = Table(title=f"free simulation, first {skip} rows left out")
+    for name in ("", "RMSE", "NRMSE", "NLPD", "in 50 %", "in 90 %", "in 95 %"):
+        table.add_column(name, justify="right" if name else "left")
+    for name, row in rows.items():
+        shares = (row.coverage50, row.coverage90, row.coverage95)
+        table.add_row(name, _number(row.rmse), _number(row.nrmse), _number(row.nlpd), *map(_percent, shares))
+    return table
+
+
+def dataset_table(lines: Mapping[str, str]) -> Table:
+    """Benchmarks and what they are."""
+    table = Table("name", "what it is")
+    for name, about in lines.items():
+        table.add_row(name, about)
+    return table
+
+
+def table1_table(title: str, lines: Sequence[Summary]) -> Table:
+    """Minimum / median / maximum over seeds beside the paper's number."""
+    table = Table(title=title)
+    for name in ("data", "method", "paper", "RMSE", "NLPD", "in 95 %", "fit s"):
+        table.add_column(name, justify="left" if name in ("data", "method") else "right", no_wrap=True)
+    for line in lines:
+        rmse = " / ".join(_number(value) for value in line.spread["rmse"])
+        table.add_row(
+            line.dataset,
+            line.method,
+            "–" if line.paper is None else f"{line.paper:.4f}",
+            rmse,
+            _number(line.spread["nlpd"][1]),
+            _percent(line.spread["coverage95"][1]),
+            f"{line.spread['fit_seconds'][1]:.1f}",
+        )
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if math.isfinite(value) else "–"
+
+
+def _percent(value: float) -> str:
+    return f"{100.0 * value:.1f} %" if math.isfinite(value) else "–"
