@@ -1,0 +1,93 @@
+"""One evaluation of the bound with its gradient, as the optimiser asks for it, and the floor under its time."""
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from revarb import RGP, Series
+from revarb.bound import Layout, Rows, _problems
+from revarb.collapsed import Gaussians, Layer
+from revarb.fit import _bound_and_gradient, training_rows
+from revarb.initialise import initial_parameters
+from revarb.parameters import Parameters, flatten, unflatten
+from revarb.precision import in_float64
+from revarb.series import Standardiser
+
+SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
+SEED = 0
+WARM_UPS = 2  # the first of them compiles
+REPETITIONS = 11
+
+
+class Problem(NamedTuple):
+    """The start of a fit: what the first evaluation of the bound is given."""
+
+    start: Parameters
+    rows: Rows
+    layout: Layout
+
+
+@in_float64
+def problem(samples: int) -> Problem:
+    """The start of a fit of `SPEC` to a random record: the time does not depend on what was measured."""
+    rng = np.random.default_rng(SEED)
+    record = Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples))
+    rows, y_blocks, layout = training_rows([record], Standardiser.of([record]), SPEC.lags_for(1), SPEC.recipe.jitter)
+    start = initial_parameters(SPEC.recipe, SPEC.latent_dims, SPEC.inducing, rows, y_blocks, layout, rng)
+    return Problem(start, rows, layout)
+
+
+@in_float64
+def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
+    """Every layer with its regressors, as the bound sees them."""
+    return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in _problems(*given)]
+
+
+@in_float64
+def bound_seconds(given: Problem) -> float:
+    """Time of one step of `fit`: flat vector in, bound and flat gradient out."""
+    vector = flatten(given.start)
+
+    def evaluate() -> tuple[float, np.ndarray]:
+        parameters = unflatten(vector, given.start)
+        bound, gradient = _bound_and_gradient(parameters, given.rows, layout=given.layout)
+        return float(bound), flatten(gradient)  # both wait for the device
+
+    return median_seconds(evaluate)
+
+
+def floor_seconds(rows: int, regressor_sizes: Sequence[int], inducing: int) -> float:
+    """Time of what Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products."""
+    rng = np.random.default_rng(SEED)
+    pairs = inducing * (inducing + 1) // 2
+    factors = [(rng.standard_normal((rows, 2 * size + 1)) / size, rng.standard_normal((pairs, 2 * size + 1)))
+               for size in regressor_sizes]  # fmt: skip
+    block = 64  # rows at a time: the exponentials stay in the cache, or this would not be a floor for many rows
+    exponentials = np.empty((block, pairs))
+
+    def evaluate() -> None:
+        for a, b in factors:
+            for start in range(0, rows, block):
+                part = a[start : start + block]
+                out = exponentials[: len(part)]
+                np.exp(np.matmul(part, b.T, out=out), out=out)
+                _ = out @ b, out.T @ part
+
+    return median_seconds(evaluate)
+
+
+def median_seconds(evaluate: Callable[[], object]) -> float:
+    """Median time of a call, once it is warm."""
+    for _ in range(WARM_UPS):
+        evaluate()
+    return median(_seconds(evaluate) for _ in range(REPETITIONS))
+
+
+def _seconds(evaluate: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    evaluate()
+    return time.perf_counter() - begin

@@ -1,0 +1,69 @@
+"""The peer: GPy's psi statistics with their gradients, for the same layers."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import GPy
+import numpy as np
+from GPy.core.parameterization.variational import NormalPosterior
+
+from bench.evaluation import SEED, median_seconds
+from revarb import psi
+from revarb.collapsed import Gaussians, Layer
+from revarb.precision import in_float64
+
+
+class PeerLayer(NamedTuple):
+    """One layer in GPy's objects, and gradients to send back through Ψ0, Ψ1 and Ψ2."""
+
+    kernel: GPy.kern.RBF
+    zeta: GPy.Param
+    x_hat: NormalPosterior
+    incoming: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def gpy_seconds(regressions: Sequence[tuple[Layer, Gaussians]]) -> float:
+    """Time of the statistics of all layers and their gradients; no Cholesky factor, no bound."""
+    rng = np.random.default_rng(SEED)
+    layers = [_peer_layer(layer, x_hat, rng) for layer, x_hat in regressions]
+    for (layer, x_hat), peer in zip(regressions, layers, strict=True):
+        _check_same_work(layer, x_hat, peer)
+
+    def evaluate() -> None:
+        for layer in layers:
+            _statistics_and_gradients(layer)
+
+    return median_seconds(evaluate)
+
+
+@in_float64
+def _peer_layer(layer: Layer, x_hat: Gaussians, rng: np.random.Generator) -> PeerLayer:
+    rows, size = x_hat.mean.shape
+    inducing = len(layer.zeta)
+    lengthscales = 1.0 / np.sqrt(np.asarray(layer.w))
+    return PeerLayer(
+        GPy.kern.RBF(size, variance=float(layer.variance), lengthscale=lengthscales, ARD=True),
+        # A Param, as in GPy's own models: GPy does not cache for a plain array, and would compute Ψ2 six times.
+        GPy.Param("zeta", np.array(layer.zeta)),
+        NormalPosterior(np.array(x_hat.mean), np.array(x_hat.variance)),
+        (rng.standard_normal(rows), rng.standard_normal((rows, inducing)), rng.standard_normal((inducing, inducing))),
+    )
+
+
+def _statistics_and_gradients(layer: PeerLayer) -> None:
+    kernel, zeta, x_hat, incoming = layer
+    # GPy remembers its results until a parameter is set: without this, as after a step of an optimiser, all but the
+    # first call would cost nothing. Within one evaluation it keeps its cache, and gradients reuse the statistics.
+    kernel.lengthscale[:] = kernel.lengthscale.values
+    kernel.psi0(zeta, x_hat)
+    kernel.psi1(zeta, x_hat)
+    kernel.psi2(zeta, x_hat)
+    kernel.update_gradients_expectations(*incoming, zeta, x_hat)
+    kernel.gradients_Z_expectations(*incoming, zeta, x_hat)
+    kernel.gradients_qX_expectations(*incoming, zeta, x_hat)
+
+
+@in_float64
+def _check_same_work(layer: Layer, x_hat: Gaussians, peer: PeerLayer) -> None:
+    ours = psi.psi2(x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance)
+    np.testing.assert_allclose(peer.kernel.psi2(peer.zeta, peer.x_hat), ours, rtol=1e-8)

@@ -1,0 +1,25 @@
+import os
+
+import jax
+import numpy as np
+import pytest
+
+jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as they run inside `in_float64`
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20161116)
+
+
+@pytest.fixture
+def recorded_data():
+    """Real data: skipped only when REVARB_DATA is unset; a missing file then fails in `datasets.load`."""
+    if not os.environ.get("REVARB_DATA"):
+        pytest.skip("REVARB_DATA is not set")
+
+
+@pytest.fixture
+def in_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -1,0 +1,150 @@
+"""The whole bound: every derivative, several records, limits."""
+
+import jax
+import numpy as np
+import oracles
+import pytest
+
+from revarb.bound import Layout, Rows, revarb_bound
+from revarb.collapsed import Layer, unconstrained
+from revarb.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.recipe import GROUPS
+from revarb.states import FreeStates, InitialPrior
+
+L, JITTER = 2, 1e-6
+
+
+def random_parameters(rng, lengths, H=2, Dx=1, Du=1, Dy=2, M=4, far=0.0):
+    """Random parameters for records of these lengths; `far` moves everything away from the origin."""
+    sizes = [L * Dx + L * Du, *[2 * L * Dx] * (H - 1), L * Dx]
+    layers = tuple(
+        Layer(far + rng.normal(size=(M, D)), rng.normal(size=D), np.array(0.4), np.array(-1.0)) for D in sizes
+    )
+    S = sum(lengths)
+    mu = tuple(far + rng.normal(size=(S, Dx)) for _ in range(H))
+    raw_lam = tuple(rng.normal(size=(S, Dx)) - 1.0 for _ in range(H))
+    priors = tuple(InitialPrior(0.3 * rng.normal(size=(L, Dx)), rng.normal(size=(L, Dx))) for _ in range(H))
+    return Parameters(layers, FreeStates(mu, raw_lam), priors)
+
+
+def random_rows(rng, lengths, Du=1, Dy=2, far=0.0):
+    R = sum(lengths) - L * len(lengths)
+    return Rows(far + rng.normal(size=(R, L * Du)), rng.normal(size=(R, Dy)))
+
+
+def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
+    """H = 2, two records, two outputs, two latent dimensions: every entry of every leaf."""
+    lengths = (5, 6)
+    parameters = random_parameters(rng, lengths, Dx=2)
+    rows, layout = random_rows(rng, lengths), Layout(L, lengths, JITTER)
+
+    @jax.jit
+    def bound(vector_tree):
+        return revarb_bound(vector_tree, rows, layout)
+
+    vector = flatten(parameters)
+    gradient = flatten(jax.grad(bound)(parameters))
+    numeric = [
+        oracles.finite_difference(lambda v: float(bound(unflatten(v, parameters))), vector, index, step=1e-4)
+        for index in range(len(vector))
+    ]
+    scale = np.abs(gradient).max()
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-9 * scale)
+    for group in GROUPS:  # nothing is cut off from the bound by mistake
+        assert np.abs(gradient[free_entries(parameters, (group,))]).min() > 0.0, group
+
+
+def joined(first, second):
+    """One model of two records whose inducing inputs are those of both."""
+    layers = tuple(
+        Layer(np.concatenate([a.zeta, b.zeta]), a.raw_w, a.raw_variance, a.raw_sigma2)
+        for a, b in zip(first.layers, second.layers, strict=True)
+    )
+    mu = tuple(np.concatenate(pair) for pair in zip(first.states.mu, second.states.mu, strict=True))
+    raw_lam = tuple(np.concatenate(pair) for pair in zip(first.states.raw_lam, second.states.raw_lam, strict=True))
+    return Parameters(layers, FreeStates(mu, raw_lam), first.priors)
+
+
+def test_records_that_share_nothing_add_up(rng):
+    """Two records so far apart that no kernel reaches across: the bound is the sum of the single ones."""
+    first = random_parameters(rng, (6,))
+    moved = random_parameters(rng, (5,), far=300.0)
+    layers = tuple(
+        Layer(b.zeta, a.raw_w, a.raw_variance, a.raw_sigma2) for a, b in zip(first.layers, moved.layers, strict=True)
+    )
+    second = Parameters(layers, moved.states, first.priors)
+    rows1, rows2 = random_rows(rng, (6,)), random_rows(rng, (5,), far=300.0)
+    both = Rows(np.concatenate([rows1.u_bar, rows2.u_bar]), np.concatenate([rows1.y, rows2.y]))
+    total = revarb_bound(joined(first, second), both, Layout(L, (6, 5), JITTER))
+    single1 = revarb_bound(first, rows1, Layout(L, (6,), JITTER))
+    single2 = revarb_bound(second, rows2, Layout(L, (5,), JITTER))
+    assert float(total) == pytest.approx(float(single1 + single2), rel=1e-9)
+
+
+def test_permuting_records_changes_nothing(rng):
+    lengths = (4, 7, 5)
+    parameters, rows = random_parameters(rng, lengths), random_rows(rng, lengths)
+    order = (2, 0, 1)
+
+    def shuffled(table, sizes):
+        pieces = np.split(np.asarray(table), np.cumsum(sizes)[:-1])
+        return np.concatenate([pieces[position] for position in order])
+
+    states = FreeStates(
+        tuple(shuffled(mu, lengths) for mu in parameters.states.mu),
+        tuple(shuffled(lam, lengths) for lam in parameters.states.raw_lam),
+    )
+    row_counts = [length - L for length in lengths]
+    moved = Rows(shuffled(rows.u_bar, row_counts), shuffled(rows.y, row_counts))
+    before = revarb_bound(parameters, rows, Layout(L, lengths, JITTER))
+    after = revarb_bound(
+        Parameters(parameters.layers, states, parameters.priors),
+        moved,
+        Layout(L, tuple(lengths[position] for position in order), JITTER),
+    )
+    assert float(after) == pytest.approx(float(before), rel=1e-12)
+
+
+def test_two_records_are_not_one_long_record(rng):
+    """A seam matters: the same samples as one record have more rows, and another bound."""
+    parameters = random_parameters(rng, (12,))
+    one = revarb_bound(parameters, random_rows(rng, (12,)), Layout(L, (12,), JITTER))
+    two = revarb_bound(parameters, random_rows(rng, (6, 6)), Layout(L, (6, 6), JITTER))
+    assert abs(float(one - two)) > 1.0
+
+
+def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
+    """λ → 0 and ζ = x̂: each layer becomes exact GP regression of its states; only entropy and KL remain beside."""
+    lengths, H = (7,), 2
+    parameters = random_parameters(rng, lengths, H=H)
+    rows = random_rows(rng, lengths)
+    lam = 1e-7
+    u = rows.u_bar
+    x = [np.asarray(mu) for mu in parameters.states.mu]
+    past = [np.stack([np.concatenate([m[i - 1], m[i - 2]]) for i in range(L, 7)]) for m in x]
+    current = [np.stack([np.concatenate([m[i], m[i - 1]]) for i in range(L, 7)]) for m in x]
+    x_hat = [np.hstack([past[0], u]), np.hstack([past[1], current[0]]), current[1]]
+    targets = [x[0][L:], x[1][L:], rows.y]
+    layers = tuple(
+        Layer(points, layer.raw_w, layer.raw_variance, np.asarray(unconstrained(0.2)))
+        for points, layer in zip(x_hat, parameters.layers, strict=True)
+    )
+    states = FreeStates(parameters.states.mu, tuple(np.full(m.shape, unconstrained(lam)) for m in x))
+    got = float(revarb_bound(Parameters(layers, states, parameters.priors), rows, Layout(L, lengths, 1e-10)))
+    evidence = sum(
+        oracles.log_gaussian(y, oracles.rbf(p, p, np.asarray(layer.w), float(layer.variance)) + 0.2 * np.eye(len(p)))
+        for p, y, layer in zip(x_hat, targets, layers, strict=True)
+    )
+    entropies = H * 5 * 0.5 * np.log(2 * np.pi * np.e * lam)
+    kl = sum(
+        np.sum(
+            0.5
+            * (
+                (lam + (m[:L] - np.asarray(prior.prior_mean)) ** 2) / np.asarray(prior.variance)
+                - 1.0
+                + np.log(np.asarray(prior.variance) / lam)
+            )
+        )
+        for m, prior in zip(x, parameters.priors, strict=True)
+    )
+    assert got == pytest.approx(evidence + entropies - kl, abs=1e-3)

@@ -1,0 +1,144 @@
+import jax.numpy as jnp
+import numpy as np
+import oracles
+import pytest
+
+from revarb import psi
+from revarb.collapsed import (
+    Gaussians,
+    Layer,
+    Targets,
+    collapsed_bound,
+    known_factor,
+    posterior,
+    predict_certain,
+    predict_gaussian,
+    split_posterior,
+    unconstrained,
+)
+
+TINY = 1e-12
+
+
+def make_layer(zeta, w, variance, sigma2):
+    raw = [np.asarray(unconstrained(value)) for value in (w, variance, sigma2)]
+    return Layer(zeta, *raw)
+
+
+@pytest.fixture
+def problem(rng):
+    x = rng.normal(size=(15, 3))
+    y = np.stack([np.sin(x[:, 0]) + 0.3 * x[:, 1], np.cos(x[:, 2])], axis=1) + 0.1 * rng.normal(size=(15, 2))
+    w, variance, sigma2 = np.array([0.6, 0.4, 0.8]), 1.3, 0.07
+    return x, y, w, variance, sigma2
+
+
+def test_softplus_and_its_inverse():
+    for value in (1e-8, 0.05, 1.0, 40.0):
+        assert np.log1p(np.exp(unconstrained(value))) == pytest.approx(value, rel=1e-9)
+
+
+def test_bound_equals_the_uncollapsed_one_at_the_best_q_and_beats_others(problem, rng):
+    x, y, w, variance, sigma2 = problem
+    zeta, lam = rng.normal(size=(6, 3)), rng.uniform(0.05, 0.5, size=x.shape)
+    layer, variance_sum = make_layer(zeta, w, variance, sigma2), 1.9
+    got = float(collapsed_bound(layer, Gaussians(x, lam), Targets(y, variance_sum), TINY))
+    K = oracles.rbf(zeta, zeta, w, variance)
+    statistics = 15 * variance, np.asarray(psi.psi1(x, lam, zeta, w, np.array(variance)))
+    psi2 = np.asarray(psi.psi2(x, lam, zeta, w, np.array(variance)))
+    # The optimal q(z): covariance K (K + Ψ2/σ²)⁻¹ K, mean K (K + Ψ2/σ²)⁻¹ Ψ1ᵀ y / σ².
+    inverse = np.linalg.inv(K + psi2 / sigma2)
+    q_cov, q_mean = K @ inverse @ K, K @ inverse @ statistics[1].T @ y / sigma2
+
+    def value(mean, cov):
+        return oracles.uncollapsed_bound(*statistics, psi2, K, y, variance_sum, sigma2, mean, cov)
+
+    assert got == pytest.approx(value(q_mean, q_cov), rel=1e-7)
+    assert value(q_mean + 0.05 * rng.normal(size=q_mean.shape), q_cov) < got
+    assert value(q_mean, 1.2 * q_cov) < got
+
+
+def test_bound_without_uncertainty_is_titsias_dense_formula(problem, rng):
+    x, y, w, variance, sigma2 = problem
+    zeta = rng.normal(size=(6, 3))
+    got = float(
+        collapsed_bound(make_layer(zeta, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), Targets(y, 0.0), TINY)
+    )
+    cross, K = oracles.rbf(x, zeta, w, variance), oracles.rbf(zeta, zeta, w, variance)
+    nystrom = cross @ np.linalg.solve(K, cross.T)
+    expected = oracles.log_gaussian(y, nystrom + sigma2 * np.eye(15))
+    expected -= 0.5 * y.shape[1] * (15 * variance - np.trace(nystrom)) / sigma2
+    assert got == pytest.approx(expected, rel=1e-8)
+
+
+def exact_evidence(x, y, w, variance, sigma2):
+    return oracles.log_gaussian(y, oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x)))
+
+
+def test_inducing_inputs_at_the_data_give_the_exact_evidence(problem):
+    x, y, w, variance, sigma2 = problem
+    exact = exact_evidence(x, y, w, variance, sigma2)
+    for lam in (0.0, 1e-9):
+        bound = collapsed_bound(
+            make_layer(x, w, variance, sigma2), Gaussians(x, np.full_like(x, lam)), Targets(y, 0.0), TINY
+        )
+        assert float(bound) == pytest.approx(exact, abs=1e-4)
+
+
+def test_bound_stays_below_the_evidence_and_grows_with_inducing_inputs(problem):
+    x, y, w, variance, sigma2 = problem
+    exact = exact_evidence(x, y, w, variance, sigma2)
+    certain = Gaussians(x, np.zeros_like(x))
+    bounds = [
+        float(collapsed_bound(make_layer(x[:count], w, variance, sigma2), certain, Targets(y, 0.0), TINY))
+        for count in range(1, 16)
+    ]
+    assert all(bound <= exact + 1e-6 for bound in bounds)
+    assert all(later >= earlier - 1e-6 for earlier, later in zip(bounds, bounds[1:], strict=False))
+    assert bounds[0] < exact - 1.0
+
+
+def exact_prediction(x, y, w, variance, sigma2, new):
+    K = oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x))
+    cross = oracles.rbf(new, x, w, variance)
+    return cross @ np.linalg.solve(K, y), variance - np.sum(cross * np.linalg.solve(K, cross.T).T, axis=1)
+
+
+def test_prediction_with_inducing_inputs_at_the_data_is_the_exact_gp(problem, rng):
+    x, y, w, variance, sigma2 = problem
+    new = rng.normal(size=(8, 3))
+    trained = posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
+    mean, spread = predict_certain(trained, new)
+    expected_mean, expected_spread = exact_prediction(*problem, new)
+    np.testing.assert_allclose(mean, expected_mean, atol=1e-6)
+    np.testing.assert_allclose(spread, expected_spread, atol=1e-6)
+
+
+def test_prediction_at_a_gaussian_agrees_with_quadrature(problem, rng):
+    """Mean, covariance between outputs and covariance with the regressor, against E[·] by quadrature."""
+    x, y, w, variance, sigma2 = problem
+    trained = posterior(make_layer(x[:7], w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
+    mean, known = np.array([0.2, -0.4]), np.array([0.3])
+    cov = np.array([[0.30, 0.18], [0.18, 0.25]])
+    got = predict_gaussian(split_posterior(trained, 2), mean, cov, known_factor(trained, known[None])[0])
+
+    def moments(point):
+        f, spread = predict_certain(trained, np.concatenate([point, known])[None])
+        f = np.asarray(f[0])
+        second = np.outer(f, f) + float(spread[0]) * np.eye(2)
+        return np.concatenate([f, second.ravel(), np.outer(point, f).ravel()])
+
+    expected = oracles.gaussian_expectation(moments, mean, cov, points=25)
+    f_mean, second, with_point = expected[:2], expected[2:6].reshape(2, 2), expected[6:].reshape(2, 2)
+    np.testing.assert_allclose(got.mean, f_mean, atol=1e-7)
+    np.testing.assert_allclose(got.cov, second - np.outer(f_mean, f_mean), atol=1e-7)
+    np.testing.assert_allclose(cov @ got.gain, with_point - np.outer(mean, f_mean), atol=1e-7)
+
+
+def test_a_lone_far_regressor_gives_back_the_prior(problem):
+    x, y, w, variance, sigma2 = problem
+    trained = posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, 1e-6)
+    mean, spread = predict_certain(trained, np.full((1, 3), 1e3))
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(spread, variance)
+    assert jnp.all(spread >= 0)
