@@ -19,7 +19,7 @@ from revarb.series import Standardiser
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
 SEED = 0
-WARM_UPS = 2  # the first of them compiles
+WARM_UPS = 2
 REPETITIONS = 11
 
 
@@ -47,25 +47,25 @@ def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in _problems(*given)]
 
 
-@in_float64
-def bound_seconds(given: Problem) -> float:
-    """Time of one step of `fit`: flat vector in, bound and flat gradient out."""
+def bound_and_gradient(given: Problem) -> Callable[[], object]:
+    """One step of `fit`, to be called: flat vector in, bound and flat gradient out."""
     vector = flatten(given.start)
 
+    @in_float64
     def evaluate() -> tuple[float, np.ndarray]:
         parameters = unflatten(vector, given.start)
         bound, gradient = _bound_and_gradient(parameters, given.rows, layout=given.layout)
         return float(bound), flatten(gradient)  # both wait for the device
 
-    return median_seconds(evaluate)
+    return evaluate
 
 
-def floor_seconds(rows: int, regressor_sizes: Sequence[int], inducing: int) -> float:
-    """Time of what Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products."""
+def floor(rows: int, regressor_sizes: Sequence[int], inducing: int) -> Callable[[], object]:
+    """What Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products back."""
     rng = np.random.default_rng(SEED)
     pairs = inducing * (inducing + 1) // 2
-    factors = [(rng.standard_normal((rows, 2 * size + 1)) / size, rng.standard_normal((pairs, 2 * size + 1)))
-               for size in regressor_sizes]  # fmt: skip
+    widths = [2 * size + 1 for size in regressor_sizes]
+    factors = [(rng.standard_normal((rows, k)) / k, rng.standard_normal((pairs, k))) for k in widths]
     block = 64  # rows at a time: the exponentials stay in the cache, or this would not be a floor for many rows
     exponentials = np.empty((block, pairs))
 
@@ -77,14 +77,19 @@ def floor_seconds(rows: int, regressor_sizes: Sequence[int], inducing: int) -> f
                 np.exp(np.matmul(part, b.T, out=out), out=out)
                 _ = out @ b, out.T @ part
 
-    return median_seconds(evaluate)
+    return evaluate
 
 
 def median_seconds(evaluate: Callable[[], object]) -> float:
     """Median time of a call, once it is warm."""
+    warm_up(evaluate)
+    return median(_seconds(evaluate) for _ in range(REPETITIONS))
+
+
+def warm_up(evaluate: Callable[[], object]) -> None:
+    """Compile, and fill caches."""
     for _ in range(WARM_UPS):
         evaluate()
-    return median(_seconds(evaluate) for _ in range(REPETITIONS))
 
 
 def _seconds(evaluate: Callable[[], object]) -> float:

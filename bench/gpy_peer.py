@@ -1,13 +1,13 @@
 """The peer: GPy's psi statistics with their gradients, for the same layers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import GPy
 import numpy as np
 from GPy.core.parameterization.variational import NormalPosterior
 
-from bench.evaluation import SEED, median_seconds
+from bench.evaluation import SEED
 from revarb import psi
 from revarb.collapsed import Gaussians, Layer
 from revarb.precision import in_float64
@@ -22,8 +22,8 @@ class PeerLayer(NamedTuple):
     incoming: tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def gpy_seconds(regressions: Sequence[tuple[Layer, Gaussians]]) -> float:
-    """Time of the statistics of all layers and their gradients; no Cholesky factor, no bound."""
+def statistics_and_gradients(regressions: Sequence[tuple[Layer, Gaussians]]) -> Callable[[], object]:
+    """The statistics of all layers and their gradients, to be called; no Cholesky factors, no bound."""
     rng = np.random.default_rng(SEED)
     layers = [_peer_layer(layer, x_hat, rng) for layer, x_hat in regressions]
     for (layer, x_hat), peer in zip(regressions, layers, strict=True):
@@ -31,9 +31,9 @@ def gpy_seconds(regressions: Sequence[tuple[Layer, Gaussians]]) -> float:
 
     def evaluate() -> None:
         for layer in layers:
-            _statistics_and_gradients(layer)
+            _evaluate_layer(layer)
 
-    return median_seconds(evaluate)
+    return evaluate
 
 
 @in_float64
@@ -50,7 +50,7 @@ def _peer_layer(layer: Layer, x_hat: Gaussians, rng: np.random.Generator) -> Pee
     )
 
 
-def _statistics_and_gradients(layer: PeerLayer) -> None:
+def _evaluate_layer(layer: PeerLayer) -> None:
     kernel, zeta, x_hat, incoming = layer
     # GPy remembers its results until a parameter is set: without this, as after a step of an optimiser, all but the
     # first call would cost nothing. Within one evaluation it keeps its cache, and gradients reuse the statistics.

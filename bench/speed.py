@@ -1,6 +1,8 @@
 """The rows of the speed table: measured, printed, written."""
 
+import os
 import resource
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ NOTES = {
     "(one thread) and two products back, in blocks of rows",
     "peak_mib": "peak resident memory of the process after ours at this size, compilation included: a running maximum "
     "over the sizes; GPy is imported afterwards",
+    "load_before": "processes waiting for a core in the minute before: well above 0, the times are not worth keeping",
 }
 
 
@@ -33,45 +36,47 @@ def run(threads: int, json: Path | None) -> None:
     if json is not None:
         make_folder(json.parent)
         check_target(json)
+    meta = _meta()  # before the work, which is a load itself
     rows = _rows(threads)
     _print(rows)
     if json is not None:
-        write_results(json, _meta(), rows)
+        write_results(json, meta, rows)
 
 
 def _rows(threads: int) -> list[dict[str, Any]]:
     problems = [evaluation.problem(samples) for samples in SAMPLES]
-    # Ours at all sizes first, and GPy not even imported: its memory must not count as ours.
-    ours = [(evaluation.bound_seconds(given), _peak_mib()) for given in problems]
-    peers = [_peer_and_floor(given) for given in problems]
-    return [
-        {
-            "name": "bound and gradient",
-            "n": samples,
-            "inducing": evaluation.SPEC.inducing,
-            "threads": threads,
-            "device": jax.devices()[0].device_kind,
-            "seconds": seconds,
-            "peer": "GPy psi statistics and gradients",
-            "peer_seconds": peer_seconds,
-            "ratio": peer_seconds / seconds,
-            "floor_seconds": floor_seconds,
-            "peak_mib": peak_mib,
-        }
-        for samples, (seconds, peak_mib), (peer_seconds, floor_seconds) in zip(SAMPLES, ours, peers, strict=True)
-    ]
+    # Memory of ours at all sizes first, and GPy not even imported: its memory must not count as ours.
+    peaks = [_peak_mib_after(evaluation.bound_and_gradient(given)) for given in problems]
+    return [_row(*row, threads) for row in zip(SAMPLES, problems, peaks, strict=True)]
 
 
-def _peer_and_floor(given: evaluation.Problem) -> tuple[float, float]:
-    from bench.gpy_peer import gpy_seconds
+def _row(samples: int, given: evaluation.Problem, peak_mib: float, threads: int) -> dict[str, Any]:
+    from bench.gpy_peer import statistics_and_gradients
 
+    inducing = evaluation.SPEC.inducing
     regressions = evaluation.regressions(given)
     sizes = [x_hat.mean.shape[1] for _, x_hat in regressions]
-    floor = evaluation.floor_seconds(len(given.rows.y), sizes, evaluation.SPEC.inducing)
-    return gpy_seconds(regressions), floor
+    # One after the other, so that a change of the machine's load between sizes does not favour either.
+    seconds = evaluation.median_seconds(evaluation.bound_and_gradient(given))
+    peer_seconds = evaluation.median_seconds(statistics_and_gradients(regressions))
+    floor_seconds = evaluation.median_seconds(evaluation.floor(len(given.rows.y), sizes, inducing))
+    return {
+        "name": "bound and gradient",
+        "n": samples,
+        "inducing": inducing,
+        "threads": threads,
+        "device": jax.devices()[0].device_kind,
+        "seconds": seconds,
+        "peer": "GPy psi statistics and gradients",
+        "peer_seconds": peer_seconds,
+        "ratio": peer_seconds / seconds,
+        "floor_seconds": floor_seconds,
+        "peak_mib": peak_mib,
+    }
 
 
-def _peak_mib() -> float:
+def _peak_mib_after(evaluate: Callable[[], object]) -> float:
+    evaluation.warm_up(evaluate)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -82,6 +87,7 @@ def _meta() -> dict[str, Any]:
         "seed": evaluation.SEED,
         "repetitions": evaluation.REPETITIONS,
         "gpy": version("GPy"),
+        "load_before": os.getloadavg()[0],
         "notes": NOTES,
     }
 
@@ -90,7 +96,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     first = rows[0]
     table = Table(
         title=f"{first['name']}, M = {first['inducing']}, {first['threads']} thread(s), {first['device']}",
-        caption=f"{first['peer']} only: no Cholesky factors, no bound",
+        caption="GPy: psi statistics and gradients only",
     )
     for heading in ("N", "ours, ms", "GPy, ms", "ratio", "floor, ms", "peak, MiB"):
         table.add_column(heading, justify="right")

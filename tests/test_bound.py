@@ -2,9 +2,9 @@
 
 import jax
 import numpy as np
-import oracles
 import pytest
 
+import oracles
 from revarb.bound import Layout, Rows, revarb_bound
 from revarb.collapsed import Layer, unconstrained
 from revarb.parameters import Parameters, flatten, free_entries, unflatten

@@ -1,8 +1,10 @@
+from itertools import pairwise
+
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
 
+import oracles
 from revarb import psi
 from revarb.collapsed import (
     Gaussians,
@@ -94,7 +96,7 @@ def test_bound_stays_below_the_evidence_and_grows_with_inducing_inputs(problem):
         for count in range(1, 16)
     ]
     assert all(bound <= exact + 1e-6 for bound in bounds)
-    assert all(later >= earlier - 1e-6 for earlier, later in zip(bounds, bounds[1:], strict=False))
+    assert all(later >= earlier - 1e-6 for earlier, later in pairwise(bounds))
     assert bounds[0] < exact - 1.0
 
 

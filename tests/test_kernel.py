@@ -1,6 +1,6 @@
 import numpy as np
-import oracles
 
+import oracles
 from revarb.kernel import rbf
 
 

@@ -1,10 +1,10 @@
 import jax
 import numpy as np
 import pytest
-from test_bound import random_parameters
 
 from revarb.parameters import flatten, free_entries, unflatten
 from revarb.recipe import GROUPS
+from test_bound import random_parameters
 
 
 def test_flatten_and_back(rng):

@@ -2,9 +2,9 @@ import GPy
 import jax
 import jax.numpy as jnp
 import numpy as np
-import oracles
 import pytest
 
+import oracles
 from revarb import psi
 
 

@@ -145,8 +145,10 @@ def demo(
     split = datasets.load("artificial")
     for name, record in (("train.csv", split.train), ("test.csv", split.test)):
         write_table(folder / name, {"u": record.u[:, 0], "y": record.y[:, 0]})
-    screen.print("fitting the Artificial benchmark (Narendra & Li 1996): 300 noisy samples, 2 hidden layers …")
-    model = RGP(lags=split.lags, input_lags=split.lags).fit(split.train, seed=seed, progress=True)
+    settings = experiments.shipped_text("demo.toml")
+    write_whole(folder / "rgp.toml", settings.encode())
+    screen.print("fitting the Artificial benchmark (Narendra & Li 1996): 300 noisy samples …")
+    model = RGP.from_dict(tomllib.loads(settings)).fit(split.train, seed=seed, progress=True)
     model.save(folder / "model.rgp")
     write_whole(folder / "fit.png", fit_figure(model, [split.train]))
     paths = {method: model.simulate(split.test.u, method=method) for method in ("moments", "mean")}
@@ -156,9 +158,11 @@ def demo(
     title = "Artificial: free simulation of unseen inputs"
     write_whole(folder / "simulation.png", simulation_figure(paths["moments"], split.test.y, title))
     write_table(folder / "simulation.csv", _trajectory_columns(paths["moments"]))
-    names = ("train.csv", "test.csv", "model.rgp", "fit.png", "simulation.png", "simulation.csv")
+    names = ("train.csv", "test.csv", "rgp.toml", "model.rgp", "fit.png", "simulation.png", "simulation.csv")
     _say_written(*(folder / name for name in names))
-    screen.print(f"the same by hand: revarb fit {folder}/train.csv -u u -y y --lags 5 --input-lags 5 -o m.rgp")
+    screen.print("the same by hand, on your own columns:", style="bold")
+    screen.print(f"  revarb fit {folder}/train.csv -u u -y y --config {folder}/rgp.toml -o m.rgp", soft_wrap=True)
+    screen.print(f"  revarb simulate m.rgp {folder}/test.csv -o path.csv", soft_wrap=True)
 
 
 @datasets_app.command("list")

@@ -92,10 +92,11 @@ def _rows_of_axes(figure: Figure, rows: int, share: bool = True):
 
 
 def _finish(figure: Figure, title: str) -> None:
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].legend(loc="upper right", ncols=4, fontsize=8, framealpha=0.9)
+    # Above the first panel, where it hides nothing.
+    figure.axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=8, frameon=False)
 
 
 def _png(figure: Figure) -> bytes:
