@@ -13,8 +13,8 @@ from revarb.bound import Layout, Rows, _problems
 from revarb.collapsed import Gaussians, Layer
 from revarb.fit import _bound_and_gradient, training_rows
 from revarb.initialise import initial_parameters
+from revarb.numerics import with_numerics
 from revarb.parameters import Parameters, flatten, unflatten
-from revarb.precision import in_float64
 from revarb.series import Standardiser
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
     layout: Layout
 
 
-@in_float64
+@with_numerics
 def problem(samples: int) -> Problem:
     """The start of a fit of `SPEC` to a random record: the time does not depend on what was measured."""
     rng = np.random.default_rng(SEED)
@@ -41,17 +41,16 @@ def problem(samples: int) -> Problem:
     return Problem(start, rows, layout)
 
 
-@in_float64
+@with_numerics
 def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     """Every layer with its regressors, as the bound sees them."""
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in _problems(*given)]
 
 
 def bound_and_gradient(given: Problem) -> Callable[[], object]:
-    """One step of `fit`, to be called: flat vector in, bound and flat gradient out."""
+    """One step of `fit`, to be called inside `with_numerics`: flat vector in, bound and flat gradient out."""
     vector = flatten(given.start)
 
-    @in_float64
     def evaluate() -> tuple[float, np.ndarray]:
         parameters = unflatten(vector, given.start)
         bound, gradient = _bound_and_gradient(parameters, given.rows, layout=given.layout)
@@ -66,7 +65,7 @@ def floor(rows: int, regressor_sizes: Sequence[int], inducing: int) -> Callable[
     pairs = inducing * (inducing + 1) // 2
     widths = [2 * size + 1 for size in regressor_sizes]
     factors = [(rng.standard_normal((rows, k)) / k, rng.standard_normal((pairs, k))) for k in widths]
-    block = 64  # rows at a time: the exponentials stay in the cache, or this would not be a floor for many rows
+    block = 256  # rows at a time: the exponentials stay in the cache, or this would be no floor for many rows
     exponentials = np.empty((block, pairs))
 
     def evaluate() -> None:

@@ -10,7 +10,7 @@ from GPy.core.parameterization.variational import NormalPosterior
 from bench.evaluation import SEED
 from revarb import psi
 from revarb.collapsed import Gaussians, Layer
-from revarb.precision import in_float64
+from revarb.numerics import with_numerics
 
 
 class PeerLayer(NamedTuple):
@@ -36,7 +36,7 @@ def statistics_and_gradients(regressions: Sequence[tuple[Layer, Gaussians]]) -> 
     return evaluate
 
 
-@in_float64
+@with_numerics
 def _peer_layer(layer: Layer, x_hat: Gaussians, rng: np.random.Generator) -> PeerLayer:
     rows, size = x_hat.mean.shape
     inducing = len(layer.zeta)
@@ -63,7 +63,7 @@ def _evaluate_layer(layer: PeerLayer) -> None:
     kernel.gradients_qX_expectations(*incoming, zeta, x_hat)
 
 
-@in_float64
+@with_numerics
 def _check_same_work(layer: Layer, x_hat: Gaussians, peer: PeerLayer) -> None:
     ours = psi.psi2(x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance)
     np.testing.assert_allclose(peer.kernel.psi2(peer.zeta, peer.x_hat), ours, rtol=1e-8)

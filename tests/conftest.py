@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as they run inside `in_float64`
+jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as they run inside `with_numerics`
 
 
 @pytest.fixture

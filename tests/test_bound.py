@@ -12,6 +12,7 @@ from revarb.recipe import GROUPS
 from revarb.states import FreeStates, InitialPrior
 
 L, JITTER = 2, 1e-6
+compiled = jax.jit(revarb_bound, static_argnums=2)
 
 
 def random_parameters(rng, lengths, H=2, Dx=1, Du=1, Dy=2, M=4, far=0.0):
@@ -75,9 +76,9 @@ def test_records_that_share_nothing_add_up(rng):
     second = Parameters(layers, moved.states, first.priors)
     rows1, rows2 = random_rows(rng, (6,)), random_rows(rng, (5,), far=300.0)
     both = Rows(np.concatenate([rows1.u_bar, rows2.u_bar]), np.concatenate([rows1.y, rows2.y]))
-    total = revarb_bound(joined(first, second), both, Layout(L, (6, 5), JITTER))
-    single1 = revarb_bound(first, rows1, Layout(L, (6,), JITTER))
-    single2 = revarb_bound(second, rows2, Layout(L, (5,), JITTER))
+    total = compiled(joined(first, second), both, Layout(L, (6, 5), JITTER))
+    single1 = compiled(first, rows1, Layout(L, (6,), JITTER))
+    single2 = compiled(second, rows2, Layout(L, (5,), JITTER))
     assert float(total) == pytest.approx(float(single1 + single2), rel=1e-9)
 
 
@@ -96,8 +97,8 @@ def test_permuting_records_changes_nothing(rng):
     )
     row_counts = [length - L for length in lengths]
     moved = Rows(shuffled(rows.u_bar, row_counts), shuffled(rows.y, row_counts))
-    before = revarb_bound(parameters, rows, Layout(L, lengths, JITTER))
-    after = revarb_bound(
+    before = compiled(parameters, rows, Layout(L, lengths, JITTER))
+    after = compiled(
         Parameters(parameters.layers, states, parameters.priors),
         moved,
         Layout(L, tuple(lengths[position] for position in order), JITTER),
@@ -108,8 +109,8 @@ def test_permuting_records_changes_nothing(rng):
 def test_two_records_are_not_one_long_record(rng):
     """A seam matters: the same samples as one record have more rows, and another bound."""
     parameters = random_parameters(rng, (12,))
-    one = revarb_bound(parameters, random_rows(rng, (12,)), Layout(L, (12,), JITTER))
-    two = revarb_bound(parameters, random_rows(rng, (6, 6)), Layout(L, (6, 6), JITTER))
+    one = compiled(parameters, random_rows(rng, (12,)), Layout(L, (12,), JITTER))
+    two = compiled(parameters, random_rows(rng, (6, 6)), Layout(L, (6, 6), JITTER))
     assert abs(float(one - two)) > 1.0
 
 
@@ -130,7 +131,7 @@ def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
         for points, layer in zip(x_hat, parameters.layers, strict=True)
     )
     states = FreeStates(parameters.states.mu, tuple(np.full(m.shape, unconstrained(lam)) for m in x))
-    got = float(revarb_bound(Parameters(layers, states, parameters.priors), rows, Layout(L, lengths, 1e-10)))
+    got = float(compiled(Parameters(layers, states, parameters.priors), rows, Layout(L, lengths, 1e-10)))
     evidence = sum(
         oracles.log_gaussian(y, oracles.rbf(p, p, np.asarray(layer.w), float(layer.variance)) + 0.2 * np.eye(len(p)))
         for p, y, layer in zip(x_hat, targets, layers, strict=True)

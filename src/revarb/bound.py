@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from revarb.collapsed import Gaussians, Layer, Posterior, Targets, collapsed_bound, posterior
+from revarb.numerics import AnyArray
 from revarb.parameters import Parameters
-from revarb.precision import AnyArray
 from revarb.states import entropy, kl_to_prior
 from revarb.windows import initial_states, later_states, regressors
 

@@ -48,8 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = _one_line_warning
     try:
         code = app(given or ["--help"], standalone_mode=False)
-    except (InputError, typer.TyperException) as error:
-        _complain("error", str(getattr(error, "message", error)))
+    except InputError as error:
+        _complain("error", str(error))
+        code = 2
+    except typer.TyperException as error:
+        _complain("error", error.format_message())
         code = 2
     except KeyboardInterrupt:
         _complain("interrupted", "nothing was written")

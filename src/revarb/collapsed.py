@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from revarb import psi
 from revarb.kernel import rbf
-from revarb.precision import AnyArray
+from revarb.numerics import AnyArray
 
 
 class Layer(eqx.Module):

@@ -10,9 +10,9 @@ from revarb.bound import Layout, Rows, layer_posteriors, revarb_bound
 from revarb.errors import InputError
 from revarb.fitted import FittedRGP, Trained
 from revarb.initialise import initial_parameters
+from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Optimum, Phase, Settings, Step, maximise
 from revarb.parameters import Parameters, flatten, free_entries, unflatten
-from revarb.precision import AnyArray, in_float64
 from revarb.progress import progress_bar
 from revarb.recipe import Recipe
 from revarb.rgp import RGP
@@ -25,7 +25,7 @@ _bound_and_gradient = jax.jit(jax.value_and_grad(revarb_bound), static_argnames=
 _posteriors = jax.jit(layer_posteriors, static_argnames="layout")
 
 
-@in_float64
+@with_numerics
 def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
     records = as_records(train)
@@ -108,7 +108,7 @@ def _maximise(recipe: Recipe, start: Parameters, rows: Rows, layout: Layout, pro
 
 
 def _final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarray]) -> tuple[Start, ...]:
-    ends = np.cumsum(layout.lengths)
+    ends = np.cumsum(layout.lengths).tolist()
     return tuple(
         Start(_last_windows(states.mu, end, layout.lags), np.diag(_last_windows(states.lam, end, layout.lags)), u)
         for end, u in zip(ends, past_u, strict=True)

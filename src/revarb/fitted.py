@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from revarb import store
 from revarb.collapsed import Layer, Posterior, predict_certain
 from revarb.errors import InputError, check_whole
+from revarb.numerics import with_numerics
 from revarb.optimise import Status, Step
 from revarb.parameters import Parameters
-from revarb.precision import in_float64
 from revarb.rgp import RGP
 from revarb.series import Standardiser, as_matrix
 from revarb.simulate import Chain, Start, cold_start, run_mean, run_moments, run_samples
@@ -77,7 +77,7 @@ class FittedRGP:
         """The state that each training record ended with: `simulate(u, initial=model.final_states[0])` goes on."""
         return self.trained.final_states
 
-    @in_float64
+    @with_numerics
     def simulate(
         self,
         u: ArrayLike | None = None,
@@ -91,8 +91,8 @@ class FittedRGP:
 
         method   "moments": mean and standard deviation, uncertainty propagated with full covariance;
                  "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`
-        initial  one of `final_states`, to go on where training ended. Default: cold, as in the paper: zero mean and
-                 unit variance at the first row with a full window of inputs behind it. The rows before that are
+        initial  one of `final_states`, to go on where training ended. Default: cold, as in the authors' code: zero mean
+                 and unit variance at the first row with a full window of inputs behind it. The rows before that are
                  simulated with the missing past inputs at their training mean, and are no part of what follows.
         steps    number of steps for a system without inputs, instead of `u`
         """
@@ -112,7 +112,7 @@ class FittedRGP:
             return self._trajectory(method, np.mean(given.mean, axis=0), variance, drawn)
         raise InputError(f"method must be 'moments', 'mean' or 'samples', received {method!r}")
 
-    @in_float64
+    @with_numerics
     def training_fit(self) -> list[Float64[np.ndarray, "R Dy"]]:
         """The output layer at the latent means, raw units: one array per record, for its last rows."""
         lags = self.spec.lags

@@ -20,7 +20,7 @@ def initial_parameters(
     latent_dims: Sequence[int],
     inducing: int,
     rows: Rows,
-    y_blocks: Sequence[Float64[np.ndarray, "P Dy"]],
+    y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]],
     layout: Layout,
     rng: np.random.Generator,
 ) -> Parameters:
@@ -37,7 +37,7 @@ def initial_parameters(
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
 
 
-def latent_start(y_blocks: Sequence[Float64[np.ndarray, "P Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
+def latent_start(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
     """Start of `dim` latent states: y itself if it is one column, else its standardised principal components.
 
     Where more states are asked for than y has columns, the components of its rate of change follow, then of the

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from revarb.precision import AnyArray
+from revarb.numerics import AnyArray
 
 
 def rbf(

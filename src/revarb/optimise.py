@@ -93,7 +93,7 @@ class _Tracker:
         self._objective = objective
         self.vector = start.copy()
         self.bound, self.gradient = objective(start)
-        self.last_was_finite = True
+        self.met_nan = False  # since the last better point
         if not _finite(self.bound, self.gradient):
             raise InputError(
                 f"the bound is {self.bound} at the start of the fit, before any step; "
@@ -103,11 +103,11 @@ class _Tracker:
     def minus_bound(self, vector: Vector) -> tuple[float, Vector]:
         """What L-BFGS-B minimises."""
         bound, gradient = self._objective(vector)
-        self.last_was_finite = _finite(bound, gradient)
-        if not self.last_was_finite:
+        if not _finite(bound, gradient):
+            self.met_nan = True
             return self._wall(vector)
         if bound > self.bound:
-            self.vector, self.bound, self.gradient = vector.copy(), bound, gradient
+            self.vector, self.bound, self.gradient, self.met_nan = vector.copy(), bound, gradient, False
         return -bound, -gradient
 
     def _wall(self, vector: Vector) -> tuple[float, Vector]:
@@ -152,7 +152,7 @@ def _run(tracker: _Tracker, phase: Phase, settings: Settings, number: int, repor
         return Status.CONVERGED
     if result.status == 1:
         return Status.ITERATION_LIMIT
-    return Status.STALLED if tracker.last_was_finite else Status.NOT_FINITE
+    return Status.NOT_FINITE if tracker.met_nan else Status.STALLED
 
 
 def _finite(bound: float, gradient: Vector) -> bool:

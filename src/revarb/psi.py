@@ -11,7 +11,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from revarb.kernel import squared_distances
-from revarb.precision import AnyArray
+from revarb.numerics import AnyArray
 
 
 def psi1(

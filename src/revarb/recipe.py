@@ -28,7 +28,6 @@ class Stage:
     iterations: int
 
     def __post_init__(self):
-        object.__setattr__(self, "free", tuple(self.free))
         unknown = [name for name in self.free if name not in GROUPS]
         if unknown:
             raise InputError(f"unknown parameter group {unknown[0]!r} in a stage; known are {', '.join(GROUPS)}")
@@ -60,7 +59,7 @@ class Recipe:
     kmeans_iterations: int = 50
     kmeans_starts: int = 10
     zeta_noise: float = 1e-3
-    # Prior of the initial states, as in the paper. Free it with the group "prior".
+    # Prior of the initial states. The paper leaves it to the optimiser: free it with the group "prior".
     initial_mean: float = 0.0
     initial_variance: float = 1.0
     # Noises and kernel variances stay fixed: set free, the bound doubles and the simulation gets worse.
@@ -73,7 +72,6 @@ class Recipe:
     jitter: float = 1e-6
 
     def __post_init__(self):
-        object.__setattr__(self, "stages", tuple(self.stages))
         positive = ("hidden_noise", "output_noise", "latent_variance", "lengthscale_factor", "kernel_variance",
                     "initial_variance", "jitter")  # fmt: skip
         for name in positive:

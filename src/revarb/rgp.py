@@ -38,8 +38,6 @@ class RGP:
         for name in ("lags", "input_lags", "hidden", "inducing"):
             check_whole(name, getattr(self, name), least=1)
         check_whole("input_delay", self.input_delay, least=0)
-        if isinstance(self.latent_dim, Sequence):
-            object.__setattr__(self, "latent_dim", tuple(self.latent_dim))
         if len(self.latent_dims) != self.hidden:
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
         for dim in self.latent_dims:
@@ -76,9 +74,16 @@ class RGP:
         if "recipe" in values:
             recipe = known_keys(Recipe, values["recipe"], "recipe.")
             if "stages" in recipe:
-                recipe["stages"] = tuple(Stage(**known_keys(Stage, stage, "stage.")) for stage in recipe["stages"])
+                recipe["stages"] = tuple(_stage(stage) for stage in recipe["stages"])
             values["recipe"] = Recipe(**recipe)
+        if isinstance(values.get("latent_dim"), list):
+            values["latent_dim"] = tuple(values["latent_dim"])
         return cls(**values)
+
+
+def _stage(values: Mapping[str, Any]) -> Stage:
+    known = known_keys(Stage, values, "stage.")
+    return Stage(tuple(known.get("free", ())), known.get("iterations", 0))
 
 
 def known_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ Three ways, one compiled scan each (docs/derivation.md, Eqs. 31 to 36):
 
 The joint state is a vector: for each hidden layer its window [x_i, …, x_{i−L+1}], newest first. At the row `fresh`
 it is set back to the start: rows before the first full window of inputs are simulated with what is known, but the
-run that counts begins cold where the window is full, as the paper's does.
+run that counts begins cold where the window is full, as in the authors' own experiments.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int, Key
 
 from revarb.collapsed import Posterior, known_factor, predict_certain, predict_gaussian, split_posterior
-from revarb.precision import AnyArray
+from revarb.numerics import AnyArray
 
 
 class Chain(eqx.Module):

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from revarb.precision import AnyArray
+from revarb.numerics import AnyArray
 
 
 class FreeStates(eqx.Module):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
 
-from revarb.precision import AnyArray
+from revarb.numerics import AnyArray
 
 
 @dataclass(frozen=True)

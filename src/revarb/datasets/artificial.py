@@ -10,9 +10,9 @@ NOISE_STD = 0.3  # of the training output
 
 
 def artificial_output(u: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-    """Noise-free output of the system for the input `u`, from rest."""
+    """Noise-free output of the system for the input `u`, from rest: the first two states are zero, as recorded."""
     x1, x2 = np.zeros(len(u)), np.zeros(len(u))
-    for k in range(1, len(u)):
+    for k in range(2, len(u)):
         a, b, drive = x1[k - 1], x2[k - 1], u[k - 1]
         x1[k] = (a / (1.0 + a**2) + 1.0) * np.sin(b)
         x2[k] = b * np.cos(b) + a * np.exp(-(a**2 + b**2) / 8.0) + drive**3 / (1.0 + drive**2 + 0.5 * np.cos(a + b))

@@ -1,0 +1,162 @@
+"""The command line in an empty folder."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import revarb
+import small
+from revarb import cli, datasets
+from revarb.table import Table, write_table
+
+CONFIG = """
+lags = 2
+input_lags = 2
+inducing = 12
+[[recipe.stages]]
+free = ["mu", "lam", "zeta", "w"]
+iterations = 15
+"""
+
+
+def run(capsys, *arguments):
+    """Exit status, standard output and standard error of one call."""
+    with pytest.raises(SystemExit) as end:
+        cli.main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return end.value.code, out, err
+
+
+@pytest.fixture
+def folder(in_empty_folder):
+    for name, seed in (("train.csv", 0), ("more.csv", 1), ("test.csv", 2)):
+        record = small.record(seed)
+        write_table(name, {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    (in_empty_folder / "rgp.toml").write_text(CONFIG)
+    return in_empty_folder
+
+
+FIT = ("fit", "train.csv", "-u", "valve", "-y", "pressure", "--config", "rgp.toml", "-o", "m.rgp")
+
+
+def test_from_csv_to_a_simulated_trajectory(capsys, folder):
+    code, out, err = run(capsys, *FIT)
+    assert code == 0, err
+    assert "fitted 1 record(s), 60 samples" in out and "wrote m.rgp" in out
+    assert err == ""  # no progress bar where there is no terminal
+    assert (folder / "m.png").read_bytes().startswith(b"\x89PNG")
+
+    code, out, _ = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")
+    assert code == 0
+    assert "RMSE" in out and "in 95 %" in out
+    path = Table("path.csv")
+    assert path.names == ("pressure_mean", "pressure_std", "pressure_lower", "pressure_upper")
+    mean, std, lower, upper = path.columns(path.names).T
+    assert len(path) == 60
+    np.testing.assert_allclose((upper - lower) / std, 2 * 1.959964, rtol=1e-5)
+    np.testing.assert_allclose((upper + lower) / 2, mean, atol=1e-9)
+    assert (folder / "path.png").exists()
+
+    code, _, _ = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "mean.csv", "--method", "mean")
+    assert code == 0 and Table("mean.csv").names == ("pressure_mean",)
+
+
+def test_several_files_are_several_records(capsys, folder):
+    code, out, _ = run(capsys, "fit", "train.csv", "more.csv", *FIT[2:])
+    assert code == 0 and "fitted 2 record(s), 120 samples" in out
+
+
+def test_inputs_without_the_measured_output_are_enough(capsys, folder):
+    assert run(capsys, *FIT)[0] == 0
+    write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})
+    code, out, _ = run(capsys, "simulate", "m.rgp", "inputs.csv", "-o", "p.csv")
+    assert code == 0 and "RMSE" not in out and "wrote p.csv" in out
+
+
+START = ("fit", "train.csv", "-u", "valve", "-y", "pressure", "-o", "m.rgp")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "train.csv", "-u", "vlave", *START[4:]), "no column 'vlave'; its columns are valve, pressure"),
+        (("fit", "nothing.csv", *START[2:]), "cannot read nothing.csv"),
+        (("fit", "train.csv", "-u", "valve", "-o", "m.rgp"), "Missing option '-y'"),
+        ((*START[:-1], "no/m.rgp"), "the folder no does not exist"),
+        ((*START, "--lags", "100"), "has 60 samples, but lags=100"),
+        ((*START, "--lags", "x"), "Invalid value for '--lags'"),
+        ((*START, "--hidden", "0"), "hidden must be a whole number of at least 1, received 0"),
+        ((*START, "--colour", "red"), "No such option: --colour"),
+        ((*START, "--config", "bad.toml"), "unknown key 'lag'"),
+        ((*START, "--config", "train.csv"), "is not a TOML file"),
+        (("simulate", "train.csv", "test.csv", "-o", "p.csv"), "train.csv is not a revarb model"),
+        (("simulate", "m.rgp", "test.csv", "-o", "p.csv"), "cannot read the model file m.rgp"),
+        (("datasets", "fetch", "drives"), "unknown data set 'drives'"),
+        (("reproduce", "table9"), "No such command 'table9'"),
+        (("reproduce", "table1", "--seeds", "0"), "Invalid value for '--seeds'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(capsys, folder, arguments, message):
+    (folder / "bad.toml").write_text("lag = 3")
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err and err.startswith("error: ") and err.count("\n") == 1
+    assert out == ""
+    assert not (folder / "m.rgp").exists() and not (folder / "p.csv").exists()
+
+
+def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
+    assert run(capsys, *FIT)[0] == 0
+    write_table("other.csv", {"fan": np.zeros(30)})
+    code, _, err = run(capsys, "simulate", "m.rgp", "other.csv", "-o", "p.csv")
+    assert code == 2 and "no column 'valve'; its columns are fan" in err
+    write_table("short.csv", {"valve": np.zeros(2)})
+    code, _, err = run(capsys, "simulate", "m.rgp", "short.csv", "-o", "p.csv")
+    assert code == 2 and "u has 2 row(s), but the lags need at least 3" in err
+    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.csv", "--method", "median")
+    assert code == 2 and "--method must be moments, mean or samples" in err
+
+
+def test_a_warning_is_one_line(capsys, folder):
+    code, _, err = run(capsys, *FIT, "--inducing", "900")
+    assert code == 0
+    assert err == "warning: inducing=900, but there are only 58 training rows: using 58\n"
+
+
+def test_help_version_and_lists(capsys, in_empty_folder):
+    for arguments in ((), ("--help",), ("fit", "--help")):
+        code, out, _ = run(capsys, *arguments)
+        assert code == 0 and "Usage" in out
+    assert run(capsys, "--version")[1].strip() == cli.__version__
+    code, out, _ = run(capsys, "datasets", "list")
+    assert code == 0 and all(name in out for name in datasets.names())
+
+
+def test_datasets_are_fetched(capsys, recorded_data):
+    code, out, _ = run(capsys, "datasets", "fetch", "drive")
+    assert code == 0 and out.startswith("drive: ") and "drive.mat" in out
+
+
+def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
+    """A real process on a real terminal, a real signal: the progress bar shows, the model so far is on disk."""
+    (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
+    command = [sys.executable, "-m", "revarb", *START, "--config", "long.toml"]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment)
+    os.close(theirs)
+    screen = b""
+    while b"bound" not in screen:  # the first iteration has been made
+        screen += os.read(ours, 10_000)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, screen
+    assert b"interrupted: the best model so far was kept" in os.read(ours, 100_000)
+    assert "interrupted after" in out
+    assert revarb.load("m.rgp").status == "interrupted"
+    assert (folder / "m.png").exists()
