@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from revarb import RGP, Series
-from revarb.bound import Layout, Rows, _problems
+from revarb.bound import Layout, Rows, layer_problems
 from revarb.collapsed import Gaussians, Layer
-from revarb.fit import _bound_and_gradient, training_rows
+from revarb.fit import bound_and_gradient, training_rows
 from revarb.initialise import initial_parameters
 from revarb.numerics import with_numerics
 from revarb.parameters import Parameters, flatten, unflatten
@@ -44,16 +44,16 @@ def problem(samples: int) -> Problem:
 @with_numerics
 def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     """Every layer with its regressors, as the bound sees them."""
-    return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in _problems(*given)]
+    return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in layer_problems(*given)]
 
 
-def bound_and_gradient(given: Problem) -> Callable[[], object]:
+def fit_step(given: Problem) -> Callable[[], object]:
     """One step of `fit`, to be called inside `with_numerics`: flat vector in, bound and flat gradient out."""
     vector = flatten(given.start)
 
     def evaluate() -> tuple[float, np.ndarray]:
         parameters = unflatten(vector, given.start)
-        bound, gradient = _bound_and_gradient(parameters, given.rows, layout=given.layout)
+        bound, gradient = bound_and_gradient(parameters, given.rows, layout=given.layout)
         return float(bound), flatten(gradient)  # both wait for the device
 
     return evaluate

@@ -47,7 +47,7 @@ def run(threads: int, json: Path | None) -> None:
 def _rows(threads: int) -> list[dict[str, Any]]:
     problems = [evaluation.problem(samples) for samples in SAMPLES]
     # Memory of ours at all sizes first, and GPy not even imported: its memory must not count as ours.
-    peaks = [_peak_mib_after(evaluation.bound_and_gradient(given)) for given in problems]
+    peaks = [_peak_mib_after(evaluation.fit_step(given)) for given in problems]
     return [_row(*row, threads) for row in zip(SAMPLES, problems, peaks, strict=True)]
 
 
@@ -59,7 +59,7 @@ def _row(samples: int, given: evaluation.Problem, peak_mib: float, threads: int)
     sizes = [x_hat.mean.shape[1] for _, x_hat in regressions]
     # One after the other, so that a change of the machine's load between sizes does not favour either.
     # `fit` enters `with_numerics` once (2 ms), not at every step; GPy and the floor keep BLAS on all threads.
-    seconds = with_numerics(evaluation.median_seconds)(evaluation.bound_and_gradient(given))
+    seconds = with_numerics(evaluation.median_seconds)(evaluation.fit_step(given))
     peer_seconds = evaluation.median_seconds(statistics_and_gradients(regressions))
     floor_seconds = evaluation.median_seconds(evaluation.floor(len(given.rows.y), sizes, inducing))
     return {

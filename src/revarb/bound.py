@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[AnyArray, ""]:
     """Σ layers + Σ entropies of the later states − Σ KL of the initial states."""
     bound = jnp.zeros(())
-    for layer, x_hat, targets in _problems(parameters, rows, layout):
+    for layer, x_hat, targets in layer_problems(parameters, rows, layout):
         bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
     for mu, lam, prior in zip(parameters.states.mu, parameters.states.lam, parameters.priors, strict=True):
         bound += entropy(later_states(lam, layout.lags, layout.lengths))
@@ -42,12 +42,12 @@ def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[An
 
 def layer_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
     """What every layer knows after the fit, input side first."""
-    problems = _problems(parameters, rows, layout)
+    problems = layer_problems(parameters, rows, layout)
     return tuple(posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems)
 
 
-def _problems(parameters: Parameters, rows: Rows, layout: Layout) -> list[tuple[Layer, Gaussians, Targets]]:
-    # Each layer is a regression of its targets on its regressors, both of them Gaussian.
+def layer_problems(parameters: Parameters, rows: Rows, layout: Layout) -> list[tuple[Layer, Gaussians, Targets]]:
+    """Each layer as a regression of its targets on its regressors, both of them Gaussian."""
     mu, lam = parameters.states.mu, parameters.states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
     variances = regressors(lam, jnp.zeros_like(rows.u_bar), layout.lags, layout.lengths)

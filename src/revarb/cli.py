@@ -199,10 +199,11 @@ def reproduce_table1(
     with progress_bar(table.title, len(table.benchmarks) * seeds, show=True) as update:
         for done, outcome in enumerate(experiments.run_table1(table, seeds), start=1):
             rows += outcome.rows
-            update(done, outcome.split.name)
+            update(done, outcome.name)
             if pictures is not None and outcome.model.seed == 0:
-                picture = simulation_figure(outcome.paths["moments"], outcome.split.test.y, outcome.split.name)
-                write_whole(pictures / f"{outcome.split.name}.png", picture)
+                title = f"{outcome.name}: free simulation of the test part"
+                picture = simulation_figure(outcome.paths["moments"], outcome.split.test.y, title)
+                write_whole(pictures / f"{outcome.name}.png", picture)
     screen.print(table1_table(table.title, experiments.summaries(table, rows)))
     screen.print(f"protocol: {experiments.PROTOCOL}; min / median / max over {seeds} seed(s)", soft_wrap=True)
     if json_file is not None:

@@ -21,7 +21,7 @@ from revarb.simulate import Chain, Start
 from revarb.states import FreeStates
 from revarb.windows import Lags, input_windows
 
-_bound_and_gradient = jax.jit(jax.value_and_grad(revarb_bound), static_argnames="layout")
+bound_and_gradient = jax.jit(jax.value_and_grad(revarb_bound), static_argnames="layout")
 _posteriors = jax.jit(layer_posteriors, static_argnames="layout")
 
 
@@ -93,7 +93,7 @@ def _affordable_inducing(spec: RGP, rows: int) -> int:
 
 def _maximise(recipe: Recipe, start: Parameters, rows: Rows, layout: Layout, progress: bool) -> Optimum:
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        bound, gradient = _bound_and_gradient(unflatten(vector, start), rows, layout=layout)
+        bound, gradient = bound_and_gradient(unflatten(vector, start), rows, layout=layout)
         return float(bound), flatten(gradient)
 
     phases = [Phase(free_entries(start, stage.free), stage.iterations) for stage in recipe.stages]

@@ -40,6 +40,7 @@ class Table1:
 class Outcome(NamedTuple):
     """One fit of one benchmark: its rows of the results file, and what was simulated, by method."""
 
+    name: str
     rows: list[dict[str, Any]]
     model: FittedRGP
     split: datasets.Split
@@ -103,7 +104,7 @@ def run_once(benchmark: Benchmark, split: datasets.Split, spec: RGP, seed: int, 
             "status": model.status.value,
         }
         rows.append(row)
-    return Outcome(rows, model, split, paths)
+    return Outcome(benchmark.name, rows, model, split, paths)
 
 
 def summaries(table: Table1, rows: Sequence[Mapping[str, Any]]) -> list[Summary]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from rich import box
 from rich.table import Table
 
 from revarb.experiments import Summary
@@ -30,17 +31,16 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
 
 
 def table1_table(title: str, lines: Sequence[Summary]) -> Table:
-    """Minimum / median / maximum over seeds beside the paper's number."""
-    table = Table(title=title)
-    for name in ("data", "method", "paper", "RMSE", "NLPD", "in 95 %", "fit s"):
+    """RMSE as minimum, median and maximum over seeds, and the medians of the rest, beside the paper's number."""
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("data", "method", "paper", "min", "median", "max", "NLPD", "in 95 %", "fit s"):
         table.add_column(name, justify="left" if name in ("data", "method") else "right", no_wrap=True)
     for line in lines:
-        rmse = " / ".join(_number(value) for value in line.spread["rmse"])
         table.add_row(
             line.dataset,
             line.method,
             "–" if line.paper is None else f"{line.paper:.4f}",
-            rmse,
+            *(_number(value) for value in line.spread["rmse"]),
             _number(line.spread["nlpd"][1]),
             _percent(line.spread["coverage95"][1]),
             f"{line.spread['fit_seconds'][1]:.1f}",
@@ -49,7 +49,7 @@ def table1_table(title: str, lines: Sequence[Summary]) -> Table:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else "–"
+    return f"{value:.3f}" if math.isfinite(value) else "–"
 
 
 def _percent(value: float) -> str:
