@@ -6,8 +6,6 @@ import re
 import statistics
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -83,9 +81,8 @@ def test_every_link_to_a_file_has_its_file():
                 assert os.path.exists((ROOT / document).parent / target), (document, target)  # noqa: PTH110
 
 
-@pytest.mark.slow
-def test_the_targets_of_table1_hold():
-    """Medians over the seeds of the committed results: the paper's numbers are reached."""
+def test_the_committed_results_reach_the_paper():
+    """Medians over the seeds, within 5 % of the paper's 0.2491, 0.3680 and 0.4513, and bands that hold."""
     rows = results("table1.json")["rows"]
 
     def median(dataset, method, score):

@@ -5,7 +5,6 @@ import time
 import tomllib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,18 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """Options of `fit` that are fields of RGP; those not given stay as the configuration file or RGP has them."""
-
-    config: Path | None
-    options: dict[str, Any]
-
-    def spec(self) -> RGP:
-        values = {} if self.config is None else _read_toml(self.config)
-        return RGP.from_dict({**values, **{key: value for key, value in self.options.items() if value is not None}})
-
-
 @app.command()
 def fit(
     train: Annotated[list[Path], typer.Argument(help="CSV file(s) with a header line; each file is one record.")],
@@ -89,11 +76,10 @@ def fit(
     dt: Annotated[float, typer.Option(help="Sampling interval, for the time axis of pictures.")] = 1.0,
 ) -> None:
     """Fit a model to one or more records; draws the training fit and the latent paths next to the model."""
-    options = {
-        "lags": lags, "input_lags": input_lags, "input_delay": input_delay, "hidden": hidden, "inducing": inducing,
-        "latent_dim": latent_dim,
-    }  # fmt: skip
-    spec = _Shape(config, options).spec()
+    spec = _configured(
+        config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
+        latent_dim=latent_dim,
+    )  # fmt: skip
     records = [_record(Table(path), inputs or [], outputs, dt) for path in train]
     picture = check_target(_beside(model_file, ".png"))
     check_target(model_file)
@@ -192,6 +178,7 @@ def reproduce_table1(
     """Table 1 of the paper, REVARB's column: fit every benchmark with several seeds and simulate its test part."""
     table = experiments.load_table1()
     if json_file is not None:
+        make_folder(json_file.parent)
         check_target(json_file)
     if pictures is not None:
         make_folder(pictures)
@@ -217,6 +204,12 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
     if version:
         screen.print(__version__)
         raise typer.Exit
+
+
+def _configured(config: Path | None, **options: int | None) -> RGP:
+    # Options that were not given stay as the configuration file has them, or else as RGP does.
+    values = {} if config is None else _read_toml(config)
+    return RGP.from_dict({**values, **{name: value for name, value in options.items() if value is not None}})
 
 
 def _record(table: Table, inputs: Sequence[str], outputs: Sequence[str], dt: float) -> Series:

@@ -11,6 +11,7 @@ import numpy as np
 
 from revarb import datasets
 from revarb.fitted import FittedRGP, Method
+from revarb.optimise import Status
 from revarb.rgp import RGP
 from revarb.scores import scores
 from revarb.trajectory import Trajectory
@@ -84,6 +85,8 @@ def run_once(benchmark: Benchmark, split: datasets.Split, spec: RGP, seed: int, 
     """Fit with one seed, simulate the test part by every method, score."""
     begun = time.perf_counter()
     model = spec.fit(split.train, seed=seed)
+    if model.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C means the whole table here, not one fit of it
     fit_seconds = time.perf_counter() - begun
     rows, paths = [], {}
     for method in methods:

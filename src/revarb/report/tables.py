@@ -41,15 +41,15 @@ def table1_table(title: str, lines: Sequence[Summary]) -> Table:
             line.method,
             "–" if line.paper is None else f"{line.paper:.4f}",
             *(_number(value) for value in line.spread["rmse"]),
-            _number(line.spread["nlpd"][1]),
+            _number(line.spread["nlpd"][1], digits=2),
             _percent(line.spread["coverage95"][1]),
             f"{line.spread['fit_seconds'][1]:.1f}",
         )
     return table
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) else "–"
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
 
 
 def _percent(value: float) -> str:
