@@ -40,6 +40,8 @@ app.add_typer(reproduce_app, name="reproduce")
 
 screen = Console(highlight=False)
 
+DEMO_RECORD = 3  # experiments/demo.toml says why
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `revarb` command."""
@@ -131,12 +133,16 @@ def demo(
 ) -> None:
     """The Artificial benchmark end to end: 300 noisy samples in, 300 simulated samples with bands out."""
     make_folder(folder)
-    split = datasets.load("artificial")
+    split = datasets.load("artificial", seed=DEMO_RECORD)
     for name, record in (("train.csv", split.train), ("test.csv", split.test)):
         write_table(folder / name, {"u": record.u[:, 0], "y": record.y[:, 0]})
     settings = experiments.shipped_text("demo.toml")
     write_whole(folder / "rgp.toml", settings.encode())
-    screen.print("fitting the Artificial benchmark (Narendra & Li 1996): 300 noisy samples …")
+    screen.print(
+        f"fitting record {DEMO_RECORD} of the Artificial benchmark (Narendra & Li 1996), 300 noisy samples: one that "
+        "goes well; rgp.toml says how others go",
+        soft_wrap=True,
+    )
     model = RGP.from_dict(tomllib.loads(settings)).fit(split.train, seed=seed, progress=True)
     model.save(folder / "model.rgp")
     write_whole(folder / "fit.png", fit_figure(model, [split.train]))
