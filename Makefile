@@ -28,7 +28,9 @@ bench: $(READY)
 	$(BIN)/python -m bench --json results/bench.json
 
 results: $(READY)
-	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json
+	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --pictures docs/pictures
+	$(BIN)/revarb demo --out demo
+	cp demo/scores.json results/demo.json
 
 clean:
 	rm -rf .venv demo

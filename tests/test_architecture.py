@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ORDER = [
-    *("errors", "numerics", "files", "progress"),
+    *("errors", "numerics", "files", "interrupts", "progress"),
     *("series", "windows", "kernel", "psi", "collapsed", "states", "parameters", "recipe", "bound", "initialise"),
     *("optimise", "simulate", "trajectory", "scores", "store", "results", "table", "rgp", "fitted", "fit"),
     *("datasets", "experiments", "report", "cli", "__main__"),

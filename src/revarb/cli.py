@@ -5,6 +5,7 @@ import time
 import tomllib
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from revarb import __version__, datasets, experiments
 from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
 from revarb.fitted import load
+from revarb.interrupts import held_interrupts
 from revarb.optimise import Status
 from revarb.progress import progress_bar
 from revarb.report.figures import fit_figure, simulation_figure
@@ -38,8 +40,10 @@ reproduce_app = typer.Typer(help="The paper's experiments.")
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(reproduce_app, name="reproduce")
 
-screen = Console(highlight=False)
+# Without a terminal rich would fold tables at 80 columns.
+screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
 
+INTERRUPTED = 130  # what typer makes of Ctrl-C outside a fit
 DEMO_RECORD = 3  # experiments/demo.toml says why
 
 
@@ -55,9 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.TyperException as error:
         _complain("error", error.format_message())
         code = 2
-    except KeyboardInterrupt:
-        _complain("interrupted", "nothing was written")
-        code = 130
+    if code == INTERRUPTED:
+        _complain("interrupted", "stopped before the end")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -83,13 +86,13 @@ def fit(
         latent_dim=latent_dim,
     )  # fmt: skip
     records = [_record(Table(path), inputs or [], outputs, dt) for path in train]
-    picture = check_target(_beside(model_file, ".png"))
-    check_target(model_file)
+    picture = _picture_beside(model_file, ".fit.png", read=train)
     begun = time.perf_counter()
     model = spec.fit(records, seed=seed, progress=True)
     seconds = time.perf_counter() - begun
-    model.save(model_file)
-    write_whole(picture, fit_figure(model, records))
+    with held_interrupts():
+        model.save(model_file)
+        write_whole(picture, fit_figure(model, records))
     if model.status is Status.INTERRUPTED:
         _complain("interrupted", "the best model so far was kept")
     samples = sum(len(record) for record in records)
@@ -107,18 +110,18 @@ def simulate(
     path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the simulated trajectory (CSV).")],
     method: Annotated[str, typer.Option(help="moments, mean or samples.")] = "moments",
     seed: Annotated[int, typer.Option(help="Seed of method=samples.")] = 0,
+    samples: Annotated[int, typer.Option(help="Number of trajectories of method=samples, a column each.")] = 200,
 ) -> None:
     """Simulate a model on new inputs; draws it, and scores it where the CSV has the measured output."""
     model = load(model_file)
     table = Table(test)
-    picture = check_target(_beside(path_file, ".png"))
-    check_target(path_file)
-    u = table.columns(model.input_names)
-    path = model.simulate(u if model.input_names else None, method=_method(method), seed=seed,
-                          steps=None if model.input_names else len(table))  # fmt: skip
-    write_table(path_file, _trajectory_columns(path))
-    measured = table.columns(model.output_names) if all(name in table for name in model.output_names) else None
-    write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
+    picture = _picture_beside(path_file, ".png", read=(model_file, test))
+    measured = _measured(table, model.output_names)
+    u, steps = (table.columns(model.input_names), None) if model.input_names else (None, len(table))
+    path = model.simulate(u, method=_method(method), steps=steps, samples=samples, seed=seed)
+    with held_interrupts():
+        write_table(path_file, _trajectory_columns(path))
+        write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
     if measured is not None and path.skip < len(path):
         screen.print(score_table({path.method: scores(path, measured)}))
     _say_written(path_file, picture)
@@ -150,11 +153,12 @@ def demo(
     rows = {f"revarb, {name}": scores(path, split.test.y) for name, path in paths.items()}
     rows["training mean"] = _mean_scores(split)
     screen.print(score_table(rows))
+    meta = {"table": "demo", "command": f"revarb demo --out {folder}", "record": DEMO_RECORD, "seed": seed}
+    write_results(folder / "scores.json", meta, [{"model": name, **asdict(row)} for name, row in rows.items()])
     title = "Artificial: free simulation of unseen inputs"
     write_whole(folder / "simulation.png", simulation_figure(paths["moments"], split.test.y, title))
     write_table(folder / "simulation.csv", _trajectory_columns(paths["moments"]))
-    names = ("train.csv", "test.csv", "rgp.toml", "model.rgp", "fit.png", "simulation.png", "simulation.csv")
-    _say_written(*(folder / name for name in names))
+    _say_written(*sorted(folder.iterdir()))
     screen.print("the same by hand, on your own columns:", style="bold")
     screen.print(f"  revarb fit {folder}/train.csv -u u -y y --config {folder}/rgp.toml -o m.rgp", soft_wrap=True)
     screen.print(f"  revarb simulate m.rgp {folder}/test.csv -o path.csv", soft_wrap=True)
@@ -230,6 +234,8 @@ def _trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:
         if path.std is not None and band is not None:
             columns[f"{name}_std"] = path.std[:, column]
             columns[f"{name}_lower"], columns[f"{name}_upper"] = band[0][:, column], band[1][:, column]
+        if path.samples is not None:
+            columns |= {f"{name}_sample{k}": path.samples[k, :, column] for k in range(len(path.samples))}
     return columns
 
 
@@ -255,8 +261,25 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not a TOML file: {error}") from None
 
 
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.stem + suffix)
+def _picture_beside(target: Path, suffix: str, read: Sequence[Path]) -> Path:
+    # Everything that is going to be written, checked before the work: it must not replace what is read, nor each other.
+    picture = check_target(check_target(target).with_suffix(suffix))
+    if picture.resolve() == target.resolve():
+        raise InputError(f"-o {target} is where the picture goes; choose another ending")
+    for path in read:
+        if path.resolve() in (target.resolve(), picture.resolve()):
+            raise InputError(f"-o {target} would overwrite {path}, which is read; choose another name")
+    return picture
+
+
+def _measured(table: Table, names: Sequence[str]) -> np.ndarray | None:
+    if not all(name in table for name in names):
+        return None
+    try:
+        return table.columns(names)
+    except InputError as error:  # the measured output is welcome, not needed
+        warnings.warn(f"{error}; simulating without scores", stacklevel=2)
+        return None
 
 
 def _say_written(*paths: Path) -> None:

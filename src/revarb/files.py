@@ -33,7 +33,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     target = check_target(path)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".revarb-", delete=False) as file:
             temporary = Path(file.name)
             file.write(content)
             file.flush()

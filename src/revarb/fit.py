@@ -7,9 +7,10 @@ import jax
 import numpy as np
 
 from revarb.bound import Layout, Rows, layer_posteriors, revarb_bound
-from revarb.errors import InputError
+from revarb.errors import InputError, check_seed
 from revarb.fitted import FittedRGP, Trained
 from revarb.initialise import initial_parameters
+from revarb.interrupts import held_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Optimum, Phase, Settings, Step, maximise
 from revarb.parameters import Parameters, flatten, free_entries, unflatten
@@ -28,10 +29,11 @@ _posteriors = jax.jit(layer_posteriors, static_argnames="layout")
 @with_numerics
 def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
+    seed = check_seed(seed)
     records = as_records(train)
-    scaling = Standardiser.of(records)
     lags = spec.lags_for(records[0].u.shape[1])
     _check_lengths(spec, records, lags)
+    scaling = Standardiser.of(records)
     rows, y_blocks, layout = training_rows(records, scaling, lags, spec.recipe.jitter)
     start = initial_parameters(
         spec.recipe,
@@ -44,7 +46,8 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
     )
     optimum = _maximise(spec.recipe, start, rows, layout, progress)
     parameters = unflatten(optimum.vector, start)
-    layers = jax.tree.map(np.asarray, _posteriors(parameters, rows, layout=layout))
+    with held_interrupts():  # what was found is not lost in the last second
+        layers = jax.tree.map(np.asarray, _posteriors(parameters, rows, layout=layout))
     past_u = [scaling.inputs(record.u)[len(record) - lags.reach :] for record in records]
     return FittedRGP(
         spec=spec,

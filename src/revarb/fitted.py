@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from revarb import store
 from revarb.collapsed import Layer, Posterior, predict_certain
-from revarb.errors import InputError, check_whole
+from revarb.errors import InputError, check_number, check_seed, check_whole
 from revarb.numerics import with_numerics
 from revarb.optimise import Status, Step
 from revarb.parameters import Parameters
@@ -69,8 +69,11 @@ class FittedRGP:
 
     @property
     def skip(self) -> int:
-        """Rows left out of the scores: the first window of inputs and the settling of the states (L + L_u)."""
-        return self.lags.states + self.lags.inputs
+        """Rows of a cold run that are left out of the scores: L + L_u, or more where a dead time makes rows wait.
+
+        First the inputs' window must fill, then the states settle for L rows.
+        """
+        return self.lags.states + max(self.lags.inputs, self.lags.reach)
 
     @property
     def final_states(self) -> tuple[Start, ...]:
@@ -98,18 +101,19 @@ class FittedRGP:
         """
         start = self._checked_start(initial)
         u_bar = input_windows(np.concatenate([start.past_u, self._checked_inputs(u, steps, initial)]), self.lags)
-        chain, fresh = self.trained.chain, self.lags.reach if initial is None else 0
+        chain = self.trained.chain
+        fresh, skip = (self.lags.reach, self.skip) if initial is None else (0, 0)
         if method == "mean":
-            return self._trajectory(method, run_mean(chain, start, u_bar, fresh), None)
+            return self._trajectory(method, skip, run_mean(chain, start, u_bar, fresh), None)
         if method == "moments":
             moments = run_moments(chain, start, u_bar, fresh)
-            return self._trajectory(method, moments.mean, moments.variance)
+            return self._trajectory(method, skip, moments.mean, moments.variance)
         if method == "samples":
-            check_whole("samples", samples, least=2)
-            given, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(seed), samples)
+            count = check_whole("samples", samples, least=2)
+            given, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(check_seed(seed)), count)
             # Law of total variance: what each trajectory does not know, and how far they are apart.
             variance = np.mean(given.variance, axis=0) + np.var(given.mean, axis=0)
-            return self._trajectory(method, np.mean(given.mean, axis=0), variance, drawn)
+            return self._trajectory(method, skip, np.mean(given.mean, axis=0), variance, drawn)
         raise InputError(f"method must be 'moments', 'mean' or 'samples', received {method!r}")
 
     @with_numerics
@@ -119,6 +123,12 @@ class FittedRGP:
         x_hat = by_block(current_windows, self.trained.parameters.states.mu[-1], lags, self.lengths)
         fitted = self.scaling.raw_outputs(np.asarray(predict_certain(self.trained.chain.output, x_hat)[0]))
         return np.split(fitted, np.cumsum([length - lags for length in self.lengths])[:-1])
+
+    @with_numerics
+    def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Mean and standard deviation of the latent states of every hidden layer, records one after the other."""
+        states = self.trained.parameters.states
+        return [(np.asarray(mu), np.sqrt(np.asarray(lam))) for mu, lam in zip(states.mu, states.lam, strict=True)]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to one file, whole or not at all; `revarb.load` reads it."""
@@ -138,12 +148,14 @@ class FittedRGP:
         }
         return store.write_model(path, header, store.named_leaves(self.trained))
 
-    def _trajectory(self, method: str, mean: Any, variance: Any | None, samples: Any | None = None) -> Trajectory:
+    def _trajectory(
+        self, method: str, skip: int, mean: Any, variance: Any | None, samples: Any | None = None
+    ) -> Trajectory:
         return Trajectory(
             mean=self.scaling.raw_outputs(np.asarray(mean)),
             std=None if variance is None else self.scaling.raw_spread(np.sqrt(np.asarray(variance))),
             method=method,
-            skip=self.skip,
+            skip=skip,
             output_names=self.output_names,
             dt=self.dt,
             samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
@@ -152,15 +164,16 @@ class FittedRGP:
     def _checked_inputs(self, u: ArrayLike | None, steps: int | None, initial: Start | None) -> np.ndarray:
         expected = len(self.input_names)
         if expected == 0 and u is None:
-            check_whole("steps (the model has no inputs, so it must be told how long to run)", steps, least=1)
-            return np.empty((steps or 0, 0))
+            what = "steps (the model has no inputs, so it must be told how long to run)"
+            return np.empty((check_whole(what, steps, least=1), 0))
         if u is None or steps is not None:
-            raise InputError(f"pass the inputs {list(self.input_names)} as u, one row per step, and no steps")
+            what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"
+            raise InputError(f"pass {what if expected else 'steps alone: the model has no inputs'}")
         values = as_matrix("u", u)
         if values.shape[1] != expected:
             names = list(self.input_names)
             raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
-        shortest = 1 if initial is not None else self.lags.first + 1
+        shortest = 1 if initial is not None or expected == 0 else self.lags.first + 1
         if len(values) < shortest:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
         return self.scaling.inputs(values)
@@ -181,6 +194,8 @@ def load(path: str | os.PathLike[str]) -> FittedRGP:
     header, arrays = store.read_model(path)
     try:
         return _from_file(header, arrays)
+    except InputError as error:
+        raise InputError(f"{path} cannot be opened: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is damaged ({type(error).__name__}: {error}); save the model again") from None
 
@@ -191,15 +206,18 @@ def _from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> F
     spec = RGP.from_dict(header["configuration"])
     scaling = Standardiser(**{name: np.array(v, dtype=np.float64) for name, v in header["standardiser"].items()})
     lengths, inducing = tuple(header["lengths"]), header["inducing"]
+    input_names, output_names = tuple(header["input_names"]), tuple(header["output_names"])
+    if (len(input_names), len(output_names)) != (len(scaling.u_mean), len(scaling.y_mean)):
+        raise InputError("its column names and its standardiser do not agree")
     return FittedRGP(
         spec=spec,
         scaling=scaling,
         trained=store.filled(_template(spec, lengths, inducing, len(scaling.u_mean), len(scaling.y_mean)), arrays),
         lengths=lengths,
-        input_names=tuple(header["input_names"]),
-        output_names=tuple(header["output_names"]),
-        dt=float(header["dt"]),
-        bound=float(header["bound"]),
+        input_names=input_names,
+        output_names=output_names,
+        dt=check_number("dt", header["dt"], above=0.0),
+        bound=check_number("bound", header["bound"]),
         status=Status(header["status"]),
         history=tuple(Step(*step) for step in header["history"]),
         seed=int(header["seed"]),

@@ -45,20 +45,25 @@ def latent_start(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> F
     """
     if dim == 1 and y_blocks[0].shape[1] == 1:
         return np.concatenate(y_blocks)
-    columns: list[np.ndarray] = []
-    signals = list(y_blocks)
-    while sum(column.shape[1] for column in columns) < dim:
-        columns.append(principal_components(np.concatenate(signals)))
+    rows = sum(len(block) for block in y_blocks)
+    columns, signals = np.empty((rows, 0)), list(y_blocks)
+    for _ in range(dim):
+        columns = np.concatenate([columns, principal_components(np.concatenate(signals))], axis=1)
         signals = [np.gradient(signal, axis=0) for signal in signals]
-    return np.concatenate(columns, axis=1)[:, :dim]
+    # Signals that run out of components (a straight line has no second rate of change) leave states at rest.
+    return np.concatenate([columns, np.zeros((rows, dim))], axis=1)[:, :dim]
 
 
-def principal_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarray, "S Dy"]:
-    """Principal components, largest first, each scaled to unit variance; the main loading is positive."""
+def principal_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarray, "S C"]:
+    """Principal components, largest first, each scaled to unit variance; the main loading is positive.
+
+    Columns that repeat each other have fewer components than columns: what is left is rounding, and is left out.
+    """
     centred = values - values.mean(0)
-    scores, _, loadings = np.linalg.svd(centred, full_matrices=False)
+    scores, sizes, loadings = np.linalg.svd(centred, full_matrices=False)
     main = loadings[np.arange(len(loadings)), np.abs(loadings).argmax(1)]
-    return scores * np.sign(main) * np.sqrt(len(values))
+    real = sizes > 1e-8 * max(sizes.max(initial=0.0), 1e-300)
+    return (scores * np.sign(main) * np.sqrt(len(values)))[:, real]
 
 
 def kmeans_centres(

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float64
 from scipy.optimize import OptimizeResult, minimize
 
 from revarb.errors import InputError
+from revarb.interrupts import held_interrupts
 
 Vector = Float64[np.ndarray, " V"]
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -68,7 +69,10 @@ def maximise(
 
     Ctrl-C and NaN end it early; the best point so far is returned with a status that says so.
     """
-    tracker = _Tracker(objective, start)
+    with held_interrupts() as pressed:
+        tracker = _Tracker(objective, start)
+    if pressed:
+        return Optimum(tracker.vector, tracker.bound, Status.INTERRUPTED, ())
     history: list[Step] = []
     status = Status.CONVERGED
 

@@ -28,10 +28,13 @@ class Stage:
     iterations: int
 
     def __post_init__(self):
+        if not isinstance(self.free, tuple | list):
+            raise InputError(f"free of a stage must be a list of parameter groups, received {self.free!r}")
+        object.__setattr__(self, "free", tuple(self.free))
         unknown = [name for name in self.free if name not in GROUPS]
         if unknown:
             raise InputError(f"unknown parameter group {unknown[0]!r} in a stage; known are {', '.join(GROUPS)}")
-        check_whole("iterations of a stage", self.iterations, least=1)
+        object.__setattr__(self, "iterations", check_whole("iterations of a stage", self.iterations, least=1))
         if not self.free:
             raise InputError(f"a stage must free something: name one or more of {', '.join(GROUPS)}")
 
@@ -72,14 +75,20 @@ class Recipe:
     jitter: float = 1e-6
 
     def __post_init__(self):
-        positive = ("hidden_noise", "output_noise", "latent_variance", "lengthscale_factor", "kernel_variance",
-                    "initial_variance", "jitter")  # fmt: skip
-        for name in positive:
-            check_number(f"recipe.{name}", getattr(self, name), above=0.0)
-        for name in ("zeta_noise", "ftol", "gtol"):
-            check_number(f"recipe.{name}", getattr(self, name), least=0.0)
-        check_number("recipe.initial_mean", self.initial_mean)
-        for name in ("kmeans_iterations", "kmeans_starts", "memory"):
-            check_whole(f"recipe.{name}", getattr(self, name), least=1)
-        if not self.stages or not all(isinstance(stage, Stage) for stage in self.stages):
-            raise InputError(f"recipe.stages must be one or more Stage(free, iterations), received {self.stages!r}")
+        checked = {name: check_number(f"recipe.{name}", getattr(self, name), above=0.0) for name in _POSITIVE}
+        checked |= {name: check_number(f"recipe.{name}", getattr(self, name), least=0.0) for name in _NOT_NEGATIVE}
+        checked |= {"initial_mean": check_number("recipe.initial_mean", self.initial_mean)}
+        checked |= {name: check_whole(f"recipe.{name}", getattr(self, name), 1, most) for name, most in _COUNTS.items()}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):
+            raise InputError(f"recipe.stages must be a list of Stage(free, iterations), received {self.stages!r}")
+        if not self.stages:
+            raise InputError("recipe.stages must be one or more Stage(free, iterations), received none")
+        object.__setattr__(self, "stages", tuple(self.stages))
+
+
+_POSITIVE = ("hidden_noise", "output_noise", "latent_variance", "lengthscale_factor", "kernel_variance",
+             "initial_variance", "jitter")  # fmt: skip
+_NOT_NEGATIVE = ("zeta_noise", "ftol", "gtol")
+_COUNTS = {"kmeans_iterations": None, "kmeans_starts": None, "memory": 1000}

@@ -35,13 +35,14 @@ class RGP:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self):
-        for name in ("lags", "input_lags", "hidden", "inducing"):
-            check_whole(name, getattr(self, name), least=1)
-        check_whole("input_delay", self.input_delay, least=0)
+        for name, least in (("lags", 1), ("input_lags", 1), ("hidden", 1), ("inducing", 1), ("input_delay", 0)):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        if isinstance(self.latent_dim, tuple | list):
+            object.__setattr__(self, "latent_dim", tuple(check_whole("latent_dim", dim, 1) for dim in self.latent_dim))
+        else:
+            object.__setattr__(self, "latent_dim", check_whole("latent_dim", self.latent_dim, 1))
         if len(self.latent_dims) != self.hidden:
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
-        for dim in self.latent_dims:
-            check_whole("latent_dim", dim, least=1)
         if not isinstance(self.recipe, Recipe):
             raise InputError(f"recipe must be a revarb.Recipe, received {self.recipe!r}")
 
@@ -73,7 +74,7 @@ class RGP:
         values = known_keys(cls, values)
         if "recipe" in values:
             recipe = known_keys(Recipe, values["recipe"], "recipe.")
-            if "stages" in recipe:
+            if isinstance(recipe.get("stages"), tuple | list):
                 recipe["stages"] = tuple(_stage(stage) for stage in recipe["stages"])
             values["recipe"] = Recipe(**recipe)
         if isinstance(values.get("latent_dim"), list):
@@ -83,7 +84,8 @@ class RGP:
 
 def _stage(values: Mapping[str, Any]) -> Stage:
     known = known_keys(Stage, values, "stage.")
-    return Stage(tuple(known.get("free", ())), known.get("iterations", 0))
+    free = known.get("free", ())
+    return Stage(tuple(free) if isinstance(free, list) else free, known.get("iterations", 0))
 
 
 def known_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revarb.errors import InputError
+from revarb.errors import InputError, check_whole
 from revarb.series import as_matrix
 from revarb.trajectory import Trajectory
 
@@ -34,14 +34,16 @@ def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
 
     The first `skip` rows are left out: by default `path.skip`, the paper's protocol (lags + input lags).
     """
+    if not isinstance(path, Trajectory):
+        raise InputError(f"scores takes what simulate returned and the measured y, received a {type(path).__name__}")
     measured = as_matrix("y", y)
     if measured.shape != path.mean.shape:
         raise InputError(
             f"y has shape {measured.shape} but the simulated trajectory has {path.mean.shape}; "
             "pass the outputs measured at the same samples"
         )
-    skip = path.skip if skip is None else skip
-    if not 0 <= skip < len(measured):
+    skip = check_whole("skip", path.skip if skip is None else skip, least=0)
+    if skip >= len(measured):
         raise InputError(f"skip must leave rows to score: received skip={skip} for {len(measured)} rows")
     error = measured[skip:] - path.mean[skip:]
     # An output that stands still in the scored rows has no scale of its own to be judged by.

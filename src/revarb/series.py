@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from revarb.errors import InputError
+from revarb.errors import InputError, check_number
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -44,15 +44,16 @@ class Series:
             )
         if y_matrix.shape[1] == 0:
             raise InputError("y has no columns: a record needs at least one output")
-        if not (np.isfinite(dt) and dt > 0):
-            raise InputError(f"dt must be a positive number of time units per sample, received {dt!r}")
         for matrix in (u_matrix, y_matrix):
             matrix.flags.writeable = False
         object.__setattr__(self, "u", u_matrix)
         object.__setattr__(self, "y", y_matrix)
-        object.__setattr__(self, "dt", float(dt))
+        object.__setattr__(self, "dt", check_number("dt", dt, above=0.0))
         object.__setattr__(self, "input_names", _names("u", input_names, u_matrix.shape[1]))
         object.__setattr__(self, "output_names", _names("y", output_names, y_matrix.shape[1]))
+        both = [name for name in self.input_names if name in self.output_names]
+        if both:
+            raise InputError(f"column {both[0]!r} is named as an input and as an output; it can only be one of them")
 
     def __len__(self) -> int:
         return len(self.y)
@@ -64,9 +65,12 @@ class Series:
 def as_matrix(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
     """A float64 copy of rank 2 without NaN or infinity; a vector becomes one column."""
     try:
-        matrix = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        raw = np.asarray(values)
+        matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be a table of numbers: {error}") from None
+    if matrix is None:
+        raise InputError(f"{name} must be a table of real numbers, received {raw.dtype} values")
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
@@ -83,6 +87,8 @@ def as_matrix(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
 
 def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
     """One record or several, as a tuple whose members agree in their columns and sampling."""
+    if not isinstance(records, Series | Sequence | np.ndarray):
+        raise InputError(f"a record must be a Series or a list of Series, received {type(records).__name__}")
     several = (records,) if isinstance(records, Series) else tuple(records)
     if not several:
         raise InputError("no record was given: pass a Series or a list of Series")
@@ -115,9 +121,19 @@ class Standardiser:
         return cls(u.mean(0), _spread("input", records[0].input_names, u),
                    y.mean(0), _spread("output", records[0].output_names, y))  # fmt: skip
 
+    def __post_init__(self):
+        sizes = (self.u_mean.shape == self.u_std.shape, self.y_mean.shape == self.y_std.shape)
+        finite = all(np.isfinite(values).all() for values in vars(self).values())
+        if not all(sizes) or not finite or not ((self.u_std > 0.0).all() and (self.y_std > 0.0).all()):
+            raise InputError("means and standard deviations must be finite, and the latter positive; rescale the data")
+
     def inputs(self, u: Float64[np.ndarray, "N Du"]) -> Float64[np.ndarray, "N Du"]:
         """Raw inputs to z-scores."""
-        return (u - self.u_mean) / self.u_std
+        with np.errstate(over="ignore"):
+            z = (u - self.u_mean) / self.u_std
+        if not np.isfinite(z).all():
+            raise InputError("u has values that are too far from the training inputs to be z-scored; check its units")
+        return z
 
     def outputs(self, y: Float64[np.ndarray, "N Dy"]) -> Float64[np.ndarray, "N Dy"]:
         """Raw outputs to z-scores."""
@@ -135,15 +151,20 @@ class Standardiser:
 def _names(prefix: str, names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
     if names is None:
         return (prefix,) if columns == 1 else tuple(f"{prefix}{column}" for column in range(columns))
-    if len(names) != columns:
-        raise InputError(f"{prefix} has {columns} column(s) but {len(names)} name(s): {list(names)}")
+    if isinstance(names, str) or len(names) != columns:
+        raise InputError(f"{prefix} has {columns} column(s), so it needs a list of as many names, received {names!r}")
+    doubled = [name for name in names if list(names).count(name) > 1]
+    if doubled:
+        raise InputError(f"column {doubled[0]!r} is named twice in {prefix}; name each once")
     return tuple(names)
 
 
 def _spread(what: str, names: tuple[str, ...], values: np.ndarray) -> np.ndarray:
-    # Compared with the size of the values: the rounding of a constant 1e6 is not a signal.
-    std = values.std(0)
-    constant = std <= 1e-12 * np.maximum(np.abs(values).max(0, initial=0.0), 1e-300)
+    # Scaled by the largest value first, so that no square over- or underflows; and compared with it: the rounding of
+    # a constant 1e6 is not a signal.
+    largest = np.abs(values).max(0, initial=0.0)
+    relative = (values / np.where(largest > 0.0, largest, 1.0)).std(0)
+    std, constant = relative * largest, relative <= 1e-12
     if constant.any():
         column = int(np.argmax(constant))
         raise InputError(

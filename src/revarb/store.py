@@ -1,5 +1,6 @@
 """Model files: arrays in safetensors, everything else in a JSON header inside it. No pickle, nothing runs."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -24,21 +25,33 @@ _LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
 
 def write_model(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
     """Write a model whole or not at all. `header` is JSON; it gets the schema version and the libraries'."""
-    full = {"schema": SCHEMA, "versions": library_versions(), **header}
+    text = json.dumps({"schema": SCHEMA, "versions": library_versions(), **header})
     tensors = {name: np.array(array, dtype=np.float64, order="C") for name, array in arrays.items()}
-    return write_whole(path, save(tensors, metadata={_KEY: json.dumps(full)}))
+    return write_whole(path, save(tensors, metadata={_KEY: text, "sha256": checksum(text, tensors)}))
+
+
+def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """One sum over the header and all arrays: a flipped bit anywhere changes it."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name}{arrays[name].shape}".encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a model file; a foreign, damaged or too new file is refused."""
     try:
         with safe_open(path, framework="numpy") as file:
-            header = _header(path, file.metadata())
+            metadata = file.metadata() or {}
+            header = _header(path, metadata)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    except SafetensorError:
+    except (SafetensorError, TypeError):
         raise _foreign(path) from None
     except OSError as error:
         raise InputError(f"cannot read the model file {path}: {error.strerror or error}") from None
+    if metadata.get("sha256") != checksum(metadata[_KEY], arrays):
+        raise InputError(f"{path} is damaged: its checksum differs; use a copy of it, or save the model again")
     for name, array in arrays.items():
         if array.dtype != np.float64 or not np.isfinite(array).all():
             raise InputError(f"{path} is damaged: array {name!r} does not hold finite float64 numbers")
@@ -68,13 +81,13 @@ def library_versions() -> dict[str, str]:
     return {name: version(name) for name in _LIBRARIES}
 
 
-def _header(path: str | os.PathLike[str], metadata: Mapping[str, str] | None) -> dict[str, Any]:
+def _header(path: str | os.PathLike[str], metadata: Mapping[str, str]) -> dict[str, Any]:
     try:
-        header = json.loads((metadata or {})[_KEY])
+        header = json.loads(metadata[_KEY])
         schema = header["schema"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise _foreign(path) from None
-    if not isinstance(schema, int):
+    if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
         raise _foreign(path)
     if schema > SCHEMA:
         raise InputError(f"{path} has schema {schema}, but this revarb reads up to {SCHEMA}; upgrade revarb to open it")

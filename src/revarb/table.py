@@ -48,7 +48,7 @@ class Table:
 
     def _number(self, line: int, name: str, cell: str) -> float:
         try:
-            value = float(cell)
+            value = float(cell.replace("_", "?"))  # Python would read 1_0 as ten
         except ValueError:
             raise InputError(f"{self.path}, line {line}, column {name!r}: {cell!r} is not a number") from None
         if not np.isfinite(value):

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import ndtri
 
-from revarb.errors import InputError
+from revarb.errors import InputError, check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Trajectory:
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper end of the central interval that should hold a share `level` of the measurements."""
-        if not 0.0 < level < 1.0:
+        if not check_number("level", level) < 1.0 or not level > 0.0:
             raise InputError(f"level must be between 0 and 1, received {level!r}")
         if self.std is None:
             raise InputError(

@@ -1,7 +1,7 @@
 """Benchmark records by name: where they come from, how they are split, and the protocol they are scored by.
 
-A file is looked for in the folder named by the environment variable REVARB_DATA, then in the user's cache, then
-downloaded from its public address. Its sha256 is checked in every case.
+Where the environment variable REVARB_DATA names a folder, files come from there and nowhere else. Otherwise they come
+from the user's cache, and the first time from their public address. The sha256 is checked in every case.
 """
 
 import os
@@ -14,7 +14,7 @@ import pooch
 from scipy.io import loadmat
 
 from revarb.datasets.artificial import artificial
-from revarb.errors import InputError
+from revarb.errors import InputError, check_seed
 from revarb.series import Series
 
 _PUBLIC = (
@@ -56,7 +56,7 @@ def load(name: str, seed: int = 0) -> Split:
     300
     """
     if name == "artificial":
-        return Split(name, *artificial(seed), lags=5)
+        return Split(name, *artificial(check_seed(seed)), lags=5)
     entry = _entry(name)
     train, test = entry.read(fetch(name))
     return Split(name, train, test, entry.lags)
@@ -107,6 +107,10 @@ def _from_folder(folder: Path, entry: Recorded) -> Path:
 
 
 def _entry(name: str) -> Recorded:
+    if name == "artificial":
+        raise InputError(
+            "'artificial' is generated, there is no file; 'artificial_recorded' is the paper's record of it"
+        )
     if name not in RECORDED:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(names())}")
     return RECORDED[name]

@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from revarb.fitted import FittedRGP
@@ -14,6 +15,7 @@ from revarb.trajectory import Trajectory
 MEASURED, MODEL, BAND, QUIET = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
 
 
+@rc_context({"text.parse_math": False})  # a column may be called a$b$
 def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str) -> bytes:
     """The simulated output with its 95 % band, over the measured output where there is one."""
     outputs = path.mean.shape[1]
@@ -33,49 +35,47 @@ def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str)
     return _png(figure)
 
 
+@rc_context({"text.parse_math": False})  # a column may be called a$b$
 def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     """What the model made of its training data: output, then the latent path of every hidden layer, then the bound.
 
     Records stand one after the other, a thin line between them.
     """
-    mu, lam = model.trained.parameters.states.mu, model.trained.parameters.states.lam
-    outputs, layers = len(model.output_names), len(mu)
+    paths = model.latent_paths()
+    outputs, layers = len(model.output_names), len(paths)
     figure = Figure(figsize=(10, 1.4 + 1.9 * (outputs + layers + 1)), layout="constrained")
     axes = _rows_of_axes(figure, outputs + layers + 1, share=False)
-    _draw_outputs(axes[:outputs], model, records)
-    for number, (panel, mean, variance) in enumerate(zip(axes[outputs:-1], mu, lam, strict=True), start=1):
-        _draw_latent(panel, np.asarray(mean), np.sqrt(np.asarray(variance)), model.lengths, model.dt)
+    # The latent states begin later than the record where the inputs reach back further than the states.
+    begin = len(records[0]) - model.lengths[0]
+    time = (begin + np.arange(sum(model.lengths))) * model.dt
+    seams = time[np.cumsum(model.lengths)[:-1]]
+    _draw_outputs(axes[:outputs], model, records, time)
+    for number, (panel, (mean, std)) in enumerate(zip(axes[outputs:-1], paths, strict=True), start=1):
+        _draw_latent(panel, mean, std, time)
         panel.set_ylabel(f"layer {number}: state")
+    for panel in axes[:-1]:
+        for seam in seams:
+            panel.axvline(seam, color=QUIET, lw=0.6)
     axes[-2].set_xlabel("time")
     _draw_bound(axes[-1], model.history)
     _finish(figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}")
     return _png(figure)
 
 
-def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series]) -> None:
-    # The latent states begin later than the record where the inputs reach back further than the states.
+def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray) -> None:
     shown = [record.y[len(record) - length :] for record, length in zip(records, model.lengths, strict=True)]
     gaps = [np.concatenate([np.full((model.spec.lags, len(panels)), np.nan), f]) for f in model.training_fit()]
-    time = np.arange(sum(model.lengths)) * model.dt
     for column, axes in enumerate(panels):
         axes.plot(time, np.concatenate(shown)[:, column], color=MEASURED, lw=1.1, label="measured")
         axes.plot(time, np.concatenate(gaps)[:, column], color=MODEL, lw=1.2, label="fitted")
         axes.set_ylabel(model.output_names[column])
-        _draw_seams(axes, model.lengths, model.dt)
 
 
-def _draw_latent(axes, mean: np.ndarray, std: np.ndarray, lengths: Sequence[int], dt: float) -> None:
-    time = np.arange(len(mean)) * dt
+def _draw_latent(axes, mean: np.ndarray, std: np.ndarray, time: np.ndarray) -> None:
     for column in range(mean.shape[1]):
         line = axes.plot(time, mean[:, column], lw=1.0)[0]
         low, high = mean[:, column] - 1.96 * std[:, column], mean[:, column] + 1.96 * std[:, column]
         axes.fill_between(time, low, high, alpha=0.25, lw=0, color=line.get_color())
-    _draw_seams(axes, lengths, dt)
-
-
-def _draw_seams(axes, lengths: Sequence[int], dt: float) -> None:
-    for seam in np.cumsum(lengths)[:-1]:
-        axes.axvline(seam * dt, color=QUIET, lw=0.6)
 
 
 def _draw_bound(axes, history: Sequence[Step]) -> None:

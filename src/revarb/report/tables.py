@@ -1,7 +1,7 @@
 """Tables for the terminal: values in, rich tables out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -31,25 +31,30 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
 
 
 def table1_table(title: str, lines: Sequence[Summary]) -> Table:
-    """RMSE as minimum, median and maximum over seeds, and the medians of the rest, beside the paper's number."""
+    """Median (minimum – maximum) over seeds beside the paper's number."""
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("data", "method", "paper", "min", "median", "max", "NLPD", "in 95 %", "fit s"):
+    for name in ("data", "method", "paper", "RMSE", "NLPD", "in 95 %", "fit s"):
         table.add_column(name, justify="left" if name in ("data", "method") else "right", no_wrap=True)
     for line in lines:
         table.add_row(
             line.dataset,
             line.method,
             "–" if line.paper is None else f"{line.paper:.4f}",
-            *(_number(value) for value in line.spread["rmse"]),
-            _number(line.spread["nlpd"][1], digits=2),
-            _percent(line.spread["coverage95"][1]),
+            _spread(line.spread["rmse"], _number),
+            _spread(line.spread["nlpd"], _number),
+            _spread(line.spread["coverage95"], _percent),
             f"{line.spread['fit_seconds'][1]:.1f}",
         )
     return table
 
 
-def _number(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+def _spread(values: tuple[float, float, float], write: Callable[[float], str]) -> str:
+    low, middle, high = (write(value) for value in values)
+    return middle if math.isnan(values[1]) else f"{middle} ({low} – {high})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "–"
 
 
 def _percent(value: float) -> str:
