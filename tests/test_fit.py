@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -114,19 +115,6 @@ def test_stages_free_what_they_name():
     assert {step.stage for step in free.history} == {1, 2}
 
 
-def test_latent_means_start_at_the_output_or_its_principal_components(rng):
-    from revarb.initialise import latent_start, principal_components
-
-    y = rng.normal(size=(50, 1))
-    np.testing.assert_array_equal(latent_start([y[:20], y[20:]], 1), y)
-    wide = rng.normal(size=(50, 1)) @ np.array([[1.0, -2.0, 0.5]]) + 0.1 * rng.normal(size=(50, 3))
-    components = principal_components(wide)
-    np.testing.assert_allclose(components.T @ components / 50, np.eye(3), atol=1e-10)
-    assert abs(np.corrcoef(components[:, 0], wide[:, 1])[0, 1]) > 0.99
-    assert latent_start([y], 3).shape == (50, 3)
-    np.testing.assert_allclose(latent_start([wide], 2), components[:, :2])
-
-
 def test_more_inducing_inputs_than_rows_warn_and_use_the_rows():
     with pytest.warns(UserWarning, match="inducing=500, but there are only 58 training rows: using 58"):
         model = small.spec(inducing=500).fit(small.record())
@@ -200,6 +188,8 @@ def test_float64_inside_leaves_the_callers_jax_alone():
         assert before == jnp.ones(2).dtype == np.float32, jnp.ones(2).dtype
         print(repr(model.bound))
     """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd="tests", check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == small.spec().fit(small.record()).bound

@@ -189,11 +189,22 @@ def test_before_a_full_window_missing_inputs_stand_at_their_training_mean(model)
     np.testing.assert_allclose(path[reach:], model.scaling.raw_outputs(np.asarray(later)), atol=1e-12)
 
 
+def test_scores_wait_for_the_inputs_and_then_for_the_states():
+    """L + L_u as in the paper; with a dead time the window fills later, and the scores wait for it."""
+    assert small.spec(lags=2, input_lags=3).fit(small.record()).skip == 5
+    late = small.spec(lags=2, input_lags=3, input_delay=9).fit(small.record())
+    assert late.lags.reach == 11 and late.skip == 13
+    assert late.simulate(small.record(3).u).skip == 13
+    assert late.simulate(small.record(3).u, initial=late.final_states[0]).skip == 0
+
+
 def test_going_on_where_training_ended(model):
     """The final state is q(x)'s: newest first, layer after layer, with the record's last inputs."""
     state = model.final_states[0]
     mu = [np.asarray(layer)[:, 0] for layer in model.trained.parameters.states.mu]
     np.testing.assert_array_equal(state.mean, [mu[0][-1], mu[0][-2], mu[1][-1], mu[1][-2]])
+    lam = [np.log1p(np.exp(np.asarray(raw)[:, 0])) for raw in model.trained.parameters.states.raw_lam]
+    np.testing.assert_allclose(state.cov, np.diag([lam[0][-1], lam[0][-2], lam[1][-1], lam[1][-2]]), rtol=1e-12)
     np.testing.assert_array_equal(state.past_u, model.scaling.inputs(small.record().u)[-2:])
 
 

@@ -9,6 +9,7 @@ import revarb
 import small
 from revarb import InputError
 from revarb.files import write_whole
+from revarb.store import checksum
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,12 @@ def rewritten(path, change):
     """The same file with another JSON header."""
     header = json.loads(metadata(path)["revarb"])
     change(header)
-    save_file(load_file(path), path, metadata={"revarb": json.dumps(header)})
+    return signed(path, json.dumps(header), load_file(path))
+
+
+def signed(path, header, arrays):
+    """A file whose checksum is right, whatever is in it."""
+    save_file(arrays, path, metadata={"revarb": header, "sha256": checksum(header, arrays)})
     return path
 
 
@@ -83,6 +89,12 @@ def test_foreign_files_are_refused(tmp_path):
     [
         (lambda h: h.update(schema=2), "has schema 2, but this revarb reads up to 1; upgrade"),
         (lambda h: h.update(schema="x"), "is not a revarb model"),
+        (lambda h: h.update(schema=0), "is not a revarb model"),
+        (lambda h: h["standardiser"].update(u_std=[0.0]), "means and standard deviations must be finite"),
+        (lambda h: h["standardiser"].update(y_std=[-1.0]), "means and standard deviations must be finite"),
+        (lambda h: h.update(output_names=[]), "its column names and its standardiser do not agree"),
+        (lambda h: h.update(dt=0), "dt must be a finite number above 0"),
+        (lambda h: h.update(bound=float("nan")), "bound must be a finite number"),
         (lambda h: h.update(kind="LSTM"), "a model of kind 'LSTM'"),
         (lambda h: h["configuration"].update(colour="red"), "unknown key 'colour'"),
         (lambda h: h["configuration"].update(lags=4), r"array 'chain.*' has shape .* expected"),
@@ -98,13 +110,22 @@ def test_a_header_that_does_not_fit_is_refused(saved, change, message):
 
 
 def test_damaged_arrays_are_refused(saved):
-    meta, arrays = metadata(saved), load_file(saved)
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
     name = "parameters.layers.0.zeta"
-    save_file({**arrays, name: np.full_like(arrays[name], np.nan)}, saved, metadata=meta)
+    signed(saved, header, {**arrays, name: np.full_like(arrays[name], np.nan)})
     with pytest.raises(InputError, match="does not hold finite float64 numbers"):
         revarb.load(saved)
-    save_file({key: value for key, value in arrays.items() if key != name}, saved, metadata=meta)
+    signed(saved, header, {key: value for key, value in arrays.items() if key != name})
     with pytest.raises(InputError, match=r"'parameters\.layers\.0\.zeta' is missing"):
+        revarb.load(saved)
+
+
+@pytest.mark.parametrize("where", [0.02, 0.2, 0.5, 0.9, 0.999])
+def test_a_flipped_bit_anywhere_is_noticed(saved, where):
+    content = bytearray(saved.read_bytes())
+    content[int(where * len(content))] ^= 4
+    saved.write_bytes(content)
+    with pytest.raises(InputError, match="checksum differs|is not a revarb model"):
         revarb.load(saved)
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,18 @@ CASES = {
     "small.spec().fit([small.record(), [1, 2]])": "record 1 is a list, not a Series",
     "small.spec().fit(small.record()).simulate(np.zeros(9), method='median')": "method must be 'moments', 'mean' or",
     "small.spec().fit(small.record()).simulate(np.zeros(9), initial='cold')": "initial does not fit: pass one of the",
+    "small.spec().fit(None)": "a record must be a Series or a list of Series, received NoneType",
+    "small.spec().fit(small.record(), seed=None)": "seed must be a whole number from 0 to",
+    "Recipe(stages=5)": "recipe.stages must be a list of Stage(free, iterations), received 5",
+    "Series([1j, 2j], [1, 2])": "u must be a table of real numbers, received complex128 values",
+    "Series([1, 2], [1, 2], dt='x')": "dt must be a finite number above 0, received 'x'",
+    "Series(np.zeros((3, 2)), [1, 2, 3], input_names='ab')": "needs a list of as many names, received 'ab'",
+    "revarb.scores(np.zeros(3), [1, 2, 3])": "received a ndarray",
     "revarb.load('no such file')": "cannot read the model file no such file",
 }
 PROGRAM = """
 import numpy as np, revarb, small
-from revarb import RGP, Recipe
+from revarb import RGP, Recipe, Series
 for case in {cases!r}:
     try:
         eval(case)
@@ -33,7 +41,9 @@ for case in {cases!r}:
 @pytest.fixture(scope="module")
 def answers():
     program = PROGRAM.format(cases=list(CASES))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd="tests", check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent, check=False
+    )
     assert done.returncode == 0, done.stderr
     return dict(zip(CASES, done.stdout.splitlines(), strict=True))
 
