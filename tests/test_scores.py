@@ -61,7 +61,7 @@ def test_intervals():
     [
         ([1, 2], 0, r"y has shape \(2, 1\) but the simulated trajectory has \(3, 1\)"),
         ([1, 2, 3], 3, "skip must leave rows to score: received skip=3 for 3 rows"),
-        ([1, 2, 3], -1, "skip must leave rows"),
+        ([1, 2, 3], -1, "skip must be a whole number of at least 0, received -1"),
         ([1, np.nan, 3], 0, "not finite"),
     ],
 )
