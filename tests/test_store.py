@@ -125,7 +125,7 @@ def test_a_flipped_bit_anywhere_is_noticed(saved, where):
     content = bytearray(saved.read_bytes())
     content[int(where * len(content))] ^= 4
     saved.write_bytes(content)
-    with pytest.raises(InputError, match="checksum differs|is not a revarb model"):
+    with pytest.raises(InputError, match=r"checksum differs|is not a revarb model"):
         revarb.load(saved)
 
 

@@ -10,6 +10,8 @@ CASES = {
     "small.spec(lags=2.5)": "lags must be a whole number of at least 1, received 2.5",
     "small.spec(lags=True)": "lags must be a whole number of at least 1, received True",
     "RGP.from_dict({'recipe': 3})": "recipe must be a table of values, received 3",
+    "RGP.from_dict({'recipe': {'stages': 3}})": "recipe.stages must be a list of Stage(free, iterations), received 3",
+    "RGP.from_dict({'recipe': {'stages': [{'free': 'mu', 'iterations': 3}]}})": "must be a list of parameter groups",
     "RGP(recipe='R0')": "recipe must be a revarb.Recipe, received 'R0'",
     "Recipe(jitter='small')": "recipe.jitter must be a finite number above 0, received 'small'",
     "small.spec().fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",
