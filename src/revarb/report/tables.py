@@ -1,7 +1,7 @@
 """Tables for the terminal: values in, rich tables out."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -33,24 +33,22 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
 def table1_table(title: str, lines: Sequence[Summary]) -> Table:
     """Median (minimum – maximum) over seeds beside the paper's number."""
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("data", "method", "paper", "RMSE", "NLPD", "in 95 %", "fit s"):
-        table.add_column(name, justify="left" if name in ("data", "method") else "right", no_wrap=True)
+    for name in ("data", "method", "paper", "RMSE", "NLPD", "share in 95 %", "fit s"):
+        table.add_column(name, justify="left" if name in ("data", "method") else "right", overflow="fold")
     for line in lines:
         table.add_row(
             line.dataset,
             line.method,
             "–" if line.paper is None else f"{line.paper:.4f}",
-            _spread(line.spread["rmse"], _number),
-            _spread(line.spread["nlpd"], _number),
-            _spread(line.spread["coverage95"], _percent),
+            *(_spread(line.spread[score]) for score in ("rmse", "nlpd", "coverage95")),
             f"{line.spread['fit_seconds'][1]:.1f}",
         )
     return table
 
 
-def _spread(values: tuple[float, float, float], write: Callable[[float], str]) -> str:
-    low, middle, high = (write(value) for value in values)
-    return middle if math.isnan(values[1]) else f"{middle} ({low} – {high})"
+def _spread(values: tuple[float, float, float]) -> str:
+    low, middle, high = (_number(value) for value in values)
+    return middle if math.isnan(values[1]) else f"{middle} ({low}–{high})"
 
 
 def _number(value: float) -> str:
