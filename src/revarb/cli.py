@@ -50,15 +50,16 @@ DEMO_RECORD = 3  # experiments/demo.toml says why
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `revarb` command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    warnings.showwarning = _one_line_warning
-    try:
-        code = app(given or ["--help"], standalone_mode=False)
-    except InputError as error:
-        _complain("error", str(error))
-        code = 2
-    except typer.TyperException as error:
-        _complain("error", error.format_message())
-        code = 2
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line_warning
+        try:
+            code = app(given or ["--help"], standalone_mode=False)
+        except InputError as error:
+            _complain("error", str(error))
+            code = 2
+        except typer.TyperException as error:
+            _complain("error", error.format_message())
+            code = 2
     if code == INTERRUPTED:
         _complain("interrupted", "stopped before the end")
     sys.exit(code if isinstance(code, int) else 0)

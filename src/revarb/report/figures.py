@@ -48,13 +48,14 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     # The latent states begin later than the record where the inputs reach back further than the states.
     begin = len(records[0]) - model.lengths[0]
     time = (begin + np.arange(sum(model.lengths))) * model.dt
-    seams = time[np.cumsum(model.lengths)[:-1]]
-    _draw_outputs(axes[:outputs], model, records, time)
+    seams = np.cumsum(model.lengths)[:-1]
+    broken = np.insert(time, seams, np.nan)  # lines end where a record does
+    _draw_outputs(axes[:outputs], model, records, broken, seams)
     for number, (panel, (mean, std)) in enumerate(zip(axes[outputs:-1], paths, strict=True), start=1):
-        _draw_latent(panel, mean, std, time)
+        _draw_latent(panel, np.insert(mean, seams, np.nan, axis=0), np.insert(std, seams, np.nan, axis=0), broken)
         panel.set_ylabel(f"layer {number}: state")
     for panel in axes[:-1]:
-        for seam in seams:
+        for seam in time[seams]:
             panel.axvline(seam, color=QUIET, lw=0.6)
     axes[-2].set_xlabel("time")
     _draw_bound(axes[-1], model.history)
@@ -62,12 +63,13 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     return _png(figure)
 
 
-def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray) -> None:
+def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray, seams: np.ndarray) -> None:
     shown = [record.y[len(record) - length :] for record, length in zip(records, model.lengths, strict=True)]
     gaps = [np.concatenate([np.full((model.spec.lags, len(panels)), np.nan), f]) for f in model.training_fit()]
+    measured, fitted = (np.insert(np.concatenate(parts), seams, np.nan, axis=0) for parts in (shown, gaps))
     for column, axes in enumerate(panels):
-        axes.plot(time, np.concatenate(shown)[:, column], color=MEASURED, lw=1.1, label="measured")
-        axes.plot(time, np.concatenate(gaps)[:, column], color=MODEL, lw=1.2, label="fitted")
+        axes.plot(time, measured[:, column], color=MEASURED, lw=1.1, label="measured")
+        axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label="fitted")
         axes.set_ylabel(model.output_names[column])
 
 
