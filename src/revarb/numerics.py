@@ -2,8 +2,9 @@
 
 JAX computes in float32 unless told otherwise, and expanded squares (psi.py) need float64. And LAPACK, which factorises
 the small matrices, would wait for threads of its own on cores that the large products already keep busy: on two cores
-an evaluation of the bound then takes nearly twice as long, and longer when other work runs. Every public door (`fit`, `simulate`) is wrapped in
-`with_numerics`; what goes out through it are NumPy arrays, which carry their precision with them.
+an evaluation of the bound then takes nearly twice as long, and longer when other work runs. Every public door (`fit`,
+`simulate`) is wrapped in `with_numerics`; what goes out through it are NumPy arrays, which carry their precision with
+them.
 """
 
 import functools
