@@ -12,10 +12,10 @@ from revarb import RGP, Series
 from revarb.bound import Layout, Rows, layer_problems
 from revarb.collapsed import Gaussians, Layer
 from revarb.fit import bound_and_gradient, training_rows
+from revarb.frame import Frame
 from revarb.initialise import initial_parameters
 from revarb.numerics import with_numerics
 from revarb.parameters import Parameters, flatten, unflatten
-from revarb.series import Standardiser
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
 SEED = 0
@@ -36,7 +36,7 @@ def problem(samples: int) -> Problem:
     """The start of a fit of `SPEC` to a random record: the time does not depend on what was measured."""
     rng = np.random.default_rng(SEED)
     record = Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples))
-    rows, y_blocks, layout = training_rows([record], Standardiser.of([record]), SPEC.lags_for(1), SPEC.recipe.jitter)
+    rows, y_blocks, layout = training_rows(Frame.of([record], SPEC.lags_for(1)), [record], SPEC.recipe.jitter)
     start = initial_parameters(SPEC.recipe, SPEC.latent_dims, SPEC.inducing, rows, y_blocks, layout, rng)
     return Problem(start, rows, layout)
 

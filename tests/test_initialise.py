@@ -6,9 +6,9 @@ import pytest
 
 import small
 from revarb.fit import training_rows
+from revarb.frame import Frame
 from revarb.initialise import greedy_seeds, initial_parameters, kmeans_centres, latent_start, principal_components
 from revarb.recipe import Recipe
-from revarb.series import Standardiser
 from revarb.windows import regressors
 
 RECIPE = Recipe(
@@ -26,7 +26,7 @@ RECIPE = Recipe(
 @pytest.fixture(scope="module")
 def start():
     spec, record = small.spec(recipe=RECIPE), small.record()
-    rows, y_blocks, layout = training_rows([record], Standardiser.of([record]), spec.lags_for(1), RECIPE.jitter)
+    rows, y_blocks, layout = training_rows(Frame.of([record], spec.lags_for(1)), [record], RECIPE.jitter)
     rng = np.random.default_rng(0)
     parameters = initial_parameters(RECIPE, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     return parameters, rows, y_blocks, layout

@@ -111,6 +111,15 @@ class Posterior(eqx.Module):
     beta: Float[AnyArray, "M Dy"]
     reduction: Float[AnyArray, "M M"]  # G
 
+    @property
+    def outputs(self) -> int:
+        """Number of functions that share the kernel."""
+        return self.beta.shape[1]
+
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """Mean of f at known regressors."""
+        return rbf(x, self.zeta, self.w, self.variance) @ self.beta
+
 
 def posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Posterior:
     """β = A⁻ᵀ C⁻ᵀ c and G = K_z⁻¹ − (K_z + σ⁻²Ψ2)⁻¹ (Eqs. 23, 24), by triangular solves."""

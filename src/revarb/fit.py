@@ -7,8 +7,9 @@ import jax
 import numpy as np
 
 from revarb.bound import Layout, Rows, layer_posteriors, revarb_bound
-from revarb.errors import InputError, check_seed
+from revarb.errors import check_seed
 from revarb.fitted import FittedRGP, Trained
+from revarb.frame import Frame
 from revarb.initialise import initial_parameters
 from revarb.interrupts import held_interrupts
 from revarb.numerics import AnyArray, with_numerics
@@ -17,10 +18,9 @@ from revarb.parameters import Parameters, flatten, free_entries, unflatten
 from revarb.progress import progress_bar
 from revarb.recipe import Recipe
 from revarb.rgp import RGP
-from revarb.series import Series, Standardiser, as_records
+from revarb.series import Series, as_records
 from revarb.simulate import Chain, Start
 from revarb.states import FreeStates
-from revarb.windows import Lags, input_windows
 
 bound_and_gradient = jax.jit(jax.value_and_grad(revarb_bound), static_argnames="layout")
 _posteriors = jax.jit(layer_posteriors, static_argnames="layout")
@@ -31,10 +31,8 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
     seed = check_seed(seed)
     records = as_records(train)
-    lags = spec.lags_for(records[0].u.shape[1])
-    _check_lengths(spec, records, lags)
-    scaling = Standardiser.of(records)
-    rows, y_blocks, layout = training_rows(records, scaling, lags, spec.recipe.jitter)
+    frame = Frame.of(records, spec.lags_for(records[0].u.shape[1]))
+    rows, y_blocks, layout = training_rows(frame, records, spec.recipe.jitter)
     start = initial_parameters(
         spec.recipe,
         spec.latent_dims,
@@ -48,43 +46,27 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
     parameters = unflatten(optimum.vector, start)
     with held_interrupts():  # what was found is not lost in the last second
         layers = jax.tree.map(np.asarray, _posteriors(parameters, rows, layout=layout))
-    past_u = [scaling.inputs(record.u)[len(record) - lags.reach :] for record in records]
+    past_u = [frame.scaling.inputs(record.u)[len(record) - frame.lags.reach :] for record in records]
     return FittedRGP(
+        frame=frame,
+        status=optimum.status,
+        seed=seed,
         spec=spec,
-        scaling=scaling,
         trained=Trained(
             parameters, Chain(layers[:-1], layers[-1], spec.lags), _final_states(parameters.states, layout, past_u)
         ),
         lengths=layout.lengths,
-        input_names=records[0].input_names,
-        output_names=records[0].output_names,
-        dt=records[0].dt,
         bound=optimum.bound,
-        status=optimum.status,
         history=optimum.history,
-        seed=seed,
     )
 
 
-def training_rows(
-    records: Sequence[Series], scaling: Standardiser, lags: Lags, jitter: float
-) -> tuple[Rows, list[np.ndarray], Layout]:
+def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tuple[Rows, list[np.ndarray], Layout]:
     """The z-scored rows of all records, and the outputs at the times of each record's latent states."""
-    u_bars = [input_windows(scaling.inputs(record.u), lags)[lags.first - lags.reach :] for record in records]
-    outputs = [scaling.outputs(record.y) for record in records]
-    y_blocks = [y[lags.first - lags.states :] for y in outputs]
-    rows = Rows(np.concatenate(u_bars), np.concatenate([y[lags.first :] for y in outputs]))
-    return rows, y_blocks, Layout(lags.states, tuple(len(block) for block in y_blocks), jitter)
-
-
-def _check_lengths(spec: RGP, records: Sequence[Series], lags: Lags) -> None:
-    least = lags.first + 2
-    for position, record in enumerate(records):
-        if len(record) < least:
-            raise InputError(
-                f"record {position} has {len(record)} samples, but lags={spec.lags}, input_lags={spec.input_lags}, "
-                f"input_delay={spec.input_delay} need at least {least}; use fewer lags or a longer record"
-            )
+    blocks = frame.blocks(records)
+    lags, y_blocks = frame.lags.states, [block.y for block in blocks]
+    rows = Rows(np.concatenate([block.u_bar for block in blocks]), np.concatenate([y[lags:] for y in y_blocks]))
+    return rows, y_blocks, Layout(lags, tuple(len(y) for y in y_blocks), jitter)
 
 
 def _affordable_inducing(spec: RGP, rows: int) -> int:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from revarb.errors import InputError, check_whole
 from revarb.recipe import Recipe, Stage
 from revarb.series import Series
-from revarb.windows import Lags
+from revarb.windows import Lagged
 
 if TYPE_CHECKING:
     from revarb.fitted import FittedRGP
 
 
 @dataclass(frozen=True)
-class RGP:
+class RGP(Lagged):
     """A deep recurrent Gaussian process with latent autoregression, before it has seen data.
 
     lags         L: how many past states a layer sees
@@ -26,17 +26,15 @@ class RGP:
     recipe       start values and stages of the fit
     """
 
-    lags: int = 10
-    input_lags: int = 10
-    input_delay: int = 1
     hidden: int = 2
     inducing: int = 100
     latent_dim: int | tuple[int, ...] = 1
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self):
-        for name, least in (("lags", 1), ("input_lags", 1), ("hidden", 1), ("inducing", 1), ("input_delay", 0)):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        super().__post_init__()
+        for name in ("hidden", "inducing"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least=1))
         if isinstance(self.latent_dim, tuple | list):
             object.__setattr__(self, "latent_dim", tuple(check_whole("latent_dim", dim, 1) for dim in self.latent_dim))
         else:
@@ -50,10 +48,6 @@ class RGP:
     def latent_dims(self) -> tuple[int, ...]:
         """Number of latent states of each hidden layer."""
         return self.latent_dim if isinstance(self.latent_dim, tuple) else (self.latent_dim,) * self.hidden
-
-    def lags_for(self, inputs: int) -> Lags:
-        """How far back the model looks when the system has so many inputs."""
-        return Lags(self.lags, self.input_lags if inputs else 0, self.input_delay)
 
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedRGP":
         """Fit to one record or several. Ctrl-C returns the best model so far (`status` says so).

@@ -11,9 +11,10 @@ it is set back to the start: rows before the first full window of inputs are sim
 run that counts begins cold where the window is full, as in the authors' own experiments.
 """
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -25,17 +26,37 @@ from revarb.collapsed import Posterior, known_factor, predict_certain, predict_g
 from revarb.numerics import AnyArray
 
 
-class Chain(eqx.Module):
-    """Trained layers in the order of the data: hidden layers 1 … H, then the output layer."""
+@runtime_checkable
+class Regression(Protocol):
+    """What a mean-only run needs of a layer. With uncertainty, only a GP (`Posterior`) will do."""
 
-    hidden: tuple[Posterior, ...]
-    output: Posterior
+    @property
+    def outputs(self) -> int:
+        """Number of values it predicts."""
+        ...
+
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """Mean prediction at known regressors."""
+        ...
+
+
+AnyLayer = TypeVar("AnyLayer", bound=Regression)
+
+
+class Chain(eqx.Module, Generic[AnyLayer]):
+    """Trained layers in the order of the data: hidden layers 1 … H, then the output layer.
+
+    Without an output layer the states of the last hidden layer are the (measured) outputs: a NARX model.
+    """
+
+    hidden: tuple[AnyLayer, ...]
+    output: AnyLayer | None
     lags: int = eqx.field(static=True)
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
         """Number of latent states of each hidden layer."""
-        return tuple(layer.beta.shape[1] for layer in self.hidden)
+        return tuple(layer.outputs for layer in self.hidden)
 
 
 class Moments(NamedTuple):
@@ -60,13 +81,15 @@ def cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int)
 
 
 @jax.jit
-def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]) -> Moments:
+def run_moments(
+    chain: Chain[Posterior], start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]
+) -> Moments:
     """Moments of the outputs, all covariances between the windows' states kept."""
     windows = _windows(chain)
     wiring = _wiring(chain)
     splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, wiring, strict=True)]
-    output = split_posterior(chain.output, len(windows[-1]))
-    certain = [jnp.ones(layer.zeta.shape[0]) for layer in (*chain.hidden, chain.output)]
+    certain = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
+    observe = _observed_moments(chain, windows[-1])
 
     def step(state, now):
         factor, is_fresh = now
@@ -78,12 +101,25 @@ def run_moments(chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"], fres
             order = _shifted(windows, h, len(f.mean))
             mean = jnp.concatenate([mean, f.mean])[order]
             cov = jnp.block([[cov, cross], [cross.T, noisy]])[order][:, order]
-        newest = windows[-1]
-        g = predict_gaussian(output, mean[newest], cov[newest][:, newest], certain[-1])
-        return (mean, cov), Moments(g.mean, jnp.diagonal(g.cov) + chain.output.sigma2)
+        return (mean, cov), observe(mean, cov)
 
     steps = (known_factor(chain.hidden[0], u_bar), _fresh_rows(u_bar, fresh))
     return jax.lax.scan(step, (start.mean, start.cov), steps)[1]
+
+
+def _observed_moments(chain: Chain[Posterior], window: np.ndarray) -> Callable[[AnyArray, AnyArray], Moments]:
+    # From the joint state to the moments of y, by way of the last hidden layer's window.
+    if chain.output is None:
+        newest = window[: chain.latent_dims[-1]]
+        return lambda mean, cov: Moments(mean[newest], jnp.diagonal(cov)[newest])
+    output, sigma2 = split_posterior(chain.output, len(window)), chain.output.sigma2
+    certain = jnp.ones(chain.output.zeta.shape[0])
+
+    def observe(mean: AnyArray, cov: AnyArray) -> Moments:
+        g = predict_gaussian(output, mean[window], cov[window][:, window], certain)
+        return Moments(g.mean, jnp.diagonal(g.cov) + sigma2)
+
+    return observe
 
 
 @jax.jit
@@ -99,16 +135,17 @@ def run_mean(
         state = _renewed(state, start.mean, is_fresh)
         for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
             x_hat = jnp.concatenate([state[inputs], inputs_now]) if h == 0 else state[inputs]
-            mean = predict_certain(layer, x_hat[None])[0][0]
+            mean = layer.mean(x_hat[None])[0]
             state = jnp.concatenate([state, mean])[_shifted(windows, h, len(mean))]
-        return state, predict_certain(chain.output, state[windows[-1]][None])[0][0]
+        newest = state[windows[-1]]
+        return state, newest[: chain.latent_dims[-1]] if chain.output is None else chain.output.mean(newest[None])[0]
 
     return jax.lax.scan(step, start.mean, (u_bar, _fresh_rows(u_bar, fresh)))[1]
 
 
 @partial(jax.jit, static_argnames="count")
 def run_samples(
-    chain: Chain,
+    chain: Chain[Posterior],
     start: Start,
     u_bar: Float[AnyArray, "T Du"],
     fresh: int | Int[AnyArray, ""],
@@ -125,11 +162,13 @@ def run_samples(
         states = _renewed(states, first, is_fresh)
         keys = jax.random.split(step_key, len(chain.hidden) + 1)
         known = jnp.broadcast_to(inputs_now, (count, len(inputs_now)))
+        draws: list[tuple[AnyArray, Moments]] = []
         for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
             x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
-            drawn, _ = _draw(layer, x_hat, keys[h])
+            draws.append(_draw(layer, x_hat, keys[h]))
+            drawn = draws[-1][0]
             states = jnp.concatenate([states, drawn], axis=1)[:, _shifted(windows, h, drawn.shape[1])]
-        return states, _draw(chain.output, states[:, windows[-1]], keys[-1])
+        return states, draws[-1] if chain.output is None else _draw(chain.output, states[:, windows[-1]], keys[-1])
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
     steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, _fresh_rows(u_bar, fresh))

@@ -1,0 +1,153 @@
+"""What every trained model has around it: names, sampling, scaling and lags. Raw units end here, both ways."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from numpy.typing import ArrayLike
+
+from revarb.errors import InputError, check_whole
+from revarb.optimise import Status
+from revarb.series import Series, Standardiser, as_matrix
+from revarb.trajectory import Trajectory
+from revarb.windows import Lags, input_windows
+
+
+class Block(NamedTuple):
+    """One training record, z-scored and aligned: R rows, and the outputs of L more samples before the first of them."""
+
+    u_bar: Float64[np.ndarray, "R Du"]
+    y: Float64[np.ndarray, "P Dy"]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The border of a trained model: what it must know of its records to take and to give raw values."""
+
+    scaling: Standardiser
+    lags: Lags
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    dt: float
+
+    def __post_init__(self):
+        if (len(self.input_names), len(self.output_names)) != (len(self.scaling.u_mean), len(self.scaling.y_mean)):
+            raise InputError("its column names and its standardiser do not agree")
+
+    @classmethod
+    def of(cls, records: Sequence[Series], lags: Lags) -> "Frame":
+        """The frame of these training records; one that is too short for the lags is refused."""
+        least = lags.first + 2
+        for position, record in enumerate(records):
+            if len(record) < least:
+                raise InputError(
+                    f"record {position} has {len(record)} samples, but lags={lags.states}, input_lags={lags.inputs}, "
+                    f"input_delay={lags.delay} need at least {least}; use fewer lags or a longer record"
+                )
+        first = records[0]
+        return cls(Standardiser.of(records), lags, first.input_names, first.output_names, first.dt)
+
+    @property
+    def skip(self) -> int:
+        """Rows of a cold run that are left out of the scores: L + L_u, or more where a dead time makes rows wait.
+
+        First the inputs' window must fill, then the states settle for L rows.
+        """
+        return self.lags.states + max(self.lags.inputs, self.lags.reach)
+
+    def blocks(self, records: Sequence[Series]) -> list[Block]:
+        """The records as z-scored rows: row r has the inputs `u_bar[r]` and the output `y[L + r]`."""
+        lags = self.lags
+        return [
+            Block(
+                input_windows(self.scaling.inputs(record.u), lags)[lags.first - lags.reach :],
+                self.scaling.outputs(record.y)[lags.first - lags.states :],
+            )
+            for record in records
+        ]
+
+    def checked_inputs(self, u: ArrayLike | None, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
+        """The inputs of a simulation, checked and z-scored; `warm` runs have their past inputs with them."""
+        expected = len(self.input_names)
+        if expected == 0 and u is None:
+            what = "steps (the model has no inputs, so it must be told how long to run)"
+            return np.empty((check_whole(what, steps, least=1), 0))
+        if u is None or steps is not None:
+            what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"
+            raise InputError(f"pass {what if expected else 'steps alone: the model has no inputs'}")
+        values = as_matrix("u", u)
+        if values.shape[1] != expected:
+            names = list(self.input_names)
+            raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
+        shortest = 1 if warm or expected == 0 else self.lags.first + 1
+        if len(values) < shortest:
+            raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
+        return self.scaling.inputs(values)
+
+    def trajectory(
+        self, method: str, skip: int, mean: Any, variance: Any | None, samples: Any | None = None
+    ) -> Trajectory:
+        """A simulation in raw units."""
+        return Trajectory(
+            mean=self.scaling.raw_outputs(np.asarray(mean)),
+            std=None if variance is None else self.scaling.raw_spread(np.sqrt(np.asarray(variance))),
+            method=method,
+            skip=skip,
+            output_names=self.output_names,
+            dt=self.dt,
+            samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted(ABC):
+    """A trained model of any kind.
+
+    frame    names, sampling, scaling and lags
+    status   how its training ended
+    seed     what the training drew its random numbers from
+    """
+
+    frame: Frame
+    status: Status
+    seed: int
+
+    compared: ClassVar[tuple[str, ...]]
+    """The methods of `simulate` that a comparison shows, the plainest (a mean-only run) first."""
+
+    @abstractmethod
+    def simulate(self, u: ArrayLike | None = None, method: Any = ..., *, steps: int | None = ...) -> Trajectory:
+        """Free simulation on the inputs `u` [T, inputs], cold start, raw units in and out; one row out per row in."""
+
+    @property
+    def scaling(self) -> Standardiser:
+        """The scaling of the training data."""
+        return self.frame.scaling
+
+    @property
+    def lags(self) -> Lags:
+        """How far back the model looks."""
+        return self.frame.lags
+
+    @property
+    def skip(self) -> int:
+        """Rows of a cold run that are left out of the scores."""
+        return self.frame.skip
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.frame.input_names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return self.frame.output_names
+
+    @property
+    def dt(self) -> float:
+        """Sampling interval."""
+        return self.frame.dt
