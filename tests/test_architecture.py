@@ -9,7 +9,7 @@ ORDER = [
     *("errors", "numerics", "files", "interrupts", "progress"),
     *("series", "windows", "kernel", "psi", "collapsed", "states", "parameters", "recipe", "bound", "initialise"),
     *("optimise", "simulate", "trajectory", "scores", "store", "results", "table", "frame", "free_run"),
-    *("rgp", "fitted", "fit", "baselines", "compare", "datasets", "experiments", "report", "cli", "__main__"),
+    *("rgp", "fitted", "fit", "baselines", "comparison", "datasets", "experiments", "report", "cli", "__main__"),
 ]
 PACKAGE = Path(__file__).parent.parent / "src" / "revarb"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

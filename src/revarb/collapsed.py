@@ -55,10 +55,10 @@ class Targets(NamedTuple):
 
 
 class Gaussians(NamedTuple):
-    """Independent Gaussian regressors x̂, one row each."""
+    """Independent Gaussian regressors x̂, one row each; without a variance they are known."""
 
     mean: Float[AnyArray, "R D"]
-    variance: Float[AnyArray, "R D"]
+    variance: Float[AnyArray, "R D"] | None
 
 
 class Factors(NamedTuple):
@@ -75,12 +75,20 @@ def factorise(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter
     zeta, w, variance, sigma2 = layer.zeta, layer.w, layer.variance, layer.sigma2
     identity = jnp.eye(zeta.shape[0])
     chol_K = jnp.linalg.cholesky(rbf(zeta, zeta, w, variance) + jitter * variance * identity)
-    half = solve_triangular(chol_K, psi.psi2(x_hat.mean, x_hat.variance, zeta, w, variance), lower=True)
+    psi1, psi2 = _statistics(layer, x_hat)
+    half = solve_triangular(chol_K, psi2, lower=True)
     excess = solve_triangular(chol_K, half.T, lower=True) / sigma2
     chol_B = jnp.linalg.cholesky(identity + excess)
-    projected = psi.psi1(x_hat.mean, x_hat.variance, zeta, w, variance).T @ y
-    c = solve_triangular(chol_B, solve_triangular(chol_K, projected, lower=True), lower=True) / sigma2
+    c = solve_triangular(chol_B, solve_triangular(chol_K, psi1.T @ y, lower=True), lower=True) / sigma2
     return Factors(chol_K, chol_B, c, jnp.trace(excess))
+
+
+def _statistics(layer: Layer, x_hat: Gaussians) -> tuple[Float[AnyArray, "R M"], Float[AnyArray, "M M"]]:
+    if x_hat.variance is None:  # the limit λ → 0, where Ψ2 is a plain product
+        known = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
+        return known, known.T @ known
+    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance)
+    return psi.psi1(*arguments), psi.psi2(*arguments)
 
 
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:

@@ -1,5 +1,6 @@
 """How good a simulated trajectory is: RMSE, NRMSE, NLPD and coverage, with the warm-up left out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from revarb.errors import InputError, check_whole
 from revarb.series import as_matrix
-from revarb.trajectory import Trajectory
+from revarb.trajectory import Trajectory, half_width
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,25 @@ def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
 
     The first `skip` rows are left out: by default `path.skip`, the paper's protocol (lags + input lags).
     """
+    return pooled_scores([path], [y], skip)
+
+
+def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> Scores:
+    """Score the trajectories of several records together: every row after the first `skip` of its record counts."""
+    skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
+    skip = check_whole("skip", skip, least=0)
+    measured = [_measured(path, y, skip) for path, y in zip(paths, outputs, strict=True)]
+    y = np.concatenate([values[skip:] for values in measured])
+    error = y - np.concatenate([path.mean[skip:] for path in paths])
+    # An output that stands still in the scored rows has no scale of its own to be judged by.
+    spread = y.std(0)
+    relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
+    spreads = [path.std[skip:] for path in paths if path.std is not None]
+    std = np.concatenate(spreads) if len(spreads) == len(paths) else None
+    return Scores(_rms(error), _rms(relative), *_band_scores(error, std), skip)
+
+
+def _measured(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     if not isinstance(path, Trajectory):
         raise InputError(f"scores takes what simulate returned and the measured y, received a {type(path).__name__}")
     measured = as_matrix("y", y)
@@ -42,31 +62,18 @@ def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
             f"y has shape {measured.shape} but the simulated trajectory has {path.mean.shape}; "
             "pass the outputs measured at the same samples"
         )
-    skip = check_whole("skip", path.skip if skip is None else skip, least=0)
     if skip >= len(measured):
         raise InputError(f"skip must leave rows to score: received skip={skip} for {len(measured)} rows")
-    error = measured[skip:] - path.mean[skip:]
-    # An output that stands still in the scored rows has no scale of its own to be judged by.
-    spread = measured[skip:].std(0)
-    relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
-    return Scores(_rms(error), _rms(relative), *_band_scores(path, measured, error, skip), skip)
+    return measured
 
 
 def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _band_scores(
-    path: Trajectory, measured: np.ndarray, error: np.ndarray, skip: int
-) -> tuple[float, float, float, float]:
-    if path.std is None:
+def _band_scores(error: np.ndarray, std: np.ndarray | None) -> tuple[float, float, float, float]:
+    if std is None:
         return np.nan, np.nan, np.nan, np.nan
-    variance = path.std[skip:] ** 2
-    nlpd = float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * error**2 / variance))
-    half, nine_tenths, most = (_coverage(path, measured, level, skip) for level in (0.50, 0.90, 0.95))
+    nlpd = float(np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * error**2 / std**2))
+    half, nine_tenths, most = (float(np.mean(np.abs(error) <= half_width(level) * std)) for level in (0.50, 0.90, 0.95))
     return nlpd, half, nine_tenths, most
-
-
-def _coverage(path: Trajectory, measured: np.ndarray, level: float, skip: int) -> float:
-    lower, upper = path.interval(level)
-    return float(np.mean((lower <= measured)[skip:] & (measured <= upper)[skip:]))

@@ -37,5 +37,10 @@ class Trajectory:
             raise InputError(
                 f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
             )
-        half = float(ndtri(0.5 + level / 2.0)) * self.std
+        half = half_width(level) * self.std
         return self.mean - half, self.mean + half
+
+
+def half_width(level: float) -> float:
+    """Half the width of the central interval of a standard normal that holds a share `level`."""
+    return float(ndtri(0.5 + level / 2.0))

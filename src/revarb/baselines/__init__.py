@@ -1,0 +1,20 @@
+"""The rivals: other models of the same records, with the same `fit` and `simulate` as `revarb.RGP`."""
+
+from revarb.baselines.arx import ARX, FittedARX
+from revarb.baselines.gp_narx import GPNARX, FittedGPNARX
+from revarb.baselines.lstm import LSTM, FittedLSTM
+from revarb.baselines.mean import FittedMean, Mean
+from revarb.baselines.mlp_narx import MLPNARX, FittedMLPNARX
+
+__all__ = [
+    "ARX",
+    "GPNARX",
+    "LSTM",
+    "MLPNARX",
+    "FittedARX",
+    "FittedGPNARX",
+    "FittedLSTM",
+    "FittedMLPNARX",
+    "FittedMean",
+    "Mean",
+]

@@ -1,0 +1,133 @@
+"""GP-NARX: a Gaussian process from measured past outputs and inputs to the next output."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revarb.baselines.narx import NarxRows, narx_rows
+from revarb.baselines.training import maximise_tree
+from revarb.collapsed import Gaussians, Layer, Posterior, Targets, collapsed_bound, posterior, unconstrained
+from revarb.errors import check_seed, check_whole
+from revarb.exact import exact_posterior, log_evidence
+from revarb.frame import Fitted, Frame
+from revarb.free_run import Method, free_run
+from revarb.initialise import kmeans_centres
+from revarb.numerics import with_numerics
+from revarb.optimise import Optimum, Step
+from revarb.progress import progress_bar
+from revarb.series import Series, as_records
+from revarb.simulate import Chain
+from revarb.trajectory import Trajectory
+from revarb.windows import Lagged
+
+EXACT_ROWS = 1000
+INDUCING = 200
+JITTER = 1e-6
+START_NOISE = 0.1
+
+
+@dataclass(frozen=True)
+class GPNARX(Lagged):
+    """A GP with RBF-ARD kernel on measured lags, its kernel and noise by evidence (L-BFGS-B); outputs share the kernel.
+
+    inducing     None: exact up to 1000 rows, and 200 inducing inputs beyond that; a number: always so many
+    iterations   at most so many of the optimiser
+    """
+
+    inducing: int | None = None
+    iterations: int = 300
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.inducing is not None:
+            object.__setattr__(self, "inducing", check_whole("inducing", self.inducing, least=1))
+        object.__setattr__(self, "iterations", check_whole("iterations", self.iterations, least=1))
+
+    @with_numerics
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPNARX":
+        """Maximise the evidence, or its collapsed bound. `seed` only moves the k-means start of inducing inputs."""
+        records = as_records(train)
+        frame = Frame.of(records, self.lags_for(records[0].u.shape[1]))
+        rows = narx_rows(frame, records)
+        inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
+        if inducing is None:
+            layer, optimum = _fit_exact(rows, self.iterations, progress)
+            known = jax.jit(exact_posterior)(layer, rows.y)
+        else:
+            rng = np.random.default_rng(check_seed(seed))
+            layer, optimum = _fit_sparse(rows, min(inducing, len(rows.y)), self.iterations, rng, progress)
+            known = jax.jit(partial(posterior, jitter=JITTER))(layer, Gaussians(rows.x_hat, None), rows.y)
+        chain = Chain((jax.tree.map(np.asarray, known),), None, self.lags)
+        return FittedGPNARX(frame, optimum.status, check_seed(seed), chain, optimum.bound)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedGPNARX(Fitted):
+    """A trained GP-NARX. `evidence` is log p(y) of the training rows, z-scored, or its bound with inducing inputs."""
+
+    chain: Chain[Posterior]
+    evidence: float
+
+    compared = ("mean", "moments")
+
+    @with_numerics
+    def simulate(
+        self,
+        u: ArrayLike | None = None,
+        method: Method = "moments",
+        *,
+        steps: int | None = None,
+        samples: int = 200,
+        seed: int = 0,
+    ) -> Trajectory:
+        """Free simulation, cold start, by the methods of `FittedRGP.simulate`.
+
+        The moments are Girard's (2003), with the full covariance of the lag window.
+        """
+        return free_run(self.frame, self.chain, u, method, None, steps, samples, seed)
+
+
+def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
+    # Two z-scored rows are about 2 D apart in square, so 1/D makes them neither strangers nor twins.
+    w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])
+    return Layer(zeta, *(np.asarray(unconstrained(value)) for value in (w, 1.0, START_NOISE)))
+
+
+def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, Optimum]:
+    start = _start(rows.x_hat, rows.x_hat)
+
+    @jax.jit
+    @jax.value_and_grad
+    def evidence(kernel):
+        return log_evidence(Layer(rows.x_hat, *kernel), rows.y)
+
+    with _bar(iterations, progress) as report:
+        kernel, optimum = maximise_tree(
+            evidence, (start.raw_w, start.raw_variance, start.raw_sigma2), iterations, report
+        )
+    return Layer(rows.x_hat, *kernel), optimum
+
+
+def _fit_sparse(
+    rows: NarxRows, inducing: int, iterations: int, rng: np.random.Generator, progress: bool
+) -> tuple[Layer, Optimum]:
+    start = _start(rows.x_hat, kmeans_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
+
+    @jax.jit
+    @jax.value_and_grad
+    def bound(layer):
+        return collapsed_bound(layer, Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
+
+    with _bar(iterations, progress) as report:
+        return maximise_tree(bound, start, iterations, report)
+
+
+@contextmanager
+def _bar(iterations: int, progress: bool) -> Iterator[Callable[[Step], None]]:
+    with progress_bar("fitting GP-NARX", iterations, progress) as update:
+        yield lambda step: update(step.iteration, f"evidence {step.bound:.1f}")

@@ -1,0 +1,46 @@
+"""The training mean: the row that unmasks a useless benchmark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+from numpy.typing import ArrayLike
+
+from revarb.baselines.held_out import TAIL, held_out_errors, residual_spread
+from revarb.errors import check_seed
+from revarb.frame import Fitted, Frame
+from revarb.free_run import Residuals, residual_trajectory
+from revarb.optimise import Status
+from revarb.series import Series, as_records
+from revarb.trajectory import Trajectory
+from revarb.windows import Lags
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Predicts the training mean, whatever the inputs."""
+
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMean":
+        """Take the mean; its band is as wide as the deviations on a held-out piece of the training part."""
+        records = as_records(train)
+        frame = Frame.of(records, Lags(0, 0, 1))
+        zeros = [np.zeros_like(record.y) for record in records]
+        spread = residual_spread(held_out_errors(frame, records, zeros, TAIL))
+        return FittedMean(frame, Status.CONVERGED, check_seed(seed), spread)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedMean(Fitted):
+    """The training mean."""
+
+    residual_std: Float64[np.ndarray, " Dy"]
+
+    compared = ("residuals",)
+
+    def simulate(
+        self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
+    ) -> Trajectory:
+        """The training mean at every row of `u` (or for `steps` rows)."""
+        rows = len(self.frame.checked_inputs(u, steps))
+        return residual_trajectory(self.frame, method, np.zeros((rows, len(self.output_names))), self.residual_std)

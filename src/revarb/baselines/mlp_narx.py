@@ -1,0 +1,130 @@
+"""MLP-NARX: one hidden tanh layer on measured lags, trained one step ahead, simulated free."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Float64, Key
+
+from revarb.baselines.held_out import PIECES, error_size, held_out_errors, residual_spread, rows_apart
+from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows, simulated_records
+from revarb.baselines.training import maximise_tree
+from revarb.errors import InputError, check_number, check_seed, check_whole
+from revarb.frame import Frame
+from revarb.numerics import AnyArray, with_numerics
+from revarb.optimise import Optimum, Status
+from revarb.progress import progress_bar
+from revarb.series import Series, as_records
+from revarb.simulate import Chain
+from revarb.windows import Lagged
+
+
+class Network(eqx.Module):
+    """One hidden layer of tanh units and a linear readout."""
+
+    hidden: eqx.nn.Linear
+    readout: eqx.nn.Linear
+
+    @classmethod
+    def random(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Network":
+        """Equinox's own initial weights."""
+        first, second = jax.random.split(key)
+        return cls(eqx.nn.Linear(inputs, units, key=first), eqx.nn.Linear(units, outputs, key=second))
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.readout.weight.shape[0]
+
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """The network's prediction."""
+        return jax.vmap(lambda row: self.readout(jnp.tanh(self.hidden(row))))(x)
+
+
+@dataclass(frozen=True)
+class MLPNARX(Lagged):
+    """A multilayer perceptron on measured lags.
+
+    units         numbers of hidden units to choose from: the one whose networks simulate the held-out pieces of a
+                  cross-validation inside the training part best
+    weight_decay  penalty on the squares of the weights, all values z-scored
+    iterations    at most so many of L-BFGS-B for every training
+    """
+
+    units: tuple[int, ...] = (2, 4, 8, 16, 32)
+    weight_decay: float = 1e-3
+    iterations: int = 200
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.units, tuple | list) or not self.units:
+            raise InputError(f"units must be a tuple of numbers to choose from, received {self.units!r}")
+        object.__setattr__(self, "units", tuple(check_whole("units", number, least=1) for number in self.units))
+        object.__setattr__(self, "weight_decay", check_number("weight_decay", self.weight_decay, least=0.0))
+        object.__setattr__(self, "iterations", check_whole("iterations", self.iterations, least=1))
+
+    @with_numerics
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMLPNARX":
+        """Choose the number of units by cross-validation, then train on everything. `seed` draws the first weights."""
+        records = as_records(train)
+        frame = Frame.of(records, self.lags_for(records[0].u.shape[1]))
+        rows = narx_rows(frame, records)
+        key = jax.random.key(check_seed(seed))
+        total = len(self.units) * PIECES + 1
+        with progress_bar("fitting MLP-NARX", total, progress) as update:
+            trials = []
+            for number in self.units:
+                trials.append(_cross_validate(self, frame, records, rows, number, key))
+                update(len(trials) * PIECES, f"{number} units: error {trials[-1].error:.3f}")
+            best = min(trials, key=lambda trial: trial.error)
+            network, optimum = _train(self, rows, np.ones(len(rows.y)), best.units, key)
+        return FittedMLPNARX(frame, optimum.status, check_seed(seed), network, best.residual_std)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedMLPNARX(FittedNarx[Network]):
+    """A trained MLP-NARX. Its residuals are those of the cross-validation, for the number of units it chose."""
+
+
+class _Trial(NamedTuple):
+    units: int
+    error: float
+    residual_std: Float64[np.ndarray, " Dy"]
+
+
+def _cross_validate(
+    spec: MLPNARX, frame: Frame, records: Sequence[Series], rows: NarxRows, units: int, key: Key[jax.Array, ""]
+) -> _Trial:
+    # Every piece is simulated by a network that has not seen it.
+    errors = []
+    for number in range(PIECES):
+        apart = rows_apart(frame, [len(record) for record in records], number)
+        network, optimum = _train(spec, rows, apart.astype(np.float64), units, key)
+        if optimum.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # before there is anything to keep
+        runs = simulated_records(frame, Chain((network,), None, spec.lags), records)
+        errors.append(held_out_errors(frame, records, runs, number))
+    together = np.concatenate(errors)
+    return _Trial(units, error_size(together), residual_spread(together))
+
+
+def _train(
+    spec: MLPNARX, rows: NarxRows, weights: Float64[np.ndarray, " R"], units: int, key: Key[jax.Array, ""]
+) -> tuple[Network, Optimum]:
+    start = Network.random(rows.x_hat.shape[1], units, rows.y.shape[1], key)
+    return maximise_tree(lambda network: _quality(network, rows, weights, spec.weight_decay), start, spec.iterations)
+
+
+@jax.jit
+@jax.value_and_grad
+def _quality(
+    network: Network, rows: NarxRows, weights: Float[AnyArray, " R"], weight_decay: float
+) -> Float[AnyArray, ""]:
+    # Minus the mean squared one-step error and the penalty. Rows are left out by weight, so that folds have one shape.
+    squares = jnp.mean((rows.y - network.mean(rows.x_hat)) ** 2, axis=1)
+    size = jnp.sum(network.hidden.weight**2) + jnp.sum(network.readout.weight**2)
+    return -jnp.sum(weights * squares) / jnp.sum(weights) - weight_decay * size
