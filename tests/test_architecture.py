@@ -7,7 +7,19 @@ import pytest
 
 ORDER = [
     *("errors", "numerics", "files", "interrupts", "progress"),
-    *("series", "windows", "kernel", "psi", "collapsed", "states", "parameters", "recipe", "bound", "initialise"),
+    *(
+        "series",
+        "windows",
+        "kernel",
+        "psi",
+        "collapsed",
+        "exact",
+        "states",
+        "parameters",
+        "recipe",
+        "bound",
+        "initialise",
+    ),
     *("optimise", "simulate", "trajectory", "scores", "store", "results", "table", "frame", "free_run"),
     *("rgp", "fitted", "fit", "baselines", "comparison", "datasets", "experiments", "report", "cli", "__main__"),
 ]
@@ -41,5 +53,6 @@ def test_only_the_command_line_prints():
     for path in MODULES:
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
-        assert "print" not in names or path.name == "cli.py", path
-        assert "Console" not in names or path.name in ("cli.py", "progress.py"), path
+        in_cli = path.parent == PACKAGE / "cli"
+        assert "print" not in names or in_cli, path
+        assert "Console" not in names or in_cli or path.name == "progress.py", path

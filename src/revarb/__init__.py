@@ -2,7 +2,9 @@
 
 from importlib.metadata import version
 
-from revarb import datasets
+from revarb import baselines, datasets
+from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
+from revarb.comparison import Comparison, compare, verdict
 from revarb.errors import InputError
 from revarb.fitted import FittedRGP, load
 from revarb.recipe import Recipe, Stage
@@ -14,15 +16,24 @@ from revarb.trajectory import Trajectory
 __version__ = version("revarb")
 
 __all__ = [
+    "ARX",
+    "GPNARX",
+    "LSTM",
+    "MLPNARX",
     "RGP",
+    "Comparison",
     "FittedRGP",
     "InputError",
+    "Mean",
     "Recipe",
     "Scores",
     "Series",
     "Stage",
     "Trajectory",
+    "baselines",
+    "compare",
     "datasets",
     "load",
     "scores",
+    "verdict",
 ]

@@ -57,7 +57,7 @@ class MLPNARX(Lagged):
 
     units: tuple[int, ...] = (2, 4, 8, 16, 32)
     weight_decay: float = 1e-3
-    iterations: int = 200
+    iterations: int = 300
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,7 +1,9 @@
 """Every model on the same footing: the same records, the same cold start, the same rows scored."""
 
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
@@ -39,9 +41,20 @@ class Line:
     failures: tuple[str, ...] = ()
 
     @property
+    def worked(self) -> bool:
+        """Whether at least one seed did."""
+        return len(self.failures) < self.seeds
+
+    @property
     def rmse(self) -> float:
         """Median RMSE; infinite where no seed worked."""
-        return self.spread["rmse"].median if self.seeds > len(self.failures) else float("inf")
+        return self.spread["rmse"].median if self.worked else float("inf")
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why seeds failed, each reason once, with their number."""
+        counts = Counter(self.failures)
+        return [f"{count} of {self.seeds} seed(s) failed: {reason}" for reason, count in counts.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +76,11 @@ class Comparison:
     def lines(self) -> list[Line]:
         """The rows over seeds: one line per model and method, in the order of the models."""
         return summarise(self.rows)
+
+    def by_model(self) -> dict[str, list[Trajectory]]:
+        """The first test record as every model simulates it, by all its methods, the plainest first."""
+        models = dict.fromkeys(model for model, _ in self.paths)
+        return {model: [paths[0] for (name, _), paths in self.paths.items() if name == model] for model in models}
 
 
 def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, Spec]:
@@ -100,16 +118,31 @@ def compare(
     records, tests = as_records(train), _checked_test(as_records(train), as_records(test))
     chosen, numbers = _checked_models(models), _checked_seeds(seeds)
     jobs = check_whole("jobs", jobs, least=1)
-    runs: dict[tuple[str, int], Run] = {}
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:
-        update(0, ", ".join(chosen))
-        for run in run_all(chosen, numbers, records, tests, jobs):
-            runs[run.model, run.seed] = run
-            update(len(runs), f"{run.model} done")
-    ordered = [runs[name, seed] for name in chosen for seed in numbers]
+        finished = itertools.count(1)
+        return run_comparison(
+            records, tests, chosen, numbers, jobs, skip, lambda run: update(next(finished), f"{run.model} done")
+        )
+
+
+def run_comparison(
+    train: Sequence[Series],
+    test: Sequence[Series],
+    models: Mapping[str, Spec],
+    seeds: Sequence[int],
+    jobs: int,
+    skip: int | None,
+    report: Callable[[Run], None],
+) -> Comparison:
+    """`compare` with its arguments checked; `report` hears of every run that is done."""
+    runs: dict[tuple[str, int], Run] = {}
+    for run in run_all(models, seeds, train, test, jobs):
+        runs[run.model, run.seed] = run
+        report(run)
+    ordered = [runs[name, seed] for name in models for seed in seeds]
     for message in dict.fromkeys(f"{run.model}: {text}" for run in ordered for text in run.warnings):
-        warnings.warn(message, stacklevel=2)
-    return _comparison(ordered, tests, skip)
+        warnings.warn(message, stacklevel=3)
+    return _comparison(ordered, tuple(test), skip)
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> list[Line]:

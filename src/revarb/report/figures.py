@@ -1,7 +1,8 @@
-"""Figures: arrays in, PNG bytes out. No computing, no files, no screen."""
+"""Figures: arrays in, PNG or SVG bytes out. No computing, no files, no screen."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib import rc_context
@@ -23,8 +24,7 @@ def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str)
     time = np.arange(len(path)) * path.dt
     for column, axes in enumerate(_rows_of_axes(figure, outputs)):
         if path.std is not None:
-            lower, upper = path.interval(0.95)
-            axes.fill_between(time, lower[:, column], upper[:, column], color=BAND, lw=0, label="95 % band")
+            _draw_band(axes, time, path, column)
         if measured is not None:
             axes.plot(time, measured[:, column], color=MEASURED, lw=1.1, label="measured")
         axes.plot(time, path.mean[:, column], color=MODEL, lw=1.3, label=f"simulated ({path.method})")
@@ -32,7 +32,46 @@ def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str)
             axes.axvline(path.skip * path.dt, color=QUIET, lw=0.8, ls=":", label="scored from here")
         axes.set_ylabel(path.output_names[column])
     _finish(figure, title)
-    return _png(figure)
+    return _picture(figure, "png")
+
+
+@rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "revarb"})
+def comparison_figure(
+    paths: Mapping[str, Sequence[Trajectory]], measured: np.ndarray, column: int, kind: Literal["png", "svg"]
+) -> bytes:
+    """One output as every model simulates it, a panel each, over the measured output.
+
+    `paths` has a model's simulations, the plainest first: that one is the line, the one with a band gives the band,
+    and where it has another mean it is drawn too, dashed.
+    """
+    figure = Figure(figsize=(10, 0.7 + 1.5 * len(paths)), layout="constrained")
+    first = next(iter(paths.values()))[0]
+    time = np.arange(len(measured)) * first.dt
+    for axes, (model, several) in zip(_rows_of_axes(figure, len(paths)), paths.items(), strict=True):
+        for path in several:
+            if path.std is not None:
+                _draw_band(axes, time, path, column)
+        axes.plot(time, measured[:, column], color=MEASURED, lw=1.0, label="measured")
+        for path in several[1:]:
+            axes.plot(time, path.mean[:, column], color=MODEL, lw=1.0, ls="--", label=f"simulated ({path.method})")
+        axes.plot(time, several[0].mean[:, column], color=MODEL, lw=1.1, label="simulated (mean-only)")
+        axes.set_title(model, loc="left", fontsize=9, fontweight="bold")
+        axes.set_ylabel(first.output_names[column], fontsize=8)
+        _look_at(axes, measured[:, column])
+    _finish(figure, "")
+    return _picture(figure, kind)
+
+
+def _draw_band(axes, time: np.ndarray, path: Trajectory, column: int) -> None:
+    lower, upper = path.interval(0.95)
+    axes.fill_between(time, lower[:, column], upper[:, column], color=BAND, lw=0, label="95 % band")
+
+
+def _look_at(axes, measured: np.ndarray) -> None:
+    # A rival that runs away must not make the others flat.
+    low, high = float(measured.min()), float(measured.max())
+    margin = 0.35 * (high - low) or 1.0
+    axes.set_ylim(low - margin, high + margin)
 
 
 @rc_context({"text.parse_math": False})  # a column may be called a$b$
@@ -60,7 +99,7 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     axes[-2].set_xlabel("time")
     _draw_bound(axes[-1], model.history)
     _finish(figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}")
-    return _png(figure)
+    return _picture(figure, "png")
 
 
 def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray, seams: np.ndarray) -> None:
@@ -97,11 +136,18 @@ def _finish(figure: Figure, title: str) -> None:
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
-    # Above the first panel, where it hides nothing.
-    figure.axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=8, frameon=False)
+    # Above the first panel, where it hides nothing; what several panels draw is named once.
+    drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+    handles = {label: handle for these in drawn for handle, label in zip(*these, strict=True)}
+    figure.axes[0].legend(
+        handles.values(), handles.keys(), loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, fontsize=8,
+        frameon=False,
+    )  # fmt: skip
 
 
-def _png(figure: Figure) -> bytes:
+def _picture(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": "revarb"})
+    # Without a date the same numbers give the same file.
+    metadata = {"Software": "revarb"} if kind == "png" else {"Date": None, "Creator": "revarb"}
+    figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
     return buffer.getvalue()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from rich import box
 from rich.table import Table
 
-from revarb.experiments import Summary
+from revarb.comparison import Line, Spread
 from revarb.scores import Scores
 
 
@@ -30,29 +30,60 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
     return table
 
 
-def table1_table(title: str, lines: Sequence[Summary]) -> Table:
-    """Median (minimum – maximum) over seeds beside the paper's number."""
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("data", "method", "paper", "RMSE", "NLPD", "share in 95 %", "fit s"):
-        table.add_column(name, justify="left" if name in ("data", "method") else "right", overflow="fold")
+COLUMNS = ("model", "method", "RMSE", "NRMSE", "NLPD", "in 95 %", "fit s", "simulate s")
+NOTES = (
+    "Median (smallest – largest) over seeds. Free simulation from the inputs alone, cold start, raw units; the same "
+    "rows are scored for every model.",
+    "mean: the mean-only free run. moments: the mean with its uncertainty carried along, full covariance.",
+    "residuals: a model without an uncertainty of its own. Its run is mean-only, and its band is as wide as its errors "
+    "in free runs over pieces of the training part that were held out.",
+    "NLPD (smaller is better) and the share inside the 95 % band judge the band. Seconds include compilation the first "
+    "time.",
+)
+
+
+def line_cells(line: Line) -> list[str]:
+    """The cells of one model and method, as text, in the order of `COLUMNS`."""
+    if not line.worked:
+        return [line.model, "failed", *["–"] * (len(COLUMNS) - 2)]
+    seconds = (f"{line.spread[name].median:.1f}" for name in ("fit_seconds", "simulate_seconds"))
+    return [
+        line.model,
+        line.method,
+        *(_spread(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
+        _percent(line.spread["coverage95"].median),
+        *seconds,
+    ]
+
+
+def comparison_table(title: str, lines: Sequence[Line], paper: Mapping[str, float] | None = None) -> Table:
+    """Every model, over seeds; `paper` adds its number beside ours."""
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), caption_justify="left")
+    for name in [*COLUMNS[:2], *(["paper"] if paper is not None else []), *COLUMNS[2:]]:
+        table.add_column(name, justify="left" if name in ("model", "method") else "right", overflow="fold")
     for line in lines:
-        table.add_row(
-            line.dataset,
-            line.method,
-            "–" if line.paper is None else f"{line.paper:.4f}",
-            *(_spread(line.spread[score]) for score in ("rmse", "nlpd", "coverage95")),
-            f"{line.spread['fit_seconds'][1]:.1f}",
-        )
+        cells = line_cells(line)
+        if paper is not None:
+            cells.insert(2, f"{paper[line.model]:.4f}" if line.model in paper else "–")
+        table.add_row(*cells)
+    table.caption = "\n".join(failures(lines)) or None
     return table
 
 
-def _spread(values: tuple[float, float, float]) -> str:
+def failures(lines: Sequence[Line]) -> list[str]:
+    """Which models failed and why, each reason once."""
+    return list(dict.fromkeys(f"{line.model}: {reason}" for line in lines for reason in line.reasons))
+
+
+def _spread(values: Spread) -> str:
     low, middle, high = (_number(value) for value in values)
-    return middle if math.isnan(values[1]) else f"{middle} ({low}–{high})"
+    return middle if low == high else f"{middle} ({low}–{high})"
 
 
 def _number(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) else "–"
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 1000.0 else f"{value:.3g}"
 
 
 def _percent(value: float) -> str:

@@ -1,68 +1,33 @@
-"""The command line: the only module that prints. A user's mistake is one line on stderr and exit status 2."""
+"""`revarb fit`, `revarb simulate`, `revarb demo`: from a record to a model to a trajectory."""
 
-import sys
 import time
 import tomllib
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
-from revarb import __version__, datasets, experiments
+from revarb import datasets, experiments
+from revarb.baselines import Mean
+from revarb.cli.app import app, complain, read_record, read_toml, say_written, screen
 from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
 from revarb.fitted import load
 from revarb.interrupts import held_interrupts
 from revarb.optimise import Status
-from revarb.progress import progress_bar
 from revarb.report.figures import fit_figure, simulation_figure
-from revarb.report.tables import dataset_table, score_table, table1_table
+from revarb.report.tables import score_table
 from revarb.results import write_results
 from revarb.rgp import RGP
-from revarb.scores import Scores, scores
-from revarb.series import Series
+from revarb.scores import scores
 from revarb.table import Table, write_table
 from revarb.trajectory import Trajectory
 
-app = typer.Typer(
-    name="revarb",
-    help="Recurrent Gaussian processes: from a CSV of inputs and outputs to simulations with honest bands.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")
-reproduce_app = typer.Typer(help="The paper's experiments.")
-app.add_typer(datasets_app, name="datasets")
-app.add_typer(reproduce_app, name="reproduce")
-
-# Without a terminal rich would fold tables at 80 columns.
-screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
-
-INTERRUPTED = 130  # what typer makes of Ctrl-C outside a fit
 DEMO_RECORD = 3  # experiments/demo.toml says why
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the `revarb` command."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    with warnings.catch_warnings():
-        warnings.showwarning = _one_line_warning
-        try:
-            code = app(given or ["--help"], standalone_mode=False)
-        except InputError as error:
-            _complain("error", str(error))
-            code = 2
-        except typer.TyperException as error:
-            _complain("error", error.format_message())
-            code = 2
-    if code == INTERRUPTED:
-        _complain("interrupted", "stopped before the end")
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 @app.command()
@@ -86,7 +51,7 @@ def fit(
         config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim,
     )  # fmt: skip
-    records = [_record(Table(path), inputs or [], outputs, dt) for path in train]
+    records = [read_record(Table(path), inputs or [], outputs, dt) for path in train]
     picture = _picture_beside(model_file, ".fit.png", read=train)
     begun = time.perf_counter()
     model = spec.fit(records, seed=seed, progress=True)
@@ -95,13 +60,13 @@ def fit(
         model.save(model_file)
         write_whole(picture, fit_figure(model, records))
     if model.status is Status.INTERRUPTED:
-        _complain("interrupted", "the best model so far was kept")
+        complain("interrupted", "the best model so far was kept")
     samples = sum(len(record) for record in records)
     screen.print(
         f"fitted {len(records)} record(s), {samples} samples in {seconds:.1f} s: "
         f"{model.status.value} after {len(model.history)} iterations, bound {model.bound:.2f}"
     )
-    _say_written(model_file, picture)
+    say_written(model_file, picture)
 
 
 @app.command()
@@ -125,7 +90,7 @@ def simulate(
         write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
     if measured is not None and path.skip < len(path):
         screen.print(score_table({path.method: scores(path, measured)}))
-    _say_written(path_file, picture)
+    say_written(path_file, picture)
 
 
 @app.command()
@@ -152,79 +117,23 @@ def demo(
     write_whole(folder / "fit.png", fit_figure(model, [split.train]))
     paths = {method: model.simulate(split.test.u, method=method) for method in ("moments", "mean")}
     rows = {f"revarb, {name}": scores(path, split.test.y) for name, path in paths.items()}
-    rows["training mean"] = _mean_scores(split)
+    rows["training mean"] = scores(Mean().fit(split.train).simulate(split.test.u), split.test.y, skip=split.skip)
     screen.print(score_table(rows))
     meta = {"table": "demo", "command": f"revarb demo --out {folder}", "record": DEMO_RECORD, "seed": seed}
     write_results(folder / "scores.json", meta, [{"model": name, **asdict(row)} for name, row in rows.items()])
     title = "Artificial: free simulation of unseen inputs"
     write_whole(folder / "simulation.png", simulation_figure(paths["moments"], split.test.y, title))
     write_table(folder / "simulation.csv", _trajectory_columns(paths["moments"]))
-    _say_written(*sorted(folder.iterdir()))
+    say_written(*sorted(folder.iterdir()))
     screen.print("the same by hand, on your own columns:", style="bold")
     screen.print(f"  revarb fit {folder}/train.csv -u u -y y --config {folder}/rgp.toml -o m.rgp", soft_wrap=True)
     screen.print(f"  revarb simulate m.rgp {folder}/test.csv -o path.csv", soft_wrap=True)
 
 
-@datasets_app.command("list")
-def list_datasets() -> None:
-    """Name every benchmark."""
-    screen.print(dataset_table({name: datasets.about(name) for name in datasets.names()}))
-
-
-@datasets_app.command("fetch")
-def fetch_datasets(
-    names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that are recorded.")] = None,
-) -> None:
-    """Download benchmark files to the user's cache and check them; says where each is."""
-    for name in names or [name for name in datasets.names() if name != "artificial"]:
-        screen.print(f"{name}: {datasets.fetch(name)}", soft_wrap=True)
-
-
-@reproduce_app.command("table1")
-def reproduce_table1(
-    seeds: Annotated[int, typer.Option(help="Number of seeds per benchmark.", min=1)] = 5,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows to this file.")] = None,
-    pictures: Annotated[Path | None, typer.Option(help="Folder for a picture per benchmark (first seed).")] = None,
-) -> None:
-    """Table 1 of the paper, REVARB's column: fit every benchmark with several seeds and simulate its test part."""
-    table = experiments.load_table1()
-    if json_file is not None:
-        make_folder(json_file.parent)
-        check_target(json_file)
-    if pictures is not None:
-        make_folder(pictures)
-    rows: list[dict[str, Any]] = []
-    with progress_bar(table.title, len(table.benchmarks) * seeds, show=True) as update:
-        for done, outcome in enumerate(experiments.run_table1(table, seeds), start=1):
-            rows += outcome.rows
-            update(done, outcome.name)
-            if pictures is not None and outcome.model.seed == 0:
-                title = f"{outcome.name}: free simulation of the test part"
-                picture = simulation_figure(outcome.paths["moments"], outcome.split.test.y, title)
-                write_whole(pictures / f"{outcome.name}.png", picture)
-    screen.print(table1_table(table.title, experiments.summaries(table, rows)))
-    screen.print(f"protocol: {experiments.PROTOCOL}; min / median / max over {seeds} seed(s)", soft_wrap=True)
-    if json_file is not None:
-        meta = {"table": "table1", "protocol": experiments.PROTOCOL, "seeds": seeds,
-                "command": f"revarb reproduce table1 --seeds {seeds} --json {json_file}"}  # fmt: skip
-        _say_written(write_results(json_file, meta, rows))
-
-
-@app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
-        screen.print(__version__)
-        raise typer.Exit
-
-
 def _configured(config: Path | None, **options: int | None) -> RGP:
     # Options that were not given stay as the configuration file has them, or else as RGP does.
-    values = {} if config is None else _read_toml(config)
+    values = {} if config is None else read_toml(config)
     return RGP.from_dict({**values, **{name: value for name, value in options.items() if value is not None}})
-
-
-def _record(table: Table, inputs: Sequence[str], outputs: Sequence[str], dt: float) -> Series:
-    return Series(table.columns(inputs), table.columns(outputs), dt, tuple(inputs), tuple(outputs))
 
 
 def _trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:
@@ -240,26 +149,10 @@ def _trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:
     return columns
 
 
-def _mean_scores(split: datasets.Split) -> Scores:
-    # The row that unmasks a useless benchmark: predict the training mean, with the training spread as the band.
-    shape = split.test.y.shape
-    mean, std = np.broadcast_to(split.train.y.mean(0), shape), np.broadcast_to(split.train.y.std(0), shape)
-    return scores(Trajectory(mean.copy(), std.copy(), "constant", split.skip, split.test.output_names), split.test.y)
-
-
 def _method(name: str):
     if name not in ("moments", "mean", "samples"):
         raise InputError(f"--method must be moments, mean or samples, received {name!r}")
     return name
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a TOML file: {error}") from None
 
 
 def _picture_beside(target: Path, suffix: str, read: Sequence[Path]) -> Path:
@@ -281,16 +174,3 @@ def _measured(table: Table, names: Sequence[str]) -> np.ndarray | None:
     except InputError as error:  # the measured output is welcome, not needed
         warnings.warn(f"{error}; simulating without scores", stacklevel=2)
         return None
-
-
-def _say_written(*paths: Path) -> None:
-    for path in paths:
-        screen.print(f"wrote {path}", soft_wrap=True)
-
-
-def _complain(kind: str, message: str) -> None:
-    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
-
-
-def _one_line_warning(message, category, filename, lineno, file=None, line=None) -> None:
-    _complain("warning", str(message))

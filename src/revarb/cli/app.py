@@ -1,0 +1,83 @@
+"""The frame of all commands: the application, what it says on the screen, and how a user's mistake ends."""
+
+import sys
+import tomllib
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from revarb import __version__
+from revarb.errors import InputError
+from revarb.series import Series
+from revarb.table import Table
+
+app = typer.Typer(
+    name="revarb",
+    help="Recurrent Gaussian processes: from a CSV of inputs and outputs to simulations with honest bands.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+# Without a terminal rich would fold tables at 80 columns.
+screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
+
+INTERRUPTED = 130  # what typer makes of Ctrl-C outside a fit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `revarb` command."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line_warning
+        try:
+            code = app(given or ["--help"], standalone_mode=False)
+        except InputError as error:
+            complain("error", str(error))
+            code = 2
+        except typer.TyperException as error:
+            complain("error", error.format_message())
+            code = 2
+    if code == INTERRUPTED:
+        complain("interrupted", "stopped before the end")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        screen.print(__version__)
+        raise typer.Exit
+
+
+def read_record(table: Table, inputs: Sequence[str], outputs: Sequence[str], dt: float) -> Series:
+    """The named columns of a table as a record."""
+    return Series(table.columns(inputs), table.columns(outputs), dt, tuple(inputs), tuple(outputs))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as plain values."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from None
+
+
+def say_written(*paths: Path) -> None:
+    """Name the files that are there now."""
+    for path in paths:
+        screen.print(f"wrote {path}", soft_wrap=True)
+
+
+def complain(kind: str, message: str) -> None:
+    """One line for the user, away from the results."""
+    print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _one_line_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    complain("warning", str(message))

@@ -1,0 +1,85 @@
+"""`revarb reproduce`: the paper's experiments."""
+
+import itertools
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from revarb import experiments
+from revarb.cli.app import app, say_written, screen
+from revarb.comparison import summarise, verdict
+from revarb.files import check_target, make_folder, write_whole
+from revarb.progress import progress_bar
+from revarb.report.figures import comparison_figure, simulation_figure
+from revarb.report.page import Section, comparison_page, comparison_section
+from revarb.report.tables import comparison_table
+from revarb.results import machine, write_results
+
+reproduce_app = typer.Typer(help="The paper's experiments.")
+app.add_typer(reproduce_app, name="reproduce")
+
+
+@reproduce_app.callback()
+def _experiments() -> None:
+    """The paper's experiments."""
+
+
+@reproduce_app.command("table1")
+def reproduce_table1(
+    seeds: Annotated[int, typer.Option(help="Number of seeds per benchmark.", min=1)] = 5,
+    jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows to this file.")] = None,
+    page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every benchmark (first seed).")] = None,
+) -> None:
+    """Table 1 of the paper: REVARB and its rivals, every benchmark with several seeds, simulated on its test part."""
+    for target in (json_file, page_file):
+        if target is not None:
+            make_folder(target.parent)
+            check_target(target)
+    if pictures is not None:
+        make_folder(pictures)
+    table = experiments.load_table1()
+    rows: list[dict[str, Any]] = []
+    sections: list[Section] = []
+    for outcome in _outcomes(table, seeds, jobs):
+        rows += outcome.rows
+        sections.append(_section(outcome))
+        screen.print(comparison_table(outcome.benchmark.name, sections[-1].lines, sections[-1].paper))
+        for sentence in (sections[-1].verdict, *sections[-1].remarks):
+            screen.print(sentence, soft_wrap=True)
+        if pictures is not None:
+            _draw(pictures, outcome)
+    screen.print(f"protocol: {experiments.PROTOCOL}; median (min – max) over {seeds} seed(s)", soft_wrap=True)
+    command = f"revarb reproduce table1 --seeds {seeds} --jobs {jobs}"
+    meta = {"table": "table1", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command}
+    if json_file is not None:
+        say_written(write_results(json_file, meta, rows))
+    if page_file is not None:
+        page = comparison_page(table.title, experiments.PROTOCOL, sections, {"command": command, **machine()})
+        say_written(write_whole(page_file, page.encode()))
+
+
+def _outcomes(table: experiments.Table1, seeds: int, jobs: int):
+    fits = len(table.models(1)) * len(table.benchmarks) * seeds
+    with progress_bar(table.title, fits, show=True) as update:
+        done = itertools.count(1)
+        yield from experiments.run_table1(table, seeds, jobs, lambda text: update(next(done), text))
+
+
+def _section(outcome: experiments.Outcome) -> Section:
+    benchmark, lines = outcome.benchmark, summarise(outcome.rows)
+    title = benchmark.name if benchmark.in_paper else f"{benchmark.name} (not in the paper)"
+    return comparison_section(
+        title, verdict(lines), outcome.comparison, lines, benchmark.paper or None, list(benchmark.remarks.values())
+    )
+
+
+def _draw(folder: Path, outcome: experiments.Outcome) -> None:
+    name, comparison = outcome.benchmark.name, outcome.comparison
+    measured, paths = comparison.test[0].y, comparison.by_model()
+    write_whole(folder / f"{name}_all.png", comparison_figure(paths, measured, 0, "png"))
+    if "REVARB" in paths:
+        title = f"{name}: free simulation of the test part"
+        write_whole(folder / f"{name}.png", simulation_figure(paths["REVARB"][-1], measured, title))

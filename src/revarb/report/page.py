@@ -1,0 +1,139 @@
+"""One HTML page that carries everything with it: no scripts, no fonts, no pictures from elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from revarb.comparison import Comparison, Line
+from revarb.report.figures import comparison_figure
+from revarb.report.tables import COLUMNS, NOTES, failures, line_cells
+
+MOST_PICTURES = 6
+
+
+@dataclass(frozen=True)
+class Section:
+    """A comparison on one test part, for the page. `pictures` are SVG, by their captions."""
+
+    title: str
+    verdict: str
+    lines: Sequence[Line]
+    pictures: Mapping[str, bytes]
+    paper: Mapping[str, float] | None = None
+    remarks: Sequence[str] = ()
+
+
+def comparison_section(
+    title: str,
+    verdict: str,
+    comparison: Comparison,
+    lines: Sequence[Line] | None = None,
+    paper: Mapping[str, float] | None = None,
+    remarks: Sequence[str] = (),
+) -> Section:
+    """A comparison as a section, its first test record drawn. `lines` where there is more behind them than it."""
+    record = comparison.test[0]
+    of_several = "" if len(comparison.test) == 1 else f" (the first of {len(comparison.test)} test records)"
+    pictures = {
+        f"{output}, measured and simulated{of_several}, first seed. The axis follows what was measured; a simulation "
+        "may leave it.": comparison_figure(comparison.by_model(), record.y, column, "svg")
+        for column, output in enumerate(record.output_names[:MOST_PICTURES])
+        if comparison.paths
+    }
+    return Section(title, verdict, comparison.lines if lines is None else lines, pictures, paper, remarks)
+
+
+def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:
+    """The page. `opening` is what a reader in a hurry should know; `meta` is where it was made."""
+    several = len(sections) > 1
+    body = "\n".join(_section(section, with_verdict=several) for section in sections)
+    contents = "".join(f"<li>{escape(section.title)}: {escape(section.verdict)}</li>" for section in sections)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
+    made = "".join(f"<dt>{escape(str(key))}</dt><dd>{escape(_plain(value))}</dd>" for key, value in meta.items())
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<main>
+<h1>{escape(title)}</h1>
+<p class="opening">{escape(opening)}</p>
+{f"<ul>{contents}</ul>" if several else ""}
+{body}
+<h2>How to read it</h2>
+<ul>{notes}</ul>
+<dl>{made}</dl>
+</main>
+</body>
+</html>
+"""
+
+
+def _section(section: Section, with_verdict: bool) -> str:
+    verdict = f'<p class="verdict">{escape(section.verdict)}</p>' if with_verdict else ""
+    pictures = "\n".join(
+        f"<figure>{_inline(picture)}<figcaption>{escape(caption)}</figcaption></figure>"
+        for caption, picture in section.pictures.items()
+    )
+    remarks = "".join(f"<p>{escape(remark)}</p>" for remark in section.remarks)
+    return f"""<section>
+<h2>{escape(section.title)}</h2>
+{verdict}
+{_table(section)}
+{remarks}
+{pictures}
+</section>"""
+
+
+def _table(section: Section) -> str:
+    paper = section.paper is not None
+    heads = [*COLUMNS[:2], *(["paper"] if paper else []), *COLUMNS[2:]]
+    best = min(section.lines, key=lambda line: line.rmse, default=None)
+    rows = []
+    for line in section.lines:
+        cells = line_cells(line)
+        if section.paper is not None:
+            number = section.paper.get(line.model)
+            cells.insert(2, "–" if number is None else f"{number:.4f}")
+        marked = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        rows.append(f"<tr{' class=best' if line is best else ''}>{marked}</tr>")
+    header = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in failures(section.lines))
+    return (
+        f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{reasons}"
+    )
+
+
+def _inline(picture: bytes) -> str:
+    # What stands before <svg (an XML declaration) has no place inside a page.
+    text = picture.decode("utf-8")
+    return text[text.index("<svg") :]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    return str(value)
+
+
+_STYLE = """
+body { margin: 0; background: #fff; color: #222; font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 1.5rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .4rem; }
+.opening { font-size: 1.15rem; border-left: .3rem solid #c1272d; padding-left: .8rem; }
+.verdict { font-weight: 600; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e3e3e3; }
+th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
+tr.best td { background: #fdf0ea; font-weight: 600; }
+.reason { color: #8a3a1d; font-size: .9rem; }
+figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; } figcaption { color: #666; font-size: .85rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .8rem; color: #666; }
+dd { margin: 0; }
+"""
