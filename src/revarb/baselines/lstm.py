@@ -75,8 +75,8 @@ class LSTM:
     subsequence: int = 60
     batch: int = 8
     learning_rate: float = 5e-3
-    updates: int = 1500
-    patience: int = 300
+    updates: int = 2000
+    patience: int = 400
 
     def __post_init__(self):
         if not isinstance(self.layers, tuple | list) or not self.layers:
@@ -212,7 +212,7 @@ def _checks(spec: LSTM) -> int:
     return -(-spec.updates // UPDATES_PER_CHECK)
 
 
-def _optimiser(learning_rate: float) -> optax.GradientTransformation:
+def _optimiser(learning_rate: float | Float[AnyArray, ""]) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(learning_rate))
 
 
@@ -227,7 +227,7 @@ def _updates(
     starts: Int[AnyArray, "K B"],
     u_bar: Float[AnyArray, "N Du"],
     y: Float[AnyArray, "N Dy"],
-    learning_rate: float,
+    learning_rate: float | Float[AnyArray, ""],
     length: int,
 ) -> tuple[Memory, optax.OptState]:
     """One update of Adam for every row of `starts`."""

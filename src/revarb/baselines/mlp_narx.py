@@ -122,7 +122,7 @@ def _train(
 @jax.jit
 @jax.value_and_grad
 def _quality(
-    network: Network, rows: NarxRows, weights: Float[AnyArray, " R"], weight_decay: float
+    network: Network, rows: NarxRows, weights: Float[AnyArray, " R"], weight_decay: float | Float[AnyArray, ""]
 ) -> Float[AnyArray, ""]:
     # Minus the mean squared one-step error and the penalty. Rows are left out by weight, so that folds have one shape.
     squares = jnp.mean((rows.y - network.mean(rows.x_hat)) ** 2, axis=1)

@@ -1,0 +1,225 @@
+"""Every model on the same footing."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import small
+from revarb import ARX, InputError, Mean, Series, compare, scores, verdict
+from revarb.comparison import Line, Spread, default_models, summarise
+from revarb.results import write_results
+
+QUICK = {"Mean": Mean(), "ARX": ARX(lags=2, input_lags=2), "REVARB": small.spec()}
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rival that fails, always or for one seed."""
+
+    seed: int | None = None
+
+    def fit(self, train, seed=0, progress=False):
+        if self.seed in (None, seed):
+            raise RuntimeError("no\nluck today")
+        return Mean().fit(train)
+
+
+@dataclass(frozen=True)
+class Runaway:
+    """A rival whose simulation leaves the numbers."""
+
+    def fit(self, train, seed=0, progress=False):
+        model = Mean().fit(train)
+        object.__setattr__(model, "residual_std", model.residual_std)
+        model.scaling.y_mean[:] = np.inf
+        return model
+
+
+@pytest.fixture(scope="module")
+def quick():
+    return compare(small.record(), small.record(1), QUICK, seeds=2)
+
+
+def test_one_row_per_model_method_and_seed(quick):
+    names = [(row["model"], row["method"], row["seed"]) for row in quick.rows]
+    assert names == [
+        *(("Mean", "residuals", seed) for seed in (0, 1)),
+        *(("ARX", "residuals", seed) for seed in (0, 1)),
+        *(("REVARB", method, seed) for seed in (0, 1) for method in ("mean", "moments")),
+    ]
+    expected = {"model", "method", "start", "skip", "seed", "rmse", "nrmse", "nlpd", "coverage95", "fit_seconds",
+                "simulate_seconds", "status", "reason"}  # fmt: skip
+    assert all(expected <= set(row) for row in quick.rows)
+
+
+def test_the_numbers_are_those_of_fitting_and_simulating_by_hand(quick):
+    test = small.record(1)
+    by_hand = scores(small.spec().fit(small.record(), seed=1).simulate(test.u), test.y, skip=quick.skip)
+    row = quick.rows[-1]
+    assert (row["rmse"], row["nlpd"], row["coverage95"]) == (by_hand.rmse, by_hand.nlpd, by_hand.coverage95)
+
+
+def test_everyone_is_scored_on_the_same_rows(quick):
+    assert {row["skip"] for row in quick.rows} == {small.spec().fit(small.record()).skip}
+
+
+def test_the_number_of_processes_changes_nothing(quick):
+    parallel = compare(small.record(), small.record(1), QUICK, seeds=2, jobs=2)
+    seconds = ("fit_seconds", "simulate_seconds")
+    for ours, theirs in zip(quick.rows, parallel.rows, strict=True):
+        plain, other = ({k: v for k, v in row.items() if k not in seconds} for row in (ours, theirs))
+        np.testing.assert_equal(plain, other)
+
+
+def test_lines_have_smallest_median_and_largest(quick):
+    line = quick.lines[-2]
+    values = [row["rmse"] for row in quick.rows if row["model"] == "REVARB" and row["method"] == "mean"]
+    assert (line.model, line.method, line.seeds) == ("REVARB", "mean", 2)
+    assert line.spread["rmse"] == (min(values), np.median(values), max(values))
+    assert np.isnan(line.spread["nlpd"].median)
+
+
+def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
+    models = {"Broken": Broken(), "Shaky": Broken(seed=1), "Runaway": Runaway(), "Mean": Mean()}
+    result = compare(small.record(), small.record(1), models, seeds=2)
+    lines = {line.model: line for line in result.lines}
+    assert lines["Broken"].reasons == ["2 of 2 seed(s) failed: no luck today"] and not lines["Broken"].worked
+    assert lines["Shaky"].worked and lines["Shaky"].reasons == ["1 of 2 seed(s) failed: no luck today"]
+    assert "ran away to infinity" in lines["Runaway"].reasons[0]
+    assert lines["Mean"].worked and lines["Mean"].rmse == lines["Shaky"].rmse
+    written = json.loads(write_results(tmp_path / "r.json", {}, result.rows).read_text())
+    assert written["rows"][0]["reason"] == "no luck today" and written["rows"][0]["rmse"] is None
+
+
+def test_a_warning_of_a_model_is_heard_once():
+    models = {"REVARB": small.spec(inducing=1000)}
+    with pytest.warns(UserWarning, match="REVARB: inducing=1000, but there are only") as caught:
+        compare(small.record(), small.record(1), models, seeds=2)
+    assert len(caught) == 1
+
+
+def test_several_records_on_both_sides():
+    train = [small.record(seed, outputs=2, inputs=2) for seed in (0, 1)]
+    test = [small.record(seed, outputs=2, inputs=2, samples=length) for seed, length in ((2, 30), (3, 50))]
+    result = compare(train, test, {"ARX": ARX(lags=2, input_lags=2)}, seeds=1)
+    model = ARX(lags=2, input_lags=2).fit(train)
+    errors = np.concatenate([(model.simulate(t.u).mean - t.y)[result.skip :] for t in test])
+    assert result.rows[0]["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+
+
+def test_a_system_without_inputs():
+    y = np.sin(0.4 * np.arange(90.0))
+    result = compare(Series(None, y[:60]), Series(None, y[60:]), {"ARX": ARX(2, 2), "Mean": Mean()}, seeds=1)
+    assert [line.worked for line in result.lines] == [True, True]
+
+
+def test_named_seeds():
+    result = compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=[4, 7])
+    assert [row["seed"] for row in result.rows] == [4, 7]
+
+
+def test_the_default_models_are_the_columns_of_the_table():
+    assert list(default_models(4, 3, 0)) == ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
+    revarb = default_models(4, 3, 0)["REVARB"]
+    assert (revarb.lags, revarb.input_lags, revarb.input_delay) == (4, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": {}}, "models is empty"),
+        ({"seeds": 0}, "seeds .* must be a whole number of at least 1, received 0"),
+        ({"seeds": [1, 1]}, "each once"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1"),
+        ({"test": Series(np.zeros((9, 2)), np.zeros(9))}, "train and test must agree in input_names"),
+        ({"test": small.record(samples=4)}, "a test record has 4 rows, but 4 are left out"),
+    ],
+)
+def test_refusals(change, message):
+    arguments = {"train": small.record(), "test": small.record(1), "models": {"ARX": ARX(2, 2)}, **change}
+    with pytest.raises(InputError, match=message):
+        compare(**arguments)
+
+
+# What the sentence says. Numbers of Mean, ARX and others, and what a person should read.
+
+
+def lines(**medians):
+    return [
+        Line(name.replace("_", "-"), method, _spreads(rmse, width, coverage), 3)
+        for name, runs in medians.items()
+        for method, rmse, width, coverage in runs
+    ]
+
+
+def _spreads(rmse, width, coverage):
+    exact = Spread(np.nan, np.nan, np.nan)
+    return {
+        "rmse": Spread(rmse - width, rmse, rmse + width),
+        "nlpd": exact,
+        "coverage95": Spread(coverage, coverage, coverage),
+    }
+
+
+def test_verdict_a_linear_model_is_enough():
+    sentence = verdict(
+        lines(Mean=[("residuals", 3.4, 0, 0.9)], ARX=[("residuals", 1.21, 0, 0.9)], REVARB=[("mean", 1.20, 0, np.nan)])
+    )
+    assert sentence == "A linear model is enough here: ARX 1.21, best of the others REVARB 1.2."
+
+
+def test_verdict_a_precise_system_is_not_called_linear():
+    """Close to the mean's scale, but ten times better: worth it."""
+    sentence = verdict(
+        lines(Mean=[("residuals", 1.0, 0, 0.9)], ARX=[("residuals", 0.04, 0, 0.9)], LSTM=[("residuals", 0.004, 0, 0.9)])
+    )
+    assert sentence.startswith("Use LSTM: it misses by 0.004 (RMSE), the next best is ARX 0.04.")
+
+
+def test_verdict_names_the_best_and_its_band():
+    sentence = verdict(
+        lines(
+            Mean=[("residuals", 0.74, 0, 0.9)],
+            ARX=[("residuals", 0.75, 0, 0.9)],
+            GP_NARX=[("mean", 0.38, 0, np.nan), ("moments", 0.43, 0, 0.97)],
+            REVARB=[("mean", 0.245, 0.01, np.nan), ("moments", 0.27, 0, 0.96)],
+        )
+    )
+    assert sentence == (
+        "Use REVARB: it misses by 0.245 (RMSE), the next best is GP-NARX 0.38. "
+        "Its 95 % band holds 96 % of the measurements."
+    )
+
+
+def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_of_no_use():
+    sentence = verdict(
+        lines(
+            Mean=[("residuals", 1.7, 0, 0.9)],
+            LSTM=[("residuals", 0.8, 0.1, 0.9)],
+            REVARB=[("mean", 0.45, 0.4, np.nan), ("moments", 1.66, 0, 0.9)],
+        )
+    )
+    assert "their seeds overlap" in sentence and "do not rely on its band here" in sentence
+
+
+def test_verdict_nothing_was_learnt():
+    sentence = verdict(lines(Mean=[("residuals", 0.073, 0, 0.9)], REVARB=[("mean", 0.072, 0, np.nan)]))
+    assert sentence.startswith("Nothing was learnt here: predicting the training mean misses by 0.073")
+
+
+def test_verdict_when_nothing_worked_or_there_is_one_model():
+    failed = Line("A", "", {}, 1, ("why",))
+    assert verdict([failed]) == "No model worked: the table has the reasons."
+    assert verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])) == "REVARB misses by 0.1 (RMSE)."
+
+
+def test_failed_seeds_do_not_count_in_the_numbers():
+    rows = [
+        {"model": "A", "method": "mean", "seed": 0, "reason": None, **dict.fromkeys(
+            ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds"), 1.0)},
+        {"model": "A", "method": "", "seed": 1, "reason": "why"},
+    ]  # fmt: skip
+    (line,) = summarise(rows)
+    assert line.rmse == 1.0 and line.failures == ("why",) and line.seeds == 2

@@ -1,0 +1,72 @@
+"""What is kept apart stays apart."""
+
+import numpy as np
+import pytest
+
+import small
+from revarb import InputError
+from revarb.baselines.held_out import (
+    PIECES,
+    TAIL,
+    error_size,
+    held_out_errors,
+    piece,
+    residual_spread,
+    rows_apart,
+)
+from revarb.frame import Frame
+from revarb.windows import Lags
+
+
+def covered(lengths):
+    counts = [np.zeros(length, dtype=int) for length in lengths]
+    for number in range(PIECES):
+        for count, held in zip(counts, piece(lengths, number), strict=True):
+            count[held] += 1
+    return counts
+
+
+@pytest.mark.parametrize("lengths", [[10], [7, 33], [9, 8, 12, 30, 5]])
+def test_pieces_cover_every_sample_once(lengths):
+    assert all((count == 1).all() for count in covered(lengths))
+
+
+def test_the_tail_is_the_end_of_a_record_and_whole_records_where_there_are_many():
+    assert piece([100, 40], TAIL) == [slice(75, 100), slice(30, 40)]
+    assert [held.stop for held in piece([9, 8, 12, 30, 5], TAIL)] == [0, 0, 0, 30, 0]
+
+
+@pytest.mark.parametrize("number", range(PIECES))
+@pytest.mark.parametrize("lengths", [[40], [30, 25], [30, 20, 20, 20, 30]])
+def test_rows_apart_never_touch_the_piece(lengths, number):
+    """Every sample that a row uses, as target or regressor, by a plain loop."""
+    lags = Lags(2, 3, 1)
+    frame = Frame.of([small.record(samples=length) for length in lengths], lags)
+    expected = []
+    for length, held in zip(lengths, piece(lengths, number), strict=True):
+        inside = set(range(held.start, held.stop))
+        for i in range(lags.first, length):
+            used = {i, *(i - age for age in range(1, 3)), *(i - 1 - age for age in range(3))}
+            expected.append(not used & inside)
+    np.testing.assert_array_equal(rows_apart(frame, lengths, number), expected)
+
+
+def test_no_rows_left_is_an_error_that_says_so():
+    frame = Frame.of([small.record(samples=13)], Lags(10, 10, 1))
+    with pytest.raises(InputError, match="leave no training rows beside a held-out piece"):
+        rows_apart(frame, [13], 0)
+
+
+def test_errors_are_those_inside_the_piece():
+    record = small.record(samples=40)
+    frame = Frame.of([record], Lags(2, 2, 1))
+    run = frame.scaling.outputs(record.y) + np.arange(40.0)[:, None]
+    np.testing.assert_allclose(held_out_errors(frame, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
+    # The first rows of a run are still settling, and do not count.
+    np.testing.assert_allclose(held_out_errors(frame, [record], [run], 0)[:, 0], np.arange(frame.skip, 10.0))
+
+
+def test_sizes():
+    assert error_size(np.array([[3.0], [-4.0]])) == pytest.approx(np.sqrt(12.5))
+    assert error_size(np.array([[np.nan]])) == np.inf and error_size(np.array([[1e200]])) == np.inf
+    np.testing.assert_allclose(residual_spread(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])

@@ -1,0 +1,125 @@
+"""MLP-NARX and LSTM: they learn, they stop, and what chooses for them is inside the training part."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import small
+from revarb import LSTM, MLPNARX, InputError, Mean, Series, scores
+from revarb.baselines import lstm, mlp_narx
+from revarb.baselines.held_out import PIECES, rows_apart
+from revarb.baselines.lstm import Memory
+from revarb.baselines.mlp_narx import Network
+
+MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
+MEMORY = LSTM(layers=(1,), units=12, subsequence=30, updates=500, patience=500, learning_rate=2e-2)
+
+
+def rmse(spec, train, test):
+    return scores(spec.fit(train, seed=0).simulate(test.u), test.y, skip=5).rmse
+
+
+@pytest.mark.parametrize("spec", [MLP, MEMORY], ids=["MLP-NARX", "LSTM"])
+def test_a_toy_system_is_learnt(spec):
+    """Half of the mean's error at the very least; twice as good as that in most runs."""
+    train, test = small.record(0, samples=200), small.record(1, samples=200)
+    assert rmse(spec, train, test) < 0.5 * rmse(Mean(), train, test)
+
+
+def test_the_network_is_what_it_says(rng):
+    network = Network.random(3, 4, 2, jax.random.key(0))
+    x = rng.normal(size=(5, 3))
+    hidden = np.tanh(x @ np.asarray(network.hidden.weight).T + np.asarray(network.hidden.bias))
+    expected = hidden @ np.asarray(network.readout.weight).T + np.asarray(network.readout.bias)
+    np.testing.assert_allclose(network.mean(x), expected, atol=1e-12)
+    assert network.outputs == 2
+
+
+def test_units_are_chosen_by_the_simulation_of_pieces_that_were_not_seen():
+    """A net of one unit cannot bend twice; the system does."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-2, 2, size=300)
+    y = np.concatenate([[0.0], np.sin(3.0 * u[:-1])])
+    model = MLPNARX(lags=1, input_lags=1, units=(1, 12), weight_decay=1e-5).fit(Series(u, y))
+    assert model.model.hidden.weight.shape[0] == 12
+    assert scores(model.simulate(u), y).nrmse < 0.1
+
+
+def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everything(monkeypatch):
+    used = []
+    original = mlp_narx._train
+
+    def spy(spec, rows, weights, units, key):
+        used.append(weights.astype(bool))
+        return original(spec, rows, weights, units, key)
+
+    monkeypatch.setattr(mlp_narx, "_train", spy)
+    record = small.record(samples=80)
+    model = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=5).fit(record)
+    *folds, final = used
+    assert len(folds) == PIECES and final.all() and len(final) == 78
+    for number, fold in enumerate(folds):
+        np.testing.assert_array_equal(fold, rows_apart(model.frame, [80], number))
+
+
+def test_the_memory_runs_as_a_plain_loop(rng):
+    network = Memory.random(2, 3, 5, 2, jax.random.key(1))
+    u = rng.normal(size=(7, 2))
+    states = [(jnp.zeros(5), jnp.zeros(5))] * 3
+    rows = []
+    for now in u:
+        for layer, cell in enumerate(network.cells):
+            states[layer] = cell(now, states[layer])
+            now = states[layer][0]
+        rows.append(network.readout(now))
+    np.testing.assert_allclose(network(u), np.array(rows), atol=1e-12)
+    assert all(isinstance(cell, eqx.nn.LSTMCell) for cell in network.cells)
+
+
+def test_training_cuts_never_reach_the_tail_nor_cross_a_seam():
+    records = [small.record(0, samples=80), small.record(1, samples=60)]
+    frame = MEMORY.fit(records[0]).frame
+    data = lstm._Data.of(frame, records, 30)
+    assert data.length == 30 and data.starts.dtype == np.int32
+    ends = data.starts + data.length
+    first, second = ends[data.starts < 80], ends[data.starts >= 80] - 80
+    assert first.max() == 60 and second.max() == 45
+
+
+def test_training_stops_when_the_tail_gets_no_better():
+    model = LSTM(layers=(1,), units=4, subsequence=20, updates=5000, patience=25, learning_rate=0.5).fit(small.record())
+    assert model.status.value == "converged"
+
+
+def test_the_depth_with_the_smallest_error_on_the_tail_is_taken(monkeypatch):
+    tried = []
+    original = lstm._train
+
+    def spy(spec, frame, records, data, depth, key, report):
+        trial = original(spec, frame, records, data, depth, key, report)
+        tried.append((depth, trial.error))
+        return trial
+
+    monkeypatch.setattr(lstm, "_train", spy)
+    model = LSTM(layers=(1, 2), units=4, subsequence=20, updates=50).fit(small.record())
+    assert [depth for depth, _ in tried] == [1, 2]
+    assert len(model.network.cells) == min(tried, key=lambda pair: pair[1])[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LSTM(layers=(4,)), "layers must be a whole number from 1 to 3, received 4"),
+        (lambda: LSTM(layers=()), "layers must be a tuple of depths"),
+        (lambda: LSTM(learning_rate=0.0), "learning_rate must be a finite number above 0"),
+        (lambda: LSTM(batch=0), "batch must be a whole number of at least 1"),
+        (lambda: MLPNARX(units=()), "units must be a tuple of numbers to choose from"),
+        (lambda: MLPNARX(units=(0,)), "units must be a whole number of at least 1"),
+        (lambda: MLPNARX(weight_decay=-1.0), "weight_decay must be a finite number of at least 0"),
+    ],
+)
+def test_refusals(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

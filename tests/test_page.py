@@ -1,0 +1,111 @@
+"""The page of a comparison: self-contained, escaped, and a real browser opens it without complaint."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import matplotlib.image
+import pytest
+
+import small
+from revarb import ARX, Mean, Series, compare
+from revarb.comparison import verdict
+from revarb.report.figures import comparison_figure
+from revarb.report.page import Section, comparison_page, comparison_section
+from test_comparison import Broken
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page():
+    record = small.record(outputs=2)
+    odd = Series(record.u, record.y, input_names=["u"], output_names=["<b>&", "a$b$"])
+    models = {"Mean": Mean(), "ARX": ARX(2, 2), "REVARB": small.spec(), "<script>alert(1)</script>": Broken()}
+    result = compare(odd, odd, models, seeds=1)
+    sentence = verdict(result.lines)
+    section = comparison_section("test.csv", sentence, result)
+    return comparison_page("Which model?", sentence, [section], {"made": "now", "versions": {"jax": "0"}})
+
+
+@pytest.fixture
+def browser():
+    """CI installs one and sets REVARB_BROWSER; elsewhere the test is skipped where there is none."""
+    if BROWSER is None and os.environ.get("REVARB_BROWSER") != "required":
+        pytest.skip("no chromium on this machine")
+    assert BROWSER is not None, "REVARB_BROWSER=required, but there is no chromium"
+    return BROWSER
+
+
+def opened(browser, file, folder, *options):
+    """What the browser says about a page, its console included."""
+    return subprocess.run(
+        [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_nothing_comes_from_elsewhere(page):
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert "@import" not in page and "<script" not in page
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    # Names of vocabularies inside the SVG, which nobody fetches.
+    assert all(re.search(r"w3\.org|purl\.org|creativecommons\.org", address) for address in addresses)
+
+
+def test_names_are_shown_not_obeyed(page):
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "&lt;b&gt;&amp;" in page
+
+
+def test_it_opens_with_the_sentence_and_has_every_model(page):
+    body = page[page.index("<body>") :]
+    assert body.index('class="opening"') < body.index("<table>") < body.index("<svg")
+    for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held out", "95 % band"):
+        assert text in page
+    assert page.count("<svg") == 2  # one per output
+
+
+def test_a_browser_opens_it_without_an_error(page, browser, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(page)
+    done = opened(browser, file, tmp_path, "--dump-dom")
+    assert done.returncode == 0
+    assert "CONSOLE" not in done.stderr
+    assert done.stdout.count("<svg") == 2 and "<h2>test.csv</h2>" in done.stdout
+
+
+def test_a_browser_draws_it(page, browser, tmp_path):
+    """The figures are really painted: there is red in the picture, and it is not a blank sheet."""
+    file, picture = tmp_path / "page.html", tmp_path / "page.png"
+    file.write_text(page)
+    opened(browser, file, tmp_path, "--window-size=1000,1600", f"--screenshot={picture}")
+    pixels = matplotlib.image.imread(picture)[..., :3]
+    red = (pixels[..., 0] > 0.6) & (pixels[..., 1] < 0.4) & (pixels[..., 2] < 0.4)
+    assert red.sum() > 300
+    assert (pixels.min(axis=2) < 0.4).mean() > 0.003
+
+
+def test_an_error_on_a_page_would_be_noticed(browser, tmp_path):
+    file = tmp_path / "broken.html"
+    file.write_text("<!doctype html><script>nothing.here()</script>")
+    assert "CONSOLE" in opened(browser, file, tmp_path, "--dump-dom").stderr
+
+
+def test_several_sections_have_their_verdicts_and_the_papers_numbers():
+    result = compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1)
+    sections = [
+        Section("one", "First verdict.", result.lines, {}, {"Mean": 0.1234}),
+        Section("two", "Second verdict.", result.lines, {}, None, ["A remark."]),
+    ]
+    page = comparison_page("Table", "Opening.", sections, {})
+    assert page.count("First verdict.") == 2 and "0.1234" in page and "<p>A remark.</p>" in page
+
+
+def test_the_same_numbers_give_the_same_picture():
+    result = compare(small.record(), small.record(1), {"Mean": Mean(), "ARX": ARX(2, 2)}, seeds=1)
+    first, second = (comparison_figure(result.by_model(), small.record(1).y, 0, "svg") for _ in range(2))
+    assert first == second and first.startswith(b"<?xml")
+    assert comparison_figure(result.by_model(), small.record(1).y, 0, "png").startswith(b"\x89PNG")

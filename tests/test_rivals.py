@@ -1,0 +1,98 @@
+"""What every rival has in common with RGP: records in, a Trajectory in raw units out."""
+
+import numpy as np
+import pytest
+
+import small
+from revarb import ARX, GPNARX, LSTM, MLPNARX, InputError, Mean, Series, Trajectory
+
+QUICK = {
+    "Mean": Mean(),
+    "ARX": ARX(lags=3, input_lags=3),
+    "MLP-NARX": MLPNARX(lags=2, input_lags=2, units=(3,), iterations=15),
+    "LSTM": LSTM(layers=(1,), units=4, subsequence=20, updates=50),
+    "GP-NARX": GPNARX(lags=2, input_lags=2, iterations=15),
+    "GP-NARX, sparse": GPNARX(lags=2, input_lags=2, iterations=15, inducing=10),
+    "RGP": small.spec(),
+}
+every_model = pytest.mark.parametrize("name", QUICK)
+
+
+@every_model
+def test_several_records_inputs_and_outputs(name):
+    records = [small.record(seed, samples=length, inputs=2, outputs=2) for seed, length in ((0, 50), (1, 40))]
+    model = QUICK[name].fit(records)
+    u = small.record(5, inputs=2).u
+    for method in model.compared:
+        path = model.simulate(u, method)
+        assert isinstance(path, Trajectory) and path.mean.shape == (60, 2)
+        assert np.isfinite(path.mean).all() and path.method == method
+        assert path.std is None if method == "mean" else (path.std > 0.0).all()
+
+
+@every_model
+def test_many_records_have_whole_ones_held_out(name):
+    model = QUICK[name].fit([small.record(seed, samples=25) for seed in range(5)])
+    assert np.isfinite(model.simulate(small.record(9).u).mean).all()
+
+
+@every_model
+def test_a_system_without_inputs(name):
+    y = np.sin(0.4 * np.arange(80.0)) + 0.01 * np.random.default_rng(0).normal(size=80)
+    model = QUICK[name].fit(Series(None, y))
+    assert model.simulate(steps=12).mean.shape == (12, 1)
+    with pytest.raises(InputError, match="steps"):
+        model.simulate()
+
+
+@every_model
+def test_same_seed_same_numbers(name):
+    u = small.record(5).u
+    first, second = (QUICK[name].fit(small.record(), seed=3).simulate(u).mean for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["MLP-NARX", "LSTM", "GP-NARX, sparse", "RGP"])
+def test_another_seed_is_another_start(name):
+    u = small.record(5).u
+    first, second = (QUICK[name].fit(small.record(), seed=seed).simulate(u).mean for seed in (0, 1))
+    assert np.abs(first - second).max() > 1e-9
+
+
+@every_model
+def test_raw_units_go_in_and_come_out(name):
+    """Other units of u and y: the same trajectory in those units."""
+    record, test = small.record(), small.record(5)
+    scaled = Series(1000.0 * record.u - 7.0, 0.01 * record.y + 50.0)
+    plain = QUICK[name].fit(record).simulate(test.u)
+    moved = QUICK[name].fit(scaled).simulate(1000.0 * test.u - 7.0)
+    np.testing.assert_allclose(moved.mean, 0.01 * plain.mean + 50.0, atol=2e-4)
+    np.testing.assert_allclose(moved.std, 0.01 * plain.std, atol=2e-4)
+
+
+@every_model
+def test_mistakes_at_the_border(name):
+    model = QUICK[name].fit(small.record())
+    with pytest.raises(InputError, match=r"u has 2 column\(s\), but the model was trained with 1"):
+        model.simulate(np.zeros((20, 2)))
+    with pytest.raises(InputError, match="u has 1 value"):
+        model.simulate([0.0, 0.0, 0.0, np.nan, 0.0])
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        QUICK[name].fit(small.record(), seed=-1)
+    with pytest.raises(InputError, match="output column 'y' is constant"):
+        QUICK[name].fit(Series(small.record().u, np.ones(60)))
+
+
+@every_model
+def test_the_callers_jax_is_left_alone(name):
+    """Float32 stays the caller's default: nothing but NumPy comes out."""
+    path = QUICK[name].fit(small.record()).simulate(small.record(5).u)
+    assert type(path.mean) is np.ndarray and path.mean.dtype == np.float64
+
+
+def test_the_mean_predicts_the_training_mean():
+    train = small.record()
+    path = Mean().fit(train).simulate(np.zeros(7))
+    np.testing.assert_allclose(path.mean, np.full((7, 1), train.y.mean()))
+    tail = train.y[45:] - train.y.mean()
+    np.testing.assert_allclose(path.std, np.full((7, 1), np.sqrt(np.mean(tail**2))))
