@@ -33,12 +33,44 @@ def test_a_linear_system_is_simulated_to_the_last_digit():
     np.testing.assert_allclose(path.mean[60:], test.y[60:], atol=1e-5)
 
 
-def test_the_order_is_chosen_inside_the_training_part():
-    model = ARX(lags=6, input_lags=6).fit(linear_record(0, noise=0.05))
-    assert model.lags.states >= 2 and model.lags.inputs >= 2
-    path = model.simulate(linear_record(1).u)
-    assert scores(path, linear_record(1).y).nrmse < 0.1
-    assert path.method == "residuals" and path.skip == model.lags.states + model.lags.inputs
+def by_hand(train, order, head):
+    """Least squares of one order on the head, simulated freely from the record's start; z-scored errors of the tail."""
+    y = (train.y[:, 0] - train.y.mean()) / train.y.std()
+    u = (train.u[:, 0] - train.u.mean()) / train.u.std()
+    a, b = order
+    rows = range(4, head)
+    design = np.array([[*(y[i - k] for k in range(1, a + 1)), *(u[i - k] for k in range(1, b + 1)), 1.0] for i in rows])
+    solution = np.linalg.lstsq(design, y[4:head])[0]
+    run = np.zeros(len(y))
+    padded = np.concatenate([np.zeros(4), u])
+    past = [0.0] * 4
+    for i in range(len(y)):
+        if i == 4:  # cold, where the window of four inputs is full
+            past = [0.0] * 4
+        window = [*(past[-k] for k in range(1, a + 1)), *(padded[4 + i - k] for k in range(1, b + 1)), 1.0]
+        run[i] = np.dot(window, solution)
+        past.append(run[i])
+    return (run - y)[head:]
+
+
+def test_the_order_is_the_one_that_simulates_the_training_tail_best():
+    """All sixteen orders up to four by a plain loop: the same choice, and a band as wide as that order's errors."""
+    train = linear_record(3, samples=120, noise=0.3)
+    errors = {(a, b): by_hand(train, (a, b), 90) for a in range(1, 5) for b in range(1, 5)}
+    sizes = {order: np.sqrt(np.mean(each**2)) for order, each in errors.items()}
+    best = min(sizes, key=sizes.get)
+    model = ARX(lags=4, input_lags=4).fit(train)
+    assert (model.lags.states, model.lags.inputs) == best
+    assert best != (4, 4)  # or the choice would prove nothing
+    np.testing.assert_allclose(model.residual_std, sizes[best], rtol=1e-6)
+    path = model.simulate(train.u)
+    assert path.method == "residuals" and path.skip == sum(best)
+    np.testing.assert_allclose(path.std, np.full((120, 1), sizes[best] * train.y.std()), rtol=1e-6)
+
+
+def test_a_short_record_is_tried_with_fewer_lags():
+    model = ARX(lags=10, input_lags=10).fit(linear_record(0, samples=20))
+    assert model.lags.states <= 4 and model.lags.inputs <= 4
 
 
 def test_dead_time_and_feedthrough_are_inputs_of_another_age():

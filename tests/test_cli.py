@@ -1,5 +1,6 @@
 """The command line in an empty folder."""
 
+import json
 import os
 import pty
 import signal
@@ -80,6 +81,7 @@ def test_inputs_without_the_measured_output_are_enough(capsys, folder):
 
 
 START = ("fit", "train.csv", "-u", "valve", "-y", "pressure", "-o", "m.rgp")
+COLUMNS = ("-u", "valve", "-y", "pressure")
 
 
 @pytest.mark.parametrize(
@@ -104,17 +106,90 @@ START = ("fit", "train.csv", "-u", "valve", "-y", "pressure", "-o", "m.rgp")
         (("fit", "train.csv", "-u", "pressure", *START[4:]), "named as an input and as an output"),
         (("datasets", "fetch", "artificial"), "'artificial' is generated, there is no file"),
         (("datasets", "fetch", "drives"), "unknown data set 'drives'"),
+        (("compare", "train.csv", "no.csv", *COLUMNS), "cannot read no.csv"),
+        (("compare", "train.csv", "test.csv", "-u", "x", "-y", "pressure"), "no column 'x'"),
+        (
+            ("compare", "train.csv", "test.csv", *COLUMNS, "--only", "GP"),
+            "--only GP: there is no such model",
+        ),
+        (("compare", "train.csv", "test.csv", *COLUMNS, "--jobs", "0"), "Invalid value for '--jobs'"),
+        (("compare", "train.csv", "test.csv", *COLUMNS, "--lags", "0"), "lags must be a whole number of at least 1"),
+        (("compare", "train.csv", "test.csv", *COLUMNS, "--out", "train.csv"), "cannot create the folder train.csv"),
+        (
+            ("compare", "compare.json", "test.csv", *COLUMNS, "--out", "."),
+            "would overwrite compare.json, which is read",
+        ),
+        (("reproduce", "table1", "--json", "a", "--page", "a"), "--json and --page both name a"),
         (("reproduce", "table9"), "No such command 'table9'"),
         (("reproduce", "table1", "--seeds", "0"), "Invalid value for '--seeds'"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(capsys, folder, arguments, message):
     (folder / "bad.toml").write_text("lag = 3")
+    (folder / "compare.json").write_bytes((folder / "train.csv").read_bytes())
     code, out, err = run(capsys, *arguments)
     assert code == 2
     assert message in err and err.startswith("error: ") and err.count("\n") == 1
     assert out == ""
     assert not (folder / "m.rgp").exists() and not (folder / "p.csv").exists()
+
+
+def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
+    some = ("--only", "Mean", "--only", "ARX", "--only", "GP-NARX", "--lags", "2", "--input-lags", "2")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some, "--seeds", "2", "--out", "all")
+    assert code == 0, err
+    assert err == ""
+    content = json.loads((folder / "all" / "compare.json").read_text())
+    assert out.startswith(content["meta"]["verdict"])
+    assert content["meta"]["command"].startswith("revarb compare train.csv test.csv -u valve -y pressure --only Mean")
+    assert [row["model"] for row in content["rows"]] == ["Mean"] * 2 + ["ARX"] * 2 + ["GP-NARX"] * 4
+    assert content["meta"]["skip"] == content["rows"][0]["skip"]
+    page = (folder / "all" / "compare.html").read_text()
+    assert content["meta"]["verdict"] in page and page.count("<svg") == 1
+    for name in ("compare", "mean", "arx", "gp-narx"):
+        assert (folder / "all" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "residuals: a model without an uncertainty of its own" in out
+    for text in (
+        "GP-NARX",
+        "moments",
+        "in 95 %",
+        "simulate s",
+        "wrote all/compare.html",
+    ):
+        assert text in out
+
+
+def test_compare_takes_several_records(capsys, folder):
+    more = ("--more-train", "more.csv", "--more-test", "more.csv", "--only", "ARX", "--seeds", "1")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *more)
+    assert code == 0 and "wrote revarb-compare/compare.json" in out, err
+    assert "the first of 2 test records" in (folder / "revarb-compare" / "compare.html").read_text()
+
+
+def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
+    """Ten lags leave nothing beside a held-out piece of so short a record; the mean still works."""
+    record = small.record(samples=14)
+    write_table("short.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = ("--only", "Mean", "--only", "MLP-NARX", "--seeds", "1")
+    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some)
+    assert code == 0 and "MLP-NARX: 1 of 1 seed(s) failed: records of [14] samples leave" in out
+    assert "failed: records of" in (folder / "revarb-compare" / "compare.html").read_text()
+    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some[2:], "--out", "none")
+    assert code == 0 and out.startswith("No model worked") and not list((folder / "none").glob("*.png"))
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
+    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(8)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers hear it too
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in err and "interrupted: stopped before the end" in err
+    assert not (folder / "revarb-compare" / "compare.json").exists()
 
 
 def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
@@ -163,7 +238,7 @@ def test_help_version_and_lists(capsys, in_empty_folder):
     for arguments in ((), ("--help",), ("fit", "--help")):
         code, out, _ = run(capsys, *arguments)
         assert code == 0 and "Usage" in out
-    assert run(capsys, "--version")[1].strip() == cli.__version__
+    assert run(capsys, "--version")[1].strip() == revarb.__version__
     code, out, _ = run(capsys, "datasets", "list")
     assert code == 0 and all(name in out for name in datasets.names())
 

@@ -1,14 +1,16 @@
 """Every model on the same footing."""
 
 import json
+import os
+import threading
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import small
-from revarb import ARX, InputError, Mean, Series, compare, scores, verdict
-from revarb.comparison import Line, Spread, default_models, summarise
+from revarb import ARX, InputError, Mean, Series, compare, scores
+from revarb.comparison import Line, Spread, default_models, summarise, verdict
 from revarb.results import write_results
 
 QUICK = {"Mean": Mean(), "ARX": ARX(lags=2, input_lags=2), "REVARB": small.spec()}
@@ -32,8 +34,25 @@ class Runaway:
 
     def fit(self, train, seed=0, progress=False):
         model = Mean().fit(train)
-        object.__setattr__(model, "residual_std", model.residual_std)
         model.scaling.y_mean[:] = np.inf
+        return model
+
+
+@dataclass(frozen=True)
+class Misshapen:
+    """A rival that simulates too few rows, or gives a band of nothing, or dies."""
+
+    how: object
+
+    def fit(self, train, seed=0, progress=False):
+        if self.how == "dies":
+            os._exit(1)
+        model = Mean().fit(train)
+        path = model.simulate(train[0].u[:-1])
+        if self.how == "band":
+            model.residual_std[:] = np.nan
+        else:
+            object.__setattr__(model, "simulate", lambda *arguments, **options: path)
         return model
 
 
@@ -88,9 +107,38 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
     assert lines["Broken"].reasons == ["2 of 2 seed(s) failed: no luck today"] and not lines["Broken"].worked
     assert lines["Shaky"].worked and lines["Shaky"].reasons == ["1 of 2 seed(s) failed: no luck today"]
     assert "ran away to infinity" in lines["Runaway"].reasons[0]
-    assert lines["Mean"].worked and lines["Mean"].rmse == lines["Shaky"].rmse
+    assert lines["Mean"].spread["rmse"].median == lines["Shaky"].spread["rmse"].median
+    odd = compare(small.record(), small.record(1), {"short": Misshapen("rows"), "nan": Misshapen("band")}, seeds=1)
+    assert [line.reasons[0] for line in odd.lines] == [
+        "1 of 1 seed(s) failed: its simulation has shape (59, 1), the record (60, 1)",
+        "1 of 1 seed(s) failed: its band (method 'residuals') is not finite",
+    ]
     written = json.loads(write_results(tmp_path / "r.json", {}, result.rows).read_text())
     assert written["rows"][0]["reason"] == "no luck today" and written["rows"][0]["rmse"] is None
+
+
+def test_a_worker_that_dies_is_a_row_too():
+    result = compare(small.record(), small.record(1), {"Dying": Misshapen("dies"), "Mean": Mean()}, seeds=1, jobs=2)
+    lines = {line.model: line for line in result.lines}
+    assert "a worker process died" in lines["Dying"].reasons[0] and set(lines) == {"Dying", "Mean"}
+
+
+def test_what_cannot_be_sent_to_a_worker_is_refused():
+    model = Misshapen(threading.Lock())
+    with pytest.raises(InputError, match=r"cannot be sent to another process .* use jobs=1"):
+        compare(small.record(), small.record(1), {"locked": model, "Mean": Mean()}, seeds=1, jobs=2)
+
+
+def test_outputs_that_cannot_be_squared_are_a_reason():
+    train, test = (Series(record.u, 1e200 * record.y) for record in (small.record(), small.record(1)))
+    (line,) = compare(train, test, {"Mean": Mean()}, seeds=1).lines
+    assert "too large to be squared" in line.reasons[0]
+
+
+def test_the_environment_is_left_alone():
+    before = dict(os.environ)
+    compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1)
+    assert dict(os.environ) == before
 
 
 def test_a_warning_of_a_model_is_heard_once():
@@ -112,7 +160,7 @@ def test_several_records_on_both_sides():
 def test_a_system_without_inputs():
     y = np.sin(0.4 * np.arange(90.0))
     result = compare(Series(None, y[:60]), Series(None, y[60:]), {"ARX": ARX(2, 2), "Mean": Mean()}, seeds=1)
-    assert [line.worked for line in result.lines] == [True, True]
+    assert [line.worked for line in result.lines] == [1, 1]
 
 
 def test_named_seeds():
@@ -129,7 +177,10 @@ def test_the_default_models_are_the_columns_of_the_table():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": {}}, "models is empty"),
+        ({"models": {}}, "models must name at least one"),
+        ({"models": {"ARX": ARX}}, "model 'ARX' must be a configuration with fit"),
+        ({"skip": 60}, "a test record has 60 rows, but 60 are left out"),
+        ({"skip": -1}, "skip must be a whole number of at least 0"),
         ({"seeds": 0}, "seeds .* must be a whole number of at least 1, received 0"),
         ({"seeds": [1, 1]}, "each once"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1"),
@@ -155,10 +206,9 @@ def lines(**medians):
 
 
 def _spreads(rmse, width, coverage):
-    exact = Spread(np.nan, np.nan, np.nan)
     return {
         "rmse": Spread(rmse - width, rmse, rmse + width),
-        "nlpd": exact,
+        "nrmse": Spread(*[1.0 / rmse] * 3),
         "coverage95": Spread(coverage, coverage, coverage),
     }
 
@@ -167,7 +217,7 @@ def test_verdict_a_linear_model_is_enough():
     sentence = verdict(
         lines(Mean=[("residuals", 3.4, 0, 0.9)], ARX=[("residuals", 1.21, 0, 0.9)], REVARB=[("mean", 1.20, 0, np.nan)])
     )
-    assert sentence == "A linear model is enough here: ARX 1.21, best of the others REVARB 1.2."
+    assert sentence == "A linear model is enough here: ARX 1.21, best of the others REVARB 1.2 (RMSE)."
 
 
 def test_verdict_a_precise_system_is_not_called_linear():
@@ -175,7 +225,7 @@ def test_verdict_a_precise_system_is_not_called_linear():
     sentence = verdict(
         lines(Mean=[("residuals", 1.0, 0, 0.9)], ARX=[("residuals", 0.04, 0, 0.9)], LSTM=[("residuals", 0.004, 0, 0.9)])
     )
-    assert sentence.startswith("Use LSTM: it misses by 0.004 (RMSE), the next best is ARX 0.04.")
+    assert sentence.startswith("Use LSTM: RMSE 0.004, the next best is ARX 0.04.")
 
 
 def test_verdict_names_the_best_and_its_band():
@@ -188,8 +238,7 @@ def test_verdict_names_the_best_and_its_band():
         )
     )
     assert sentence == (
-        "Use REVARB: it misses by 0.245 (RMSE), the next best is GP-NARX 0.38. "
-        "Its 95 % band holds 96 % of the measurements."
+        "Use REVARB: RMSE 0.245, the next best is GP-NARX 0.38. Its 95 % band holds 96 % of the measurements."
     )
 
 
@@ -211,8 +260,29 @@ def test_verdict_nothing_was_learnt():
 
 def test_verdict_when_nothing_worked_or_there_is_one_model():
     failed = Line("A", "", {}, 1, ("why",))
-    assert verdict([failed]) == "No model worked: the table has the reasons."
-    assert verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])) == "REVARB misses by 0.1 (RMSE)."
+    assert verdict([failed]) == "No model worked: the reasons stand beside the table."
+    assert verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])).startswith("REVARB has RMSE 0.1; there is nothing to")
+
+
+def test_verdict_does_not_recommend_what_mostly_failed():
+    lucky = Line("LSTM", "residuals", _spreads(0.1, 0, 0.9), 5, ("why",) * 3)
+    steady = lines(GP=[("mean", 0.3, 0, np.nan)])
+    assert verdict([lucky, *steady]).startswith("GP has RMSE 0.3")
+    partly = Line("LSTM", "residuals", _spreads(0.1, 0, 0.9), 5, ("why",) * 2)
+    assert verdict([partly, *steady]).startswith("Use LSTM: RMSE 0.1 (3 of 5 seeds), the next best is GP 0.3")
+
+
+def test_verdict_can_rank_by_relative_errors():
+    """`_spreads` turns the order round for NRMSE."""
+    both = lines(A=[("mean", 0.1, 0, np.nan)], B=[("mean", 0.2, 0, np.nan)])
+    assert verdict(both).startswith("Use A") and verdict(both, "nrmse").startswith("Use B: NRMSE 5")
+
+
+def test_several_outputs_are_ranked_without_their_units(quick):
+    assert quick.score == "rmse" and quick.verdict == verdict(quick.lines)
+    train, test = (small.record(seed, outputs=2) for seed in (0, 1))
+    both = compare(train, test, {"Mean": Mean(), "ARX": ARX(2, 2)}, seeds=1)
+    assert both.score == "nrmse" and "NRMSE" in both.verdict
 
 
 def test_failed_seeds_do_not_count_in_the_numbers():
@@ -222,4 +292,4 @@ def test_failed_seeds_do_not_count_in_the_numbers():
         {"model": "A", "method": "", "seed": 1, "reason": "why"},
     ]  # fmt: skip
     (line,) = summarise(rows)
-    assert line.rmse == 1.0 and line.failures == ("why",) and line.seeds == 2
+    assert line.spread["rmse"] == (1.0, 1.0, 1.0) and line.failures == ("why",) and line.seeds == 2

@@ -1,5 +1,6 @@
 """GP-NARX: the exact GP on measured lags, the sparse one, and its propagated uncertainty."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -8,7 +9,7 @@ import small
 from revarb import GPNARX, InputError, Series, scores
 from revarb.baselines.narx import narx_rows
 from revarb.collapsed import predict_certain
-from revarb.simulate import run_mean, run_moments, run_samples
+from revarb.simulate import Chain, Start, run_mean, run_moments, run_samples
 from test_simulate import correlated_start, monte_carlo, smooth_chain
 
 SPEC = GPNARX(lags=2, input_lags=2)
@@ -106,20 +107,14 @@ def test_moments_agree_with_monte_carlo(outputs, steps, rng):
 
 
 def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
-    chain = smooth_chain(model.chain, 1e-18)
-    certain = type(chain.hidden[0])
-    gp = chain.hidden[0]
+    gp = smooth_chain(model.chain, 1e-18).hidden[0]
     # G that leaves no variance at all: as if f were known everywhere.
-    quiet = type(chain)(
-        (certain(gp.zeta, gp.w, gp.variance, gp.sigma2, gp.beta, 1e12 * np.eye(len(gp.zeta))),), None, chain.lags
-    )
-    start = correlated_start(chain, rng, scale=0.0)
-    start = type(start)(start.mean, np.zeros_like(start.cov), start.past_u)
+    known = type(gp)(gp.zeta, gp.w, gp.variance, gp.sigma2, gp.beta, 1e12 * np.eye(len(gp.zeta)))
+    quiet = Chain((known,), None, 2)
+    start = Start(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
     u_bar = rng.uniform(-1, 1, size=(15, 2))
     mean = run_mean(quiet, start, u_bar, 0)
     np.testing.assert_allclose(run_moments(quiet, start, u_bar, 0).mean, mean, atol=1e-6)
-    import jax
-
     _, drawn = run_samples(quiet, start, u_bar, 0, jax.random.key(0), 3)
     np.testing.assert_allclose(drawn, np.broadcast_to(mean, drawn.shape), atol=1e-6)
 
@@ -135,6 +130,24 @@ def test_it_learns_and_its_band_is_honest(model):
     test = small.record(7, samples=200)
     result = scores(model.simulate(test.u), test.y)
     assert result.nrmse < 0.3 and 0.85 <= result.coverage95 <= 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_a_record_almost_without_noise_has_a_band(noise):
+    """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, size=300)
+    x = np.zeros(300)
+    for k in range(1, 300):
+        x[k] = 0.7 * x[k - 1] + 0.6 * np.tanh(2.0 * u[k - 1])
+    y = x + noise * rng.normal(size=300)
+    model = GPNARX(lags=2, input_lags=2).fit(Series(u[:150], y[:150]))
+    assert model.chain.hidden[0].sigma2 == pytest.approx(1e-4, rel=1e-2)
+    moments, samples = model.simulate(u[150:]), model.simulate(u[150:], "samples", samples=1000)
+    assert np.isfinite(moments.mean).all() and (moments.std > 0.0).all()
+    np.testing.assert_allclose(moments.std[20:], samples.std[20:], rtol=0.25)
+    result = scores(moments, y[150:])
+    assert result.nrmse < 0.05 and result.coverage95 >= 0.9
 
 
 def test_refusals():

@@ -64,9 +64,20 @@ def test_errors_are_those_inside_the_piece():
     np.testing.assert_allclose(held_out_errors(frame, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
     # The first rows of a run are still settling, and do not count.
     np.testing.assert_allclose(held_out_errors(frame, [record], [run], 0)[:, 0], np.arange(frame.skip, 10.0))
+    # But at least half of a piece does.
+    slow = Frame.of([record], Lags(10, 10, 1))
+    np.testing.assert_allclose(held_out_errors(slow, [record], [run], 0)[:, 0], np.arange(5.0, 10.0))
+
+
+def test_too_few_errors_are_no_band():
+    record = small.record(samples=8)
+    frame = Frame.of([record], Lags(1, 1, 1))
+    with pytest.raises(InputError, match=r"leave 2 held-out one\(s\) to judge the model by, and 3 are needed"):
+        held_out_errors(frame, [record], [np.zeros((8, 1))], TAIL)
 
 
 def test_sizes():
     assert error_size(np.array([[3.0], [-4.0]])) == pytest.approx(np.sqrt(12.5))
     assert error_size(np.array([[np.nan]])) == np.inf and error_size(np.array([[1e200]])) == np.inf
     np.testing.assert_allclose(residual_spread(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
+    assert residual_spread(np.zeros((3, 1))) == 1e-3  # a band of no width would be no band

@@ -1,5 +1,7 @@
 """MLP-NARX and LSTM: they learn, they stop, and what chooses for them is inside the training part."""
 
+from contextlib import contextmanager
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,10 @@ import small
 from revarb import LSTM, MLPNARX, InputError, Mean, Series, scores
 from revarb.baselines import lstm, mlp_narx
 from revarb.baselines.held_out import PIECES, rows_apart
-from revarb.baselines.lstm import Memory
+from revarb.baselines.memory import Memory
 from revarb.baselines.mlp_narx import Network
+from revarb.frame import Frame
+from revarb.windows import Lags
 
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
 MEMORY = LSTM(layers=(1,), units=12, subsequence=30, updates=500, patience=500, learning_rate=2e-2)
@@ -78,34 +82,87 @@ def test_the_memory_runs_as_a_plain_loop(rng):
     assert all(isinstance(cell, eqx.nn.LSTMCell) for cell in network.cells)
 
 
-def test_training_cuts_never_reach_the_tail_nor_cross_a_seam():
-    records = [small.record(0, samples=80), small.record(1, samples=60)]
-    frame = MEMORY.fit(records[0]).frame
-    data = lstm._Data.of(frame, records, 30)
-    assert data.length == 30 and data.starts.dtype == np.int32
-    ends = data.starts + data.length
-    first, second = ends[data.starts < 80], ends[data.starts >= 80] - 80
-    assert first.max() == 60 and second.max() == 45
+def test_cuts_stay_inside_the_heads_and_never_cross_a_seam():
+    records = [small.record(0, samples=80), small.record(1, samples=60), small.record(2, samples=9)]
+    frame = Frame.of(records, Lags(0, 1, 1))
+    cuts = lstm._cuts(frame, records, [60, 45, 9], 30)
+    assert cuts.length == 30  # the short record has no cuts of its own, and does not shorten the others
+    expected = [*range(0, 31), *range(80, 80 + 16)]
+    np.testing.assert_array_equal(cuts.starts, expected)
 
 
-def test_training_stops_when_the_tail_gets_no_better():
-    model = LSTM(layers=(1,), units=4, subsequence=20, updates=5000, patience=25, learning_rate=0.5).fit(small.record())
+class Rounds:
+    """Counts what the trainings are asked for, and on which cuts."""
+
+    def __init__(self, monkeypatch):
+        self.asked = []
+        original = lstm.training
+
+        def spy(network, cuts, *rest):
+            mine = len(self.asked)
+            self.asked.append([int(cuts.starts.max()) + cuts.length, 0])
+            for each in original(network, cuts, *rest):
+                self.asked[mine][1] += 1
+                yield each
+
+        monkeypatch.setattr(lstm, "training", spy)
+
+
+def test_the_search_stops_after_its_patience_and_the_last_training_takes_as_long_as_was_best(monkeypatch):
+    rounds = Rounds(monkeypatch)
+    errors = iter([5.0, 3.0, 4.0, 4.0, 4.0, 9.0, 9.0])
+    monkeypatch.setattr(lstm, "error_size", lambda _: next(errors))
+    model = LSTM(layers=(1,), units=4, subsequence=20, updates=500, patience=75).fit(small.record())
+    # Best after round 2, three more without a better one; on the first 45 of 60 samples, then on all.
+    assert rounds.asked == [[45, 5], [60, 2]]
     assert model.status.value == "converged"
+
+
+def test_updates_are_a_limit(monkeypatch):
+    rounds = Rounds(monkeypatch)
+    model = LSTM(layers=(1,), units=4, subsequence=20, updates=30, patience=1000).fit(small.record())
+    assert rounds.asked[0] == [45, 2] and model.status.value == "iteration limit"
+
+
+def test_a_training_that_leaves_the_numbers_ends(monkeypatch):
+    errors = iter([1.0, np.inf])
+    monkeypatch.setattr(lstm, "error_size", lambda _: next(errors))
+    model = LSTM(layers=(1,), units=4, subsequence=20, updates=500).fit(small.record())
+    assert model.status.value == "not finite"
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_ctrl_c_keeps_the_best_network_of_the_search(monkeypatch, after):
+    """In the search (three rounds of it) or in the last training."""
+    presses = iter([False] * after + [True] * 9)
+
+    @contextmanager
+    def pressed():
+        yield [2] if next(presses) else []
+
+    monkeypatch.setattr(lstm, "held_interrupts", pressed)
+    model = LSTM(layers=(1,), units=4, subsequence=20, updates=75, patience=1000).fit(small.record())
+    assert model.status.value == "interrupted" and np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
 def test_the_depth_with_the_smallest_error_on_the_tail_is_taken(monkeypatch):
     tried = []
     original = lstm._train
 
-    def spy(spec, frame, records, data, depth, key, report):
-        trial = original(spec, frame, records, data, depth, key, report)
-        tried.append((depth, trial.error))
+    def spy(spec, frame, records, cuts, depth, key, report):
+        assert cuts.starts.max() + cuts.length == 45  # of 60 samples the last 15 are not trained on
+        trial = original(spec, frame, records, cuts, depth, key, report)
+        tried.append(trial)
         return trial
 
     monkeypatch.setattr(lstm, "_train", spy)
     model = LSTM(layers=(1, 2), units=4, subsequence=20, updates=50).fit(small.record())
-    assert [depth for depth, _ in tried] == [1, 2]
-    assert len(model.network.cells) == min(tried, key=lambda pair: pair[1])[0]
+    assert [trial.depth for trial in tried] == [1, 2]
+    best = min(tried, key=lambda trial: trial.error)
+    assert len(model.network.cells) == best.depth
+    # Trained once more, on everything: other weights, the same band.
+    assert np.abs(model.network.readout.weight - best.network.readout.weight).max() > 1e-6
+    np.testing.assert_allclose(np.sqrt(np.mean(model.residual_std**2)), best.error)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 import small
 from revarb import ARX, Mean, Series, compare
-from revarb.comparison import verdict
+from revarb.comparison import Line, Spread
 from revarb.report.figures import comparison_figure
 from revarb.report.page import Section, comparison_page, comparison_section
 from test_comparison import Broken
@@ -26,9 +26,8 @@ def page():
     odd = Series(record.u, record.y, input_names=["u"], output_names=["<b>&", "a$b$"])
     models = {"Mean": Mean(), "ARX": ARX(2, 2), "REVARB": small.spec(), "<script>alert(1)</script>": Broken()}
     result = compare(odd, odd, models, seeds=1)
-    sentence = verdict(result.lines)
-    section = comparison_section("test.csv", sentence, result)
-    return comparison_page("Which model?", sentence, [section], {"made": "now", "versions": {"jax": "0"}})
+    section = comparison_section("test.csv", result)
+    return comparison_page("Which model?", result.verdict, [section], {"made": "now", "versions": {"jax": "0"}})
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_names_are_shown_not_obeyed(page):
 def test_it_opens_with_the_sentence_and_has_every_model(page):
     body = page[page.index("<body>") :]
     assert body.index('class="opening"') < body.index("<table>") < body.index("<svg")
-    for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held out", "95 % band"):
+    for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held-out pieces", "95 % band"):
         assert text in page
     assert page.count("<svg") == 2  # one per output
 
@@ -97,8 +96,8 @@ def test_an_error_on_a_page_would_be_noticed(browser, tmp_path):
 def test_several_sections_have_their_verdicts_and_the_papers_numbers():
     result = compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1)
     sections = [
-        Section("one", "First verdict.", result.lines, {}, {"Mean": 0.1234}),
-        Section("two", "Second verdict.", result.lines, {}, None, ["A remark."]),
+        Section("one", "First verdict.", result.lines, {}, paper={"Mean": 0.1234}),
+        Section("two", "Second verdict.", result.lines, {}, remarks=["A remark."]),
     ]
     page = comparison_page("Table", "Opening.", sections, {})
     assert page.count("First verdict.") == 2 and "0.1234" in page and "<p>A remark.</p>" in page
@@ -109,3 +108,21 @@ def test_the_same_numbers_give_the_same_picture():
     first, second = (comparison_figure(result.by_model(), small.record(1).y, 0, "svg") for _ in range(2))
     assert first == second and first.startswith(b"<?xml")
     assert comparison_figure(result.by_model(), small.record(1).y, 0, "png").startswith(b"\x89PNG")
+
+
+def test_the_row_that_the_verdict_names_stands_out_and_no_failed_one():
+    scores = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
+
+    def line(model, method, value):
+        return Line(model, method, dict.fromkeys(scores, Spread(value, value, value)), 1)
+
+    lines = [Line("A", "", {}, 1, ("why",)), line("B", "mean", 2.0), line("B", "moments", 1.0), line("C", "mean", 1.5)]
+    page = comparison_page("", "", [Section("", "", lines, {})], {})
+    assert re.findall(r"<tr class=best><td>(.)</td><td>(\w+)", page) == [("C", "mean")]
+    assert "class=best" not in comparison_page("", "", [Section("", "", lines[:1], {})], {})
+
+
+def test_more_outputs_than_pictures_are_mentioned():
+    record = small.record(outputs=8)
+    section = comparison_section("many", compare(record, record, {"Mean": Mean()}, seeds=1))
+    assert len(section.pictures) == 6 and all("2 further output(s)" in caption for caption in section.pictures)

@@ -1,5 +1,9 @@
 """What every rival has in common with RGP: records in, a Trajectory in raw units out."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -67,7 +71,7 @@ def test_raw_units_go_in_and_come_out(name):
     plain = QUICK[name].fit(record).simulate(test.u)
     moved = QUICK[name].fit(scaled).simulate(1000.0 * test.u - 7.0)
     np.testing.assert_allclose(moved.mean, 0.01 * plain.mean + 50.0, atol=2e-4)
-    np.testing.assert_allclose(moved.std, 0.01 * plain.std, atol=2e-4)
+    np.testing.assert_allclose(moved.std, 0.01 * plain.std, rtol=0.02)
 
 
 @every_model
@@ -83,16 +87,25 @@ def test_mistakes_at_the_border(name):
         QUICK[name].fit(Series(small.record().u, np.ones(60)))
 
 
-@every_model
-def test_the_callers_jax_is_left_alone(name):
-    """Float32 stays the caller's default: nothing but NumPy comes out."""
-    path = QUICK[name].fit(small.record()).simulate(small.record(5).u)
-    assert type(path.mean) is np.ndarray and path.mean.dtype == np.float64
+PROGRAM = """
+import jax.numpy as jnp, numpy as np, test_rivals, small
+for name, spec in test_rivals.QUICK.items():
+    path = spec.fit(small.record()).simulate(small.record(5).u)
+    assert type(path.mean) is np.ndarray and path.mean.dtype == np.float64, name
+    assert jnp.zeros(1).dtype == jnp.float32, name
+"""
+
+
+def test_the_callers_jax_is_left_alone():
+    """In an interpreter of its own: float32 stays the caller's default, and float64 comes out."""
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_mean_predicts_the_training_mean():
     train = small.record()
     path = Mean().fit(train).simulate(np.zeros(7))
     np.testing.assert_allclose(path.mean, np.full((7, 1), train.y.mean()))
-    tail = train.y[45:] - train.y.mean()
+    tail = train.y[45:] - train.y[:45].mean()
     np.testing.assert_allclose(path.std, np.full((7, 1), np.sqrt(np.mean(tail**2))))

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from revarb import baselines, datasets
 from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
-from revarb.comparison import Comparison, compare, verdict
+from revarb.comparison import Comparison, compare
 from revarb.errors import InputError
 from revarb.fitted import FittedRGP, load
 from revarb.recipe import Recipe, Stage
@@ -35,5 +35,4 @@ __all__ = [
     "datasets",
     "load",
     "scores",
-    "verdict",
 ]

@@ -194,6 +194,7 @@ def predict_gaussian(
     f_mean = psi1 @ layer.beta
     own = layer.variance - jnp.sum(layer.reduction * psi2)
     spread = layer.beta.T @ psi2 @ layer.beta - f_mean[:, None] * f_mean[None, :]
-    outputs = layer.beta.shape[1]
-    f_cov = 0.5 * (spread + spread.T) + jnp.maximum(own, 0.0) * jnp.eye(outputs)
+    # Both are differences of large numbers where the noise is small; rounding must not make a variance negative.
+    lost = jnp.maximum(-jnp.diagonal(spread), 0.0)
+    f_cov = 0.5 * (spread + spread.T) + jnp.diag(jnp.maximum(own, 0.0) + lost)
     return GaussianPrediction(f_mean, f_cov, pull @ (psi1[:, None] * layer.beta))

@@ -22,3 +22,12 @@ def held_interrupts() -> Iterator[list[int]]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def delayed_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt after the block instead of inside it."""
+    with held_interrupts() as pressed:
+        yield
+    if pressed:
+        raise KeyboardInterrupt

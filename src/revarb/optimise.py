@@ -101,7 +101,7 @@ class _Tracker:
         if not _finite(self.bound, self.gradient):
             raise InputError(
                 f"the bound is {self.bound} at the start of the fit, before any step; "
-                "a larger recipe.jitter or recipe.zeta_noise keeps the inducing inputs apart"
+                "for an RGP, a larger recipe.jitter or recipe.zeta_noise keeps the inducing inputs apart"
             )
 
     def minus_bound(self, vector: Vector) -> tuple[float, Vector]:

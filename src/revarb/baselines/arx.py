@@ -15,6 +15,7 @@ from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows
 from revarb.errors import InputError, check_seed
 from revarb.frame import Frame
 from revarb.free_run import cold_mean
+from revarb.interrupts import delayed_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Status
 from revarb.series import Series, as_records
@@ -40,7 +41,7 @@ class Linear(eqx.Module):
 
 @dataclass(frozen=True)
 class ARX(Lagged):
-    """Linear autoregression with inputs. `lags` and `input_lags` are the largest orders that are tried.
+    """Linear autoregression with inputs. `lags` and `input_lags` are the largest orders tried, fewer on a short record.
 
     Every pair of orders is fitted to the first part of the training data; the pair that simulates the rest best is
     taken and fitted to all of it.
@@ -50,8 +51,9 @@ class ARX(Lagged):
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedARX":
         """Least squares for every order; there is nothing random in it."""
         records = as_records(train)
-        largest = Frame.of(records, self.lags_for(records[0].u.shape[1]))
-        order, spread = _best_order(largest, records)
+        largest = Frame.of(records, _affordable(self.lags_for(records[0].u.shape[1]), records))
+        with delayed_interrupts():
+            order, spread = _best_order(largest, records)
         frame = Frame(largest.scaling, order, largest.input_names, largest.output_names, largest.dt)
         rows = narx_rows(frame, records)
         model = least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), np.ones(len(rows.y), dtype=bool))
@@ -70,6 +72,12 @@ def least_squares(rows: NarxRows, columns: Bool[np.ndarray, " D"], used: Bool[np
     coefficients = np.zeros((rows.x_hat.shape[1], rows.y.shape[1]))
     coefficients[columns] = solution[:-1]
     return Linear(coefficients, solution[-1])
+
+
+def _affordable(lags: Lags, records: Sequence[Series]) -> Lags:
+    # An order that no more than a quarter of the shortest record goes into.
+    most = max(1, min(len(record) for record in records) // 4 - lags.delay)
+    return Lags(min(lags.states, most), min(lags.inputs, most), lags.delay)
 
 
 def _best_order(frame: Frame, records: Sequence[Series]) -> tuple[Lags, Float64[np.ndarray, " Dy"]]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import numpy as np
@@ -17,6 +16,7 @@ from revarb.exact import exact_posterior, log_evidence
 from revarb.frame import Fitted, Frame
 from revarb.free_run import Method, free_run
 from revarb.initialise import kmeans_centres
+from revarb.interrupts import held_interrupts
 from revarb.numerics import with_numerics
 from revarb.optimise import Optimum, Step
 from revarb.progress import progress_bar
@@ -29,13 +29,14 @@ EXACT_ROWS = 1000
 INDUCING = 200
 JITTER = 1e-6
 START_NOISE = 0.1
+LEAST_NOISE = 1e-4  # a hundredth of the output's spread; below it the moments of the free run drown in rounding
 
 
 @dataclass(frozen=True)
 class GPNARX(Lagged):
     """A GP with RBF-ARD kernel on measured lags, its kernel and noise by evidence (L-BFGS-B); outputs share the kernel.
 
-    inducing     None: exact up to 1000 rows, and 200 inducing inputs beyond that; a number: always so many
+    inducing     None: exact up to 1000 rows, and 200 inducing inputs beyond that; a number: so many, or all rows
     iterations   at most so many of the optimiser
     """
 
@@ -57,12 +58,14 @@ class GPNARX(Lagged):
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
         if inducing is None:
             layer, optimum = _fit_exact(rows, self.iterations, progress)
-            known = jax.jit(exact_posterior)(layer, rows.y)
+            posterior_of = exact_posterior
         else:
             rng = np.random.default_rng(check_seed(seed))
             layer, optimum = _fit_sparse(rows, min(inducing, len(rows.y)), self.iterations, rng, progress)
-            known = jax.jit(partial(posterior, jitter=JITTER))(layer, Gaussians(rows.x_hat, None), rows.y)
-        chain = Chain((jax.tree.map(np.asarray, known),), None, self.lags)
+            posterior_of = _sparse_posterior(rows)
+        with held_interrupts():  # what was found is not lost in the last second
+            known = jax.tree.map(np.asarray, jax.jit(posterior_of)(layer, rows.y))
+        chain = Chain((known,), None, self.lags)
         return FittedGPNARX(frame, optimum.status, check_seed(seed), chain, optimum.bound)
 
 
@@ -104,13 +107,13 @@ def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, 
     @jax.jit
     @jax.value_and_grad
     def evidence(kernel):
-        return log_evidence(Layer(rows.x_hat, *kernel), rows.y)
+        return log_evidence(_noisy_enough(Layer(rows.x_hat, *kernel)), rows.y)
 
     with _bar(iterations, progress) as report:
         kernel, optimum = maximise_tree(
             evidence, (start.raw_w, start.raw_variance, start.raw_sigma2), iterations, report
         )
-    return Layer(rows.x_hat, *kernel), optimum
+    return _noisy_enough(Layer(rows.x_hat, *kernel)), optimum
 
 
 def _fit_sparse(
@@ -121,10 +124,20 @@ def _fit_sparse(
     @jax.jit
     @jax.value_and_grad
     def bound(layer):
-        return collapsed_bound(layer, Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
+        return collapsed_bound(_noisy_enough(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
 
     with _bar(iterations, progress) as report:
-        return maximise_tree(bound, start, iterations, report)
+        layer, optimum = maximise_tree(bound, start, iterations, report)
+    return _noisy_enough(layer), optimum
+
+
+def _sparse_posterior(rows: NarxRows) -> Callable[[Layer, np.ndarray], Posterior]:
+    return lambda layer, y: posterior(layer, Gaussians(rows.x_hat, None), y, JITTER)
+
+
+def _noisy_enough(layer: Layer) -> Layer:
+    # The parameter counts from the least noise on.
+    return Layer(layer.zeta, layer.raw_w, layer.raw_variance, unconstrained(LEAST_NOISE + layer.sigma2))
 
 
 @contextmanager

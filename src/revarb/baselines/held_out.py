@@ -16,6 +16,8 @@ from revarb.series import Series
 
 PIECES = 4
 TAIL = PIECES - 1
+LEAST_ERRORS = 3
+LEAST_SPREAD = 1e-3  # of the output's own; a band of no width would make every miss infinitely surprising
 
 
 def piece(lengths: Sequence[int], number: int) -> list[slice]:
@@ -44,13 +46,22 @@ def rows_apart(frame: Frame, lengths: Sequence[int], number: int) -> Bool[np.nda
 def held_out_errors(
     frame: Frame, records: Sequence[Series], simulated: Sequence[Float64[np.ndarray, "_ Dy"]], number: int
 ) -> Float64[np.ndarray, "E Dy"]:
-    """Errors of z-scored free runs of all records inside a piece, after the first `skip` rows of the run."""
+    """Errors of z-scored free runs of all records inside a piece.
+
+    The first `skip` rows of a run are still settling and do not count, but half of a piece always does.
+    """
     errors = []
-    pieces = piece([len(record) for record in records], number)
-    for record, run, held in zip(records, simulated, pieces, strict=True):
-        counted = slice(max(held.start, min(frame.skip, held.stop - 1)), held.stop)
-        errors.append((run - frame.scaling.outputs(record.y))[counted])
-    return np.concatenate(errors)
+    lengths = [len(record) for record in records]
+    for record, run, held in zip(records, simulated, piece(lengths, number), strict=True):
+        settled = min(frame.skip, (held.start + held.stop) // 2)
+        errors.append((run - frame.scaling.outputs(record.y))[max(held.start, settled) : held.stop])
+    counted = np.concatenate(errors)
+    if len(counted) < LEAST_ERRORS:
+        raise InputError(
+            f"records of {lengths[:5]} samples leave {len(counted)} held-out one(s) to judge the model by, and "
+            f"{LEAST_ERRORS} are needed; use a longer record"
+        )
+    return counted
 
 
 def error_size(errors: Float64[np.ndarray, "E Dy"]) -> float:
@@ -62,4 +73,4 @@ def error_size(errors: Float64[np.ndarray, "E Dy"]) -> float:
 
 def residual_spread(errors: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
     """Root mean square error per output: the standard deviation that a model without its own is given."""
-    return np.sqrt(np.mean(errors**2, axis=0))
+    return np.maximum(np.sqrt(np.mean(errors**2, axis=0)), LEAST_SPREAD)

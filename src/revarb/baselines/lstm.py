@@ -1,59 +1,26 @@
 """LSTM: a recurrent network from u to y, its own memory instead of lags."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Float, Float64, Int, Key
+from jaxtyping import Float64, Key
 from numpy.typing import ArrayLike
 
 from revarb.baselines.held_out import TAIL, error_size, held_out_errors, piece, residual_spread
+from revarb.baselines.memory import UPDATES_PER_ROUND, Cuts, Memory, run_memory, training
 from revarb.errors import InputError, check_number, check_seed, check_whole
 from revarb.frame import Fitted, Frame
 from revarb.free_run import Residuals, residual_trajectory
 from revarb.interrupts import held_interrupts
-from revarb.numerics import AnyArray, with_numerics
+from revarb.numerics import with_numerics
 from revarb.optimise import Status
 from revarb.progress import progress_bar
 from revarb.series import Series, as_records
 from revarb.trajectory import Trajectory
 from revarb.windows import Lags, input_windows
-
-UPDATES_PER_CHECK = 25
-
-
-class Memory(eqx.Module):
-    """LSTM cells on top of each other and a linear readout."""
-
-    cells: tuple[eqx.nn.LSTMCell, ...]
-    readout: eqx.nn.Linear
-
-    @classmethod
-    def random(cls, inputs: int, layers: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Memory":
-        """Equinox's own initial weights."""
-        *keys, last = jax.random.split(key, layers + 1)
-        sizes = [inputs] + [units] * (layers - 1)
-        cells = tuple(eqx.nn.LSTMCell(size, units, key=each) for size, each in zip(sizes, keys, strict=True))
-        return cls(cells, eqx.nn.Linear(units, outputs, key=last))
-
-    def __call__(self, u_bar: Float[AnyArray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """Run from an empty memory."""
-
-        def step(states, now):
-            following = []
-            for cell, state in zip(self.cells, states, strict=True):
-                following.append(cell(now, state))
-                now = following[-1][0]
-            return tuple(following), self.readout(now)
-
-        empty = tuple((jnp.zeros(cell.hidden_size), jnp.zeros(cell.hidden_size)) for cell in self.cells)
-        return jax.lax.scan(step, empty, u_bar)[1]
 
 
 @dataclass(frozen=True)
@@ -67,6 +34,7 @@ class LSTM:
     batch          so many of them in every update
     learning_rate  of Adam
     updates        at most so many; training stops after `patience` updates without a better error on the tail
+                   (both in rounds of 25)
     """
 
     layers: tuple[int, ...] = (1, 2, 3)
@@ -89,27 +57,24 @@ class LSTM:
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedLSTM":
-        """Adam on random sub-sequences of the head of the training part, stopped early by the free run of its tail."""
+        """Train on the head of the training part, stop by the free run of its tail; then once more on all of it.
+
+        The last training has the depth and the number of updates that were best on the tail. Ctrl-C keeps the best
+        network of the search.
+        """
         records = as_records(train)
         frame = Frame.of(records, Lags(0, 1 if records[0].input_names else 0, self.input_delay))
-        data = _Data.of(frame, records, self.subsequence)
         key = jax.random.key(check_seed(seed))
-        checks = _checks(self)
-        with progress_bar("fitting LSTM", checks * len(self.layers), progress) as update:
-            trials = []
-            for number, depth in enumerate(self.layers):
-
-                def report(check: int, error: float, number: int = number, depth: int = depth) -> None:
-                    update(number * checks + check, f"{depth} layer(s): error {error:.3f}")
-
-                trials.append(_train(self, frame, records, data, depth, key, report))
-                if trials[-1].status is Status.INTERRUPTED:
-                    break
+        with progress_bar("fitting LSTM", _rounds(self) * len(self.layers), progress) as update:
+            trials = _search(self, frame, records, key, update)
         best = min(trials, key=lambda trial: trial.error)
         if not np.isfinite(best.error):
             raise InputError("the LSTM's training never gave a finite error; use a smaller learning_rate")
         spread = residual_spread(_tail_errors(frame, records, best.network))
-        return FittedLSTM(frame, trials[-1].status, check_seed(seed), best.network, spread)
+        if trials[-1].status is Status.INTERRUPTED:
+            return FittedLSTM(frame, Status.INTERRUPTED, check_seed(seed), best.network, spread)
+        network, status = _train_on_everything(self, frame, records, best, key)
+        return FittedLSTM(frame, status, check_seed(seed), network, spread)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,44 +91,99 @@ class FittedLSTM(Fitted):
         self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
     ) -> Trajectory:
         """Run from an empty memory; the band is as wide as the errors on the training tail."""
-        mean = _run(self.network, _inputs(self.frame, self.frame.checked_inputs(u, steps)))
+        mean = run_memory(self.network, _inputs(self.frame, self.frame.checked_inputs(u, steps)))
         return residual_trajectory(self.frame, method, mean, self.residual_std)
 
 
-class _Data(NamedTuple):
-    """All records below each other, and where a training sub-sequence may begin."""
-
-    u_bar: Float64[np.ndarray, "N Du"]
-    y: Float64[np.ndarray, "N Dy"]
-    starts: Int[np.ndarray, " C"]
-    length: int
-
-    @classmethod
-    def of(cls, frame: Frame, records: Sequence[Series], subsequence: int) -> "_Data":
-        lengths = [len(record) for record in records]
-        # The head of a record is what comes before its held-out piece: nothing of the tail is trained on.
-        heads = [
-            held.start if held.stop > held.start else length
-            for held, length in zip(piece(lengths, TAIL), lengths, strict=True)
-        ]
-        usable = [head for head in heads if head > 1]
-        if not usable:
-            raise InputError(f"records of {lengths[:5]} samples leave nothing to train on; an LSTM needs longer ones")
-        length = min(subsequence, *usable)
-        offsets = np.cumsum([0, *lengths[:-1]])
-        starts = [offset + np.arange(max(head - length + 1, 0)) for offset, head in zip(offsets, heads, strict=True)]
-        return cls(
-            np.concatenate([_inputs(frame, frame.scaling.inputs(record.u)) for record in records]),
-            np.concatenate([frame.scaling.outputs(record.y) for record in records]),
-            np.concatenate(starts).astype(np.int32),
-            length,
-        )
-
-
 class _Trial(NamedTuple):
+    """One depth: the best network on the way, after how many rounds it was there, and how the training ended."""
+
+    depth: int
     network: Memory
+    rounds: int
     error: float
     status: Status
+
+
+def _search(
+    spec: LSTM, frame: Frame, records: Sequence[Series], key: Key[jax.Array, ""], update: Callable[[int, str], None]
+) -> list[_Trial]:
+    # Every depth on the head of the training part; Ctrl-C ends it with what there is.
+    lengths = [len(record) for record in records]
+    pieces = zip(piece(lengths, TAIL), lengths, strict=True)
+    cuts = _cuts(frame, records, [held.start if held.stop > held.start else all_ for held, all_ in pieces],
+                 spec.subsequence)  # fmt: skip
+    trials: list[_Trial] = []
+    for number, depth in enumerate(spec.layers):
+
+        def report(rounds: int, error: float, number: int = number, depth: int = depth) -> None:
+            update(number * _rounds(spec) + rounds, f"{depth} layer(s): error {error:.3f}")
+
+        trials.append(_train(spec, frame, records, cuts, depth, key, report))
+        if trials[-1].status is Status.INTERRUPTED:
+            break
+    return trials
+
+
+def _train(
+    spec: LSTM,
+    frame: Frame,
+    records: Sequence[Series],
+    cuts: Cuts,
+    depth: int,
+    key: Key[jax.Array, ""],
+    report: Callable[[int, float], None],
+) -> _Trial:
+    networks = _training(spec, cuts, depth, key)
+    best: _Trial | None = None
+    for rounds in range(1, _rounds(spec) + 1):
+        with held_interrupts() as pressed:
+            network = next(networks)
+            error = error_size(_tail_errors(frame, records, network))
+        report(rounds, error)
+        if best is None or error < best.error:
+            best = _Trial(depth, jax.tree.map(np.asarray, network), rounds, error, Status.ITERATION_LIMIT)
+        if pressed:
+            return best._replace(status=Status.INTERRUPTED)
+        if not np.isfinite(error):
+            return best._replace(status=Status.NOT_FINITE)
+        if (rounds - best.rounds) * UPDATES_PER_ROUND >= spec.patience:
+            return best._replace(status=Status.CONVERGED)
+    assert best is not None  # there is at least one round
+    return best
+
+
+def _train_on_everything(
+    spec: LSTM, frame: Frame, records: Sequence[Series], best: _Trial, key: Key[jax.Array, ""]
+) -> tuple[Memory, Status]:
+    cuts = _cuts(frame, records, [len(record) for record in records], spec.subsequence)
+    networks, network = _training(spec, cuts, best.depth, key), best.network
+    for _ in range(best.rounds):
+        with held_interrupts() as pressed:
+            network = next(networks)
+        if pressed:
+            return best.network, Status.INTERRUPTED
+    return jax.tree.map(np.asarray, network), best.status
+
+
+def _training(spec: LSTM, cuts: Cuts, depth: int, key: Key[jax.Array, ""]) -> Iterator[Memory]:
+    first, draws = jax.random.split(key)
+    network = Memory.random(cuts.u_bar.shape[1], depth, spec.units, cuts.y.shape[1], first)
+    return training(network, cuts, spec.batch, spec.learning_rate, draws)
+
+
+def _rounds(spec: LSTM) -> int:
+    return -(-spec.updates // UPDATES_PER_ROUND)
+
+
+def _cuts(frame: Frame, records: Sequence[Series], heads: Sequence[int], subsequence: int) -> Cuts:
+    usable = [head for head in heads if head > 1]
+    if not usable:
+        lengths = [len(record) for record in records][:5]
+        raise InputError(f"records of {lengths} samples leave nothing to train on; an LSTM needs longer ones")
+    u_bars = [_inputs(frame, frame.scaling.inputs(record.u)) for record in records]
+    outputs = [frame.scaling.outputs(record.y) for record in records]
+    return Cuts.of(u_bars, outputs, heads, min(subsequence, max(usable)))
 
 
 def _inputs(frame: Frame, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Du"]:
@@ -171,80 +191,6 @@ def _inputs(frame: Frame, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray,
     return input_windows(np.concatenate([np.zeros((frame.lags.reach, z.shape[1])), z]), frame.lags)
 
 
-_run = jax.jit(lambda network, u_bar: network(u_bar))
-
-
-def _tail_errors(frame: Frame, records: Sequence[Series], network: Memory) -> np.ndarray:
-    runs = [np.asarray(_run(network, _inputs(frame, frame.scaling.inputs(record.u)))) for record in records]
+def _tail_errors(frame: Frame, records: Sequence[Series], network: Memory) -> Float64[np.ndarray, "E Dy"]:
+    runs = [np.asarray(run_memory(network, _inputs(frame, frame.scaling.inputs(record.u)))) for record in records]
     return held_out_errors(frame, records, runs, TAIL)
-
-
-def _train(
-    spec: LSTM,
-    frame: Frame,
-    records: Sequence[Series],
-    data: _Data,
-    depth: int,
-    key: Key[jax.Array, ""],
-    report: Callable[[int, float], None],
-) -> _Trial:
-    first, draws = jax.random.split(key)
-    network = Memory.random(data.u_bar.shape[1], depth, spec.units, data.y.shape[1], first)
-    state = _optimiser(spec.learning_rate).init(network)  # pyright: ignore[reportArgumentType] (a tree)
-    best, since = _Trial(network, float("inf"), Status.ITERATION_LIMIT), 0
-    for check in range(_checks(spec)):
-        with held_interrupts() as pressed:
-            starts = _drawn_starts(data, jax.random.fold_in(draws, check), spec.batch)
-            network, state = _updates(network, state, starts, data.u_bar, data.y, spec.learning_rate, data.length)
-            error = error_size(_tail_errors(frame, records, network))
-        report(check + 1, error)
-        since += UPDATES_PER_CHECK
-        if error < best.error:
-            best, since = _Trial(jax.tree.map(np.asarray, network), error, Status.ITERATION_LIMIT), 0
-        if pressed:
-            return best._replace(status=Status.INTERRUPTED)
-        if since >= spec.patience or not np.isfinite(error):
-            return best._replace(status=Status.CONVERGED)
-    return best
-
-
-def _checks(spec: LSTM) -> int:
-    return -(-spec.updates // UPDATES_PER_CHECK)
-
-
-def _optimiser(learning_rate: float | Float[AnyArray, ""]) -> optax.GradientTransformation:
-    return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(learning_rate))
-
-
-def _drawn_starts(data: _Data, key: Key[jax.Array, ""], batch: int) -> Int[AnyArray, "K B"]:
-    return jax.random.choice(key, data.starts, (UPDATES_PER_CHECK, batch))
-
-
-@partial(jax.jit, static_argnames="length")
-def _updates(
-    network: Memory,
-    state: optax.OptState,
-    starts: Int[AnyArray, "K B"],
-    u_bar: Float[AnyArray, "N Du"],
-    y: Float[AnyArray, "N Dy"],
-    learning_rate: float | Float[AnyArray, ""],
-    length: int,
-) -> tuple[Memory, optax.OptState]:
-    """One update of Adam for every row of `starts`."""
-    optimiser = _optimiser(learning_rate)
-
-    def cut(values, start):
-        return jax.lax.dynamic_slice_in_dim(values, start, length)
-
-    def loss(network, chosen):
-        u_cuts, y_cuts = (jax.vmap(cut, (None, 0))(values, chosen) for values in (u_bar, y))
-        # A piece out of a record starts with an empty memory, which is not what it was: half of it is for warming up.
-        errors = (jax.vmap(network)(u_cuts) - y_cuts)[:, length // 2 :]
-        return jnp.mean(errors**2)
-
-    def update(carry, chosen):
-        network, state = carry
-        changes, state = optimiser.update(jax.grad(loss)(network, chosen), state)
-        return (eqx.apply_updates(network, changes), state), None
-
-    return jax.lax.scan(update, (network, state), starts)[0]

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from revarb.baselines.held_out import TAIL, held_out_errors, residual_spread
+from revarb.baselines.held_out import TAIL, held_out_errors, residual_spread, rows_apart
 from revarb.errors import check_seed
 from revarb.frame import Fitted, Frame
 from revarb.free_run import Residuals, residual_trajectory
@@ -22,11 +22,13 @@ class Mean:
     """Predicts the training mean, whatever the inputs."""
 
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMean":
-        """Take the mean; its band is as wide as the deviations on a held-out piece of the training part."""
+        """Take the mean; its band is as wide as the deviations of a held-out piece from the mean of the rest."""
         records = as_records(train)
         frame = Frame.of(records, Lags(0, 0, 1))
-        zeros = [np.zeros_like(record.y) for record in records]
-        spread = residual_spread(held_out_errors(frame, records, zeros, TAIL))
+        y = np.concatenate([frame.scaling.outputs(record.y) for record in records])
+        apart = rows_apart(frame, [len(record) for record in records], TAIL)
+        constant = [np.broadcast_to(y[apart].mean(0), record.y.shape) for record in records]
+        spread = residual_spread(held_out_errors(frame, records, constant, TAIL))
         return FittedMean(frame, Status.CONVERGED, check_seed(seed), spread)
 
 

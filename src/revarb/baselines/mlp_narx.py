@@ -15,6 +15,7 @@ from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows, simulated_rec
 from revarb.baselines.training import maximise_tree
 from revarb.errors import InputError, check_number, check_seed, check_whole
 from revarb.frame import Frame
+from revarb.interrupts import delayed_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Optimum, Status
 from revarb.progress import progress_bar
@@ -106,7 +107,8 @@ def _cross_validate(
         network, optimum = _train(spec, rows, apart.astype(np.float64), units, key)
         if optimum.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # before there is anything to keep
-        runs = simulated_records(frame, Chain((network,), None, spec.lags), records)
+        with delayed_interrupts():
+            runs = simulated_records(frame, Chain((network,), None, spec.lags), records)
         errors.append(held_out_errors(frame, records, runs, number))
     together = np.concatenate(errors)
     return _Trial(units, error_size(together), residual_spread(together))

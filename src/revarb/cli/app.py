@@ -1,9 +1,11 @@
 """The frame of all commands: the application, what it says on the screen, and how a user's mistake ends."""
 
+import shlex
 import sys
 import tomllib
 import warnings
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,12 +27,16 @@ app = typer.Typer(
 # Without a terminal rich would fold tables at 80 columns.
 screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
 
+command_line: ContextVar[str] = ContextVar("command_line", default="revarb")
+"""What was typed, for files that say how they were made."""
+
 INTERRUPTED = 130  # what typer makes of Ctrl-C outside a fit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `revarb` command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    command_line.set(shlex.join(["revarb", *given]))
     with warnings.catch_warnings():
         warnings.showwarning = _one_line_warning
         try:

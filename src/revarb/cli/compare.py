@@ -1,19 +1,19 @@
 """`revarb compare`: every model on the user's own records."""
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from revarb.cli.app import app, read_record, say_written, screen
-from revarb.comparison import Comparison, compare, default_models, verdict
+from revarb.cli.app import app, command_line, read_record, say_written, screen
+from revarb.comparison import Comparison, compare, default_models
 from revarb.errors import InputError
-from revarb.files import make_folder, write_whole
+from revarb.files import check_target, make_folder, write_whole
 from revarb.interrupts import held_interrupts
 from revarb.report.figures import comparison_figure, simulation_figure
 from revarb.report.page import comparison_page, comparison_section
-from revarb.report.tables import comparison_table
+from revarb.report.tables import NOTES, comparison_table, failures
 from revarb.results import machine, write_results
 from revarb.table import Table
 
@@ -39,16 +39,43 @@ def compare_models(
 ) -> None:
     """Which model is best on your records? REVARB and its rivals: the same records, the same start, the same scores."""
     models = _chosen(default_models(lags, input_lags, input_delay), only)
-    trains = [read_record(Table(path), inputs or [], outputs, dt) for path in [train, *(more_train or [])]]
-    tests = [read_record(Table(path), inputs or [], outputs, dt) for path in [test, *(more_test or [])]]
-    make_folder(folder)
+    train_files, test_files = [train, *(more_train or [])], [test, *(more_test or [])]
+    trains, tests = (
+        [read_record(Table(path), inputs or [], outputs, dt) for path in files] for files in (train_files, test_files)
+    )
+    targets = _targets(make_folder(folder), list(models), len(outputs), [*train_files, *test_files])
     comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True)
-    sentence = verdict(comparison.lines)
-    screen.print(sentence, style="bold", soft_wrap=True)
+    screen.print(comparison.verdict, style="bold", soft_wrap=True)
     title = f"free simulation of {test.name}, first {comparison.skip} rows left out, {seeds} seed(s)"
     screen.print(comparison_table(title, comparison.lines))
+    for sentence in (*failures(comparison.lines), *NOTES):
+        screen.print(sentence, soft_wrap=True)
     with held_interrupts():
-        say_written(*_write(folder, test.name, comparison, sentence))
+        say_written(*_write(targets, test.name, comparison, command_line.get()))
+
+
+class _Targets(NamedTuple):
+    """Where everything goes."""
+
+    json: Path
+    page: Path
+    outputs: list[Path]
+    models: dict[str, Path]
+
+
+def _targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[Path]) -> _Targets:
+    # Checked before the work: all of it can be written, and nothing that is read is overwritten.
+    endings = [""] if outputs == 1 else [f"_{number}" for number in range(outputs)]
+    targets = _Targets(
+        folder / "compare.json",
+        folder / "compare.html",
+        [folder / f"compare{ending}.png" for ending in endings],
+        {model: folder / f"{model.lower()}.png" for model in models},
+    )
+    for target in (targets.json, targets.page, *targets.outputs, *targets.models.values()):
+        if check_target(target).resolve() in [path.resolve() for path in read]:
+            raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
+    return targets
 
 
 def _chosen(models: dict, only: list[str] | None) -> dict:
@@ -58,21 +85,15 @@ def _chosen(models: dict, only: list[str] | None) -> dict:
     return {name: spec for name, spec in models.items() if not only or name in only}
 
 
-def _write(folder: Path, name: str, comparison: Comparison, sentence: str) -> list[Path]:
-    command = " ".join(["revarb", *sys.argv[1:]])
-    meta = {"table": "compare", "command": command, "verdict": sentence, "skip": comparison.skip}
-    section = comparison_section(f"Free simulation of {name}", sentence, comparison)
-    page = comparison_page(f"Which model for {name}?", sentence, [section], {"command": command, **machine()})
-    written = [
-        write_results(folder / "compare.json", meta, comparison.rows),
-        write_whole(folder / "compare.html", page.encode()),
-    ]
-    record = comparison.test[0]
-    for column in range(len(record.output_names)):
-        ending = "" if len(record.output_names) == 1 else f"_{column}"
-        picture = comparison_figure(comparison.by_model(), record.y, column, "png")
-        written.append(write_whole(folder / f"compare{ending}.png", picture))
-    for model, paths in comparison.by_model().items():
-        picture = simulation_figure(paths[-1], record.y, f"{model}: free simulation of {name}")
-        written.append(write_whole(folder / f"{model.lower()}.png", picture))
+def _write(targets: _Targets, name: str, comparison: Comparison, command: str) -> list[Path]:
+    meta = {"table": "compare", "command": command, "verdict": comparison.verdict, "skip": comparison.skip}
+    section = comparison_section(f"Free simulation of {name}", comparison)
+    page = comparison_page(f"Which model for {name}?", section.verdict, [section], {"command": command, **machine()})
+    written = [write_results(targets.json, meta, comparison.rows), write_whole(targets.page, page.encode())]
+    record, paths = comparison.test[0], comparison.by_model()
+    for column, target in enumerate(targets.outputs if paths else []):
+        written.append(write_whole(target, comparison_figure(paths, record.y, column, "png")))
+    for model, several in paths.items():
+        picture = simulation_figure(several[-1], record.y, f"{model}: free simulation of {name}")
+        written.append(write_whole(targets.models[model], picture))
     return written

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from revarb import experiments
-from revarb.cli.app import app, say_written, screen
-from revarb.comparison import summarise, verdict
+from revarb.cli.app import app, command_line, say_written, screen
+from revarb.comparison import summarise
+from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
 from revarb.progress import progress_bar
 from revarb.report.figures import comparison_figure, simulation_figure
 from revarb.report.page import Section, comparison_page, comparison_section
-from revarb.report.tables import comparison_table
+from revarb.report.tables import NOTES, comparison_table, failures
 from revarb.results import machine, write_results
 
 reproduce_app = typer.Typer(help="The paper's experiments.")
@@ -38,6 +39,8 @@ def reproduce_table1(
         if target is not None:
             make_folder(target.parent)
             check_target(target)
+    if json_file is not None and json_file == page_file:
+        raise InputError(f"--json and --page both name {json_file}; give each its own file")
     if pictures is not None:
         make_folder(pictures)
     table = experiments.load_table1()
@@ -47,17 +50,19 @@ def reproduce_table1(
         rows += outcome.rows
         sections.append(_section(outcome))
         screen.print(comparison_table(outcome.benchmark.name, sections[-1].lines, sections[-1].paper))
-        for sentence in (sections[-1].verdict, *sections[-1].remarks):
+        for sentence in (*failures(sections[-1].lines), sections[-1].verdict, *sections[-1].remarks):
             screen.print(sentence, soft_wrap=True)
         if pictures is not None:
             _draw(pictures, outcome)
-    screen.print(f"protocol: {experiments.PROTOCOL}; median (min – max) over {seeds} seed(s)", soft_wrap=True)
-    command = f"revarb reproduce table1 --seeds {seeds} --jobs {jobs}"
-    meta = {"table": "table1", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command}
+    for sentence in (f"protocol: {experiments.PROTOCOL}; {seeds} seed(s)", *NOTES):
+        screen.print(sentence, soft_wrap=True)
+    meta = {"table": "table1", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command_line.get()}
     if json_file is not None:
         say_written(write_results(json_file, meta, rows))
     if page_file is not None:
-        page = comparison_page(table.title, experiments.PROTOCOL, sections, {"command": command, **machine()})
+        page = comparison_page(
+            table.title, experiments.PROTOCOL, sections, {"command": command_line.get(), **machine()}
+        )
         say_written(write_whole(page_file, page.encode()))
 
 
@@ -72,14 +77,15 @@ def _section(outcome: experiments.Outcome) -> Section:
     benchmark, lines = outcome.benchmark, summarise(outcome.rows)
     title = benchmark.name if benchmark.in_paper else f"{benchmark.name} (not in the paper)"
     return comparison_section(
-        title, verdict(lines), outcome.comparison, lines, benchmark.paper or None, list(benchmark.remarks.values())
+        title, outcome.comparison, lines, benchmark.paper or None, list(benchmark.remarks.values())
     )
 
 
 def _draw(folder: Path, outcome: experiments.Outcome) -> None:
     name, comparison = outcome.benchmark.name, outcome.comparison
     measured, paths = comparison.test[0].y, comparison.by_model()
-    write_whole(folder / f"{name}_all.png", comparison_figure(paths, measured, 0, "png"))
+    if paths:
+        write_whole(folder / f"{name}_all.png", comparison_figure(paths, measured, 0, "png"))
     if "REVARB" in paths:
         title = f"{name}: free simulation of the test part"
         write_whole(folder / f"{name}.png", simulation_figure(paths["REVARB"][-1], measured, title))

@@ -1,17 +1,20 @@
 """Which model is best on your data: all of them on the same footing."""
 
-from revarb.comparison.compare import Comparison, Line, Spread, compare, default_models, run_comparison, summarise
+from revarb.comparison.compare import Comparison, compare, default_models, run_comparison
+from revarb.comparison.lines import Line, Spread, plain_lines, summarise
 from revarb.comparison.runs import Spec
-from revarb.comparison.verdict import plain_lines, verdict
+from revarb.comparison.verdict import Score, ranking, verdict
 
 __all__ = [
     "Comparison",
     "Line",
+    "Score",
     "Spec",
     "Spread",
     "compare",
     "default_models",
     "plain_lines",
+    "ranking",
     "run_comparison",
     "summarise",
     "verdict",

@@ -1,15 +1,17 @@
 """One model, one seed: fit, simulate the test part by every method, and note what it took. In parallel, if asked."""
 
-import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from pickle import PicklingError
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from joblib import Parallel, delayed
 
+from revarb.errors import InputError
 from revarb.frame import Fitted
 from revarb.optimise import Status
 from revarb.series import Series
@@ -49,14 +51,21 @@ def run_all(
     models: Mapping[str, Spec], seeds: Sequence[int], train: Sequence[Series], test: Sequence[Series], jobs: int
 ) -> Iterator[Run]:
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
-    threads = max(1, len(_cores()) // jobs)
-    tasks = [delayed(_run)(name, spec, seed, train, test, threads) for name, spec in models.items() for seed in seeds]
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)  # pyright: ignore[reportReturnType]
+    tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
+    try:
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)  # pyright: ignore[reportReturnType]
+    except PicklingError as error:
+        raise InputError(f"a model cannot be sent to another process ({error}); use jobs=1") from None
+    except BrokenProcessPool:
+        return  # a worker was killed: what had not come back is `lost`
 
 
-def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series], threads: int) -> Run:
-    # In a fresh process XLA counts its threads when it first computes, which is after this line.
-    os.environ.setdefault("NPROC", str(threads))
+def lost(name: str, seed: int) -> Run:
+    """A run that was under way or still to come when a worker process died."""
+    return Run(name, seed, "failed", reason="a worker process died, perhaps for want of memory; use fewer jobs")
+
+
+def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -79,8 +88,8 @@ def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series],
         begun = time.perf_counter()
         paths = tuple(_simulate(model, method, record) for record in test)
         simulated[method] = Simulated(paths, time.perf_counter() - begun)
-        if not all(np.isfinite(path.mean).all() for path in paths):
-            raise ArithmeticError(f"its simulation (method {method!r}) ran away to infinity")
+        for path, record in zip(paths, test, strict=True):
+            _check_path(path, record)
     return Run(name, seed, model.status.value, fit_seconds, simulated)
 
 
@@ -90,6 +99,10 @@ def _simulate(model: Fitted, method: str, record: Series) -> Trajectory:
     return model.simulate(None, method, steps=len(record))
 
 
-def _cores() -> range:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return range(usable)
+def _check_path(path: Trajectory, record: Series) -> None:
+    if path.mean.shape != record.y.shape:
+        raise ValueError(f"its simulation has shape {path.mean.shape}, the record {record.y.shape}")
+    if not np.isfinite(path.mean).all():
+        raise ArithmeticError(f"its simulation (method {path.method!r}) ran away to infinity")
+    if path.std is not None and not np.isfinite(path.std).all():
+        raise ArithmeticError(f"its band (method {path.method!r}) is not finite")

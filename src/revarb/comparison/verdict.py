@@ -1,8 +1,10 @@
 """What a comparison comes to, in a sentence or two that a person can act on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from revarb.comparison.compare import Line
+from revarb.comparison.lines import Line, plain_lines
 
 # Rules of thumb, on the errors of the mean-only runs. A linear model is enough where the best of the others is closer
 # by less than a twentieth of what predicting the mean misses, and by less than a third of the linear model's own error.
@@ -11,69 +13,80 @@ WORTH_IT = 0.05
 SAME_LEAGUE = 1.5
 METHODS_DISAGREE = 1.25
 
+Score = Literal["rmse", "nrmse"]
 
-def verdict(lines: Sequence[Line], constant: str = "Mean", linear: str = "ARX") -> str:
-    """The sentences; `constant` and `linear` are the rows to measure the others by, where they are there."""
-    plain = plain_lines(lines)
-    working = {name: line for name, line in plain.items() if line.rmse < float("inf")}
-    if not working:
-        return "No model worked: the table has the reasons."
-    others = {name: line for name, line in working.items() if name not in (constant, linear)}
-    best = min(working.values(), key=lambda line: line.rmse)
-    mean, straight = working.get(constant), working.get(linear)
-    if mean is not None and len(working) > 1 and best.rmse > NOTHING_LEARNT * mean.rmse:
+
+@dataclass(frozen=True)
+class Standing:
+    """A model in the ranking: its line, and its median error in the score that ranks."""
+
+    line: Line
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.line.model} {self.number}"
+
+    @property
+    def number(self) -> str:
+        """The error as text, with a word on seeds that failed."""
+        partly = "" if self.line.worked == self.line.seeds else f" ({self.line.worked} of {self.line.seeds} seeds)"
+        return f"{self.error:.3g}{partly}"
+
+
+def ranking(lines: Sequence[Line], score: Score) -> dict[str, Standing]:
+    """The models of which most seeds worked, by their mean-only runs, best first."""
+    plain = {name: line for name, line in plain_lines(lines).items() if 2 * line.worked > line.seeds}
+    standings = [Standing(line, line.spread[score].median) for line in plain.values()]
+    return {each.line.model: each for each in sorted(standings, key=lambda each: each.error)}
+
+
+def verdict(lines: Sequence[Line], score: Score = "rmse", constant: str = "Mean", linear: str = "ARX") -> str:
+    """The sentences. `constant` and `linear` are the rows to measure the others by, where they are there."""
+    ranked = ranking(lines, score)
+    if not ranked:
+        return "No model worked: the reasons stand beside the table."
+    best = next(iter(ranked.values()))
+    mean, straight = ranked.get(constant), ranked.get(linear)
+    if mean is not None and len(ranked) > 1 and best.error > NOTHING_LEARNT * mean.error:
         return _nothing_learnt(mean, best)
-    if straight is not None and others:
-        rival = min(others.values(), key=lambda line: line.rmse)
-        if _linear_is_enough(straight, rival, mean):
-            return f"A linear model is enough here: {_named(straight)}, best of the others {_named(rival)}."
-    return " ".join(filter(None, [_use(best, working.values()), _about_the_band(best, lines)]))
+    rival = next((each for name, each in ranked.items() if name not in (constant, linear)), None)
+    if straight is not None and rival is not None and _linear_is_enough(straight, rival, mean):
+        return f"A linear model is enough here: {straight}, best of the others {rival} ({score.upper()})."
+    return " ".join(filter(None, [_use(ranked, score), _about_the_band(best, lines, score)]))
 
 
-def plain_lines(lines: Sequence[Line]) -> dict[str, Line]:
-    """One line per model: its mean-only run, the footing that all of them share."""
-    plain: dict[str, Line] = {}
-    for line in lines:
-        plain.setdefault(line.model, line)
-    return plain
-
-
-def _nothing_learnt(mean: Line, best: Line) -> str:
-    named = "none is closer" if best is mean else f"the best model, {_named(best)}, is hardly closer"
+def _nothing_learnt(mean: Standing, best: Standing) -> str:
+    named = "none is closer" if best is mean else f"the best model, {best}, is hardly closer"
     return (
-        f"Nothing was learnt here: predicting the training mean misses by {mean.rmse:.3g}, and {named}. "
+        f"Nothing was learnt here: predicting the training mean misses by {mean.error:.3g}, and {named}. "
         "Check the columns, the delay and the sampling, or take a longer record."
     )
 
 
-def _linear_is_enough(straight: Line, rival: Line, mean: Line | None) -> bool:
-    gain = straight.rmse - rival.rmse
-    small = mean is None or gain < WORTH_IT * mean.rmse
-    return gain <= 0.0 or (small and straight.rmse < SAME_LEAGUE * rival.rmse)
+def _linear_is_enough(straight: Standing, rival: Standing, mean: Standing | None) -> bool:
+    gain = straight.error - rival.error
+    small = mean is None or gain < WORTH_IT * mean.error
+    return gain <= 0.0 or (small and straight.error < SAME_LEAGUE * rival.error)
 
 
-def _use(best: Line, working) -> str:
-    others = sorted((line for line in working if line is not best), key=lambda line: line.rmse)
+def _use(ranked: Mapping[str, Standing], score: Score) -> str:
+    best, *others = ranked.values()
     if not others:
-        return f"{best.model} misses by {best.rmse:.3g} (RMSE)."
+        return f"{best.line.model} has {score.upper()} {best.number}; there is nothing to compare it with."
     second = others[0]
-    overlap = best.spread["rmse"].high >= second.spread["rmse"].low
+    overlap = best.line.spread[score].high >= second.line.spread[score].low
     doubt = "; their seeds overlap, so run more of them before you rely on the order" if overlap else ""
-    return f"Use {best.model}: it misses by {best.rmse:.3g} (RMSE), the next best is {_named(second)}{doubt}."
+    return f"Use {best.line.model}: {score.upper()} {best.number}, the next best is {second}{doubt}."
 
 
-def _about_the_band(best: Line, lines: Sequence[Line]) -> str:
-    banded = [line for line in lines if line.model == best.model and line.spread["coverage95"].median >= 0.0]
+def _about_the_band(best: Standing, lines: Sequence[Line], score: Score) -> str:
+    banded = [line for line in lines if line.model == best.line.model and line.spread["coverage95"].median >= 0.0]
     if not banded:
         return ""
     line = banded[-1]
-    if line.rmse > METHODS_DISAGREE * best.rmse:
+    if line.spread[score].median > METHODS_DISAGREE * best.error:
         return (
-            f"But with its uncertainty carried along ({line.method}) it misses by {line.rmse:.3g}: "
+            f"But with its uncertainty carried along ({line.method}) it misses by {line.spread[score].median:.3g}: "
             "do not rely on its band here."
         )
     return f"Its 95 % band holds {100.0 * line.spread['coverage95'].median:.0f} % of the measurements."
-
-
-def _named(line: Line) -> str:
-    return f"{line.model} {line.rmse:.3g}"

@@ -5,43 +5,50 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from revarb.comparison import Comparison, Line
+from revarb.comparison import Comparison, Line, Score, ranking, verdict
 from revarb.report.figures import comparison_figure
-from revarb.report.tables import COLUMNS, NOTES, failures, line_cells
+from revarb.report.tables import NOTES, comparison_cells, comparison_columns, failures
 
 MOST_PICTURES = 6
 
 
 @dataclass(frozen=True)
 class Section:
-    """A comparison on one test part, for the page. `pictures` are SVG, by their captions."""
+    """A comparison on one test part, for the page. `pictures` are SVG, by their captions; `score` ranks."""
 
     title: str
     verdict: str
     lines: Sequence[Line]
     pictures: Mapping[str, bytes]
+    score: Score = "rmse"
     paper: Mapping[str, float] | None = None
     remarks: Sequence[str] = ()
 
 
 def comparison_section(
     title: str,
-    verdict: str,
     comparison: Comparison,
     lines: Sequence[Line] | None = None,
     paper: Mapping[str, float] | None = None,
     remarks: Sequence[str] = (),
 ) -> Section:
     """A comparison as a section, its first test record drawn. `lines` where there is more behind them than it."""
+    lines = comparison.lines if lines is None else lines
+    sentence = verdict(lines, comparison.score)
+    return Section(title, sentence, lines, _pictures(comparison), comparison.score, paper, remarks)
+
+
+def _pictures(comparison: Comparison) -> dict[str, bytes]:
     record = comparison.test[0]
     of_several = "" if len(comparison.test) == 1 else f" (the first of {len(comparison.test)} test records)"
-    pictures = {
+    shown = record.output_names[:MOST_PICTURES] if comparison.paths else ()
+    more = len(record.output_names) - len(shown)
+    rest = f" {more} further output(s) are not drawn here." if more and shown else ""
+    return {
         f"{output}, measured and simulated{of_several}, first seed. The axis follows what was measured; a simulation "
-        "may leave it.": comparison_figure(comparison.by_model(), record.y, column, "svg")
-        for column, output in enumerate(record.output_names[:MOST_PICTURES])
-        if comparison.paths
+        f"may leave it.{rest}": comparison_figure(comparison.by_model(), record.y, column, "svg")
+        for column, output in enumerate(shown)
     }
-    return Section(title, verdict, comparison.lines if lines is None else lines, pictures, paper, remarks)
 
 
 def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:
@@ -91,22 +98,15 @@ def _section(section: Section, with_verdict: bool) -> str:
 
 
 def _table(section: Section) -> str:
-    paper = section.paper is not None
-    heads = [*COLUMNS[:2], *(["paper"] if paper else []), *COLUMNS[2:]]
-    best = min(section.lines, key=lambda line: line.rmse, default=None)
+    best = next(iter(ranking(section.lines, section.score).values()), None)
+    header = "".join(f"<th>{escape(head)}</th>" for head in comparison_columns(section.paper))
     rows = []
     for line in section.lines:
-        cells = line_cells(line)
-        if section.paper is not None:
-            number = section.paper.get(line.model)
-            cells.insert(2, "–" if number is None else f"{number:.4f}")
-        marked = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        rows.append(f"<tr{' class=best' if line is best else ''}>{marked}</tr>")
-    header = "".join(f"<th>{escape(head)}</th>" for head in heads)
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in comparison_cells(line, section.paper))
+        rows.append(f"<tr{' class=best' if best is not None and line is best.line else ''}>{cells}</tr>")
+    body = "".join(rows)
     reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in failures(section.lines))
-    return (
-        f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{reasons}"
-    )
+    return f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>{reasons}"
 
 
 def _inline(picture: bytes) -> str:

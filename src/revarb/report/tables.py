@@ -30,26 +30,33 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
     return table
 
 
-COLUMNS = ("model", "method", "RMSE", "NRMSE", "NLPD", "in 95 %", "fit s", "simulate s")
 NOTES = (
     "Median (smallest – largest) over seeds. Free simulation from the inputs alone, cold start, raw units; the same "
-    "rows are scored for every model.",
+    "rows are scored for every model. ARX chooses its order, up to ten lags or those of the others if they are more.",
     "mean: the mean-only free run. moments: the mean with its uncertainty carried along, full covariance.",
     "residuals: a model without an uncertainty of its own. Its run is mean-only, and its band is as wide as its errors "
-    "in free runs over pieces of the training part that were held out.",
+    "in free runs over held-out pieces of the training part. The same pieces chose its size, so rather too narrow.",
     "NLPD (smaller is better) and the share inside the 95 % band judge the band. Seconds include compilation the first "
     "time.",
 )
 
 
-def line_cells(line: Line) -> list[str]:
-    """The cells of one model and method, as text, in the order of `COLUMNS`."""
+def comparison_columns(paper: Mapping[str, float] | None) -> list[str]:
+    """What a line of a comparison shows; `paper` adds its number beside ours."""
+    printed = [] if paper is None else ["paper"]
+    return ["model", "method", *printed, "RMSE", "NRMSE", "NLPD", "in 95 %", "fit s", "simulate s"]
+
+
+def comparison_cells(line: Line, paper: Mapping[str, float] | None) -> list[str]:
+    """The cells of one model and method, as text, in the order of `comparison_columns`."""
+    printed = [] if paper is None else [f"{paper[line.model]:.4f}" if line.model in paper else "–"]
     if not line.worked:
-        return [line.model, "failed", *["–"] * (len(COLUMNS) - 2)]
+        return [line.model, "failed", *printed, *["–"] * 6]
     seconds = (f"{line.spread[name].median:.1f}" for name in ("fit_seconds", "simulate_seconds"))
     return [
         line.model,
         line.method,
+        *printed,
         *(_spread(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
         _percent(line.spread["coverage95"].median),
         *seconds,
@@ -57,16 +64,12 @@ def line_cells(line: Line) -> list[str]:
 
 
 def comparison_table(title: str, lines: Sequence[Line], paper: Mapping[str, float] | None = None) -> Table:
-    """Every model, over seeds; `paper` adds its number beside ours."""
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), caption_justify="left")
-    for name in [*COLUMNS[:2], *(["paper"] if paper is not None else []), *COLUMNS[2:]]:
+    """Every model, over seeds."""
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for name in comparison_columns(paper):
         table.add_column(name, justify="left" if name in ("model", "method") else "right", overflow="fold")
     for line in lines:
-        cells = line_cells(line)
-        if paper is not None:
-            cells.insert(2, f"{paper[line.model]:.4f}" if line.model in paper else "–")
-        table.add_row(*cells)
-    table.caption = "\n".join(failures(lines)) or None
+        table.add_row(*comparison_cells(line, paper))
     return table
 
 

@@ -1,0 +1,68 @@
+"""Rows of a comparison over their seeds: one line per model and method."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SCORES = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
+"""What is summarised over seeds."""
+
+
+class Spread(NamedTuple):
+    """Smallest, middle and largest value over the seeds that worked."""
+
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model by one method, over all seeds. `failures` are the reasons of the seeds that did not work."""
+
+    model: str
+    method: str
+    spread: Mapping[str, Spread]
+    seeds: int
+    failures: tuple[str, ...] = ()
+
+    @property
+    def worked(self) -> int:
+        """Number of seeds that did."""
+        return self.seeds - len(self.failures)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why seeds failed, each reason once, with their number."""
+        counts = Counter(self.failures)
+        return [f"{count} of {self.seeds} seed(s) failed: {reason}" for reason, count in counts.items()]
+
+
+def summarise(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Smallest, median and largest over seeds; a failed seed counts among the reasons, not in the numbers."""
+    lines = []
+    for model in dict.fromkeys(row["model"] for row in rows):
+        own = [row for row in rows if row["model"] == model]
+        failed = {row["seed"]: row["reason"] for row in own if row["reason"] is not None}
+        seeds = len({row["seed"] for row in own})
+        for method in dict.fromkeys(row["method"] for row in own if row["seed"] not in failed) or ("",):
+            good = [row for row in own if row["method"] == method and row["seed"] not in failed]
+            spread = {score: _spread([row[score] for row in good]) for score in SCORES}
+            lines.append(Line(model, method, spread, seeds, tuple(failed.values())))
+    return lines
+
+
+def plain_lines(lines: Sequence[Line]) -> dict[str, Line]:
+    """One line per model: its mean-only run, the footing that all of them share."""
+    plain: dict[str, Line] = {}
+    for line in lines:
+        plain.setdefault(line.model, line)
+    return plain
+
+
+def _spread(values: Sequence[float | None]) -> Spread:
+    numbers = np.array([np.nan if value is None else value for value in values] or [np.nan], dtype=float)
+    return Spread(float(numbers.min()), float(np.median(numbers)), float(numbers.max()))

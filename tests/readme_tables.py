@@ -1,0 +1,82 @@
+"""The tables of the README, made from results/*.json. `python tests/readme_tables.py` writes them into it."""
+
+import json
+import re
+from pathlib import Path
+
+from revarb.comparison import plain_lines, summarise
+from revarb.experiments import load_table1
+
+ROOT = Path(__file__).parent.parent
+MODELS = ("Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB")
+
+
+def results(name):
+    return json.loads((ROOT / "results" / name).read_text())
+
+
+def spread(values):
+    low, middle, high = (f"{value:.3f}" for value in values)
+    return middle if low == high else f"{middle} ({low} – {high})"
+
+
+def by_dataset(rows):
+    names = dict.fromkeys(row["dataset"] for row in rows)
+    return {name: summarise([row for row in rows if row["dataset"] == name]) for name in names}
+
+
+def table1():
+    """RMSE of the mean-only runs, the paper's below ours."""
+    paper = {benchmark.name: benchmark.paper for benchmark in load_table1().benchmarks}
+    lines = [["data", "", *MODELS]]
+    for name, these in by_dataset(results("table1.json")["rows"]).items():
+        plain = plain_lines(these)
+        lines.append([name, "ours", *(spread(plain[model].spread["rmse"]) for model in MODELS)])
+        if paper[name]:
+            lines.append(["", "paper", *(f"{paper[name][m]:.4f}" if m in paper[name] else "–" for m in MODELS)])
+    return lines
+
+
+def bands():
+    """How the models with an uncertainty of their own do with it."""
+    lines = [["data", "model", "RMSE, moments", "NLPD", "share in 95 % band"]]
+    for name, these in by_dataset(results("table1.json")["rows"]).items():
+        for line in these:
+            if line.method == "moments":
+                cells = (spread(line.spread[score]) for score in ("rmse", "nlpd", "coverage95"))
+                lines.append([name, line.model, *cells])
+    return lines
+
+
+def bench():
+    lines = [["N", "revarb", "GPy", "ratio"]]
+    for row in results("bench.json")["rows"]:
+        times = (f"{1e3 * row[name]:.0f} ms" for name in ("seconds", "peer_seconds"))
+        lines.append([str(row["n"]), *times, f"{row['ratio']:.1f}"])
+    return lines
+
+
+TABLES = {"table1": table1, "bands": bands, "bench": bench}
+
+
+def block(name):
+    """A table as Markdown."""
+    head, *rows = TABLES[name]()
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *rows])
+
+
+def marked(text, name):
+    """What stands between `<!-- name -->` and `<!-- end -->`."""
+    return re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", text, re.S).group(1)
+
+
+def main():
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    for name in TABLES:
+        text = text.replace(f"<!-- {name} -->\n{marked(text, name)}", f"<!-- {name} -->\n{block(name)}")
+    readme.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
