@@ -28,9 +28,10 @@ bench: $(READY)
 	$(BIN)/python -m bench --json results/bench.json
 
 results: $(READY)
-	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --pictures docs/pictures
+	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --page docs/table1.html --pictures docs/pictures
 	$(BIN)/revarb demo --out demo
 	cp demo/scores.json results/demo.json
+	$(BIN)/python tests/readme_tables.py
 
 clean:
 	rm -rf .venv demo

@@ -1,57 +1,23 @@
 """What the README says is what the results files say, and its Python runs."""
 
-import json
 import os
 import re
-import statistics
 from pathlib import Path
 
 import pytest
 
 import revarb
+from readme_tables import TABLES, block, by_dataset, marked, results
+from revarb.comparison import plain_lines, ranking, verdict
+from revarb.experiments import load_table1
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def results(name):
-    return json.loads((ROOT / "results" / name).read_text())
-
-
-def marked_table(name):
-    """The cells of the table between `<!-- name -->` and `<!-- end -->`, without header."""
-    block = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", README, re.S).group(1)
-    lines = [line for line in block.splitlines() if line.startswith("|")][2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
-def spread(rows, score):
-    values = [row[score] for row in rows]
-    return f"{statistics.median(values):.3f} ({min(values):.3f} – {max(values):.3f})"
-
-
-def table1_line(rows, name, paper):
-    chosen = [row for row in rows if row["dataset"] == name]
-    mean = [row for row in chosen if row["method"] == "mean"]
-    moments = [row for row in chosen if row["method"] == "moments"]
-    return [name, paper, spread(mean, "rmse"), *(spread(moments, score) for score in ("rmse", "nlpd", "coverage95"))]
-
-
-def test_table1_in_the_readme_comes_from_the_results():
-    rows = results("table1.json")["rows"]
-    lines = marked_table("table1")
-    assert [line[0] for line in lines] == list(dict.fromkeys(row["dataset"] for row in rows))
-    for line in lines:
-        assert line == table1_line(rows, line[0], line[1])
-
-
-def test_bench_in_the_readme_comes_from_the_results():
-    rows = results("bench.json")["rows"]
-    expected = [
-        [str(row["n"]), f"{1e3 * row['seconds']:.0f} ms", f"{1e3 * row['peer_seconds']:.0f} ms", f"{row['ratio']:.1f}"]
-        for row in rows
-    ]
-    assert marked_table("bench") == expected
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_in_the_readme_comes_from_the_results(name):
+    assert marked(README, name) == block(name), "run `python tests/readme_tables.py`"
 
 
 def test_the_demo_in_the_readme_comes_from_the_results():
@@ -100,10 +66,15 @@ def test_every_link_to_a_file_has_its_file():
 
 def test_the_committed_results_reach_the_paper():
     """Medians over the seeds, within 5 % of the paper's 0.2491, 0.3680 and 0.4513, and bands that hold."""
-    rows = results("table1.json")["rows"]
+    lines = {
+        (name, line.method): line.spread
+        for name, these in by_dataset(results("table1.json")["rows"]).items()
+        for line in these
+        if line.model == "REVARB"
+    }
 
     def median(dataset, method, score):
-        return statistics.median(r[score] for r in rows if r["dataset"] == dataset and r["method"] == method)
+        return lines[dataset, method][score].median
 
     assert median("drive", "mean", "rmse") <= 0.26
     assert median("actuator", "mean", "rmse") <= 0.38
@@ -112,3 +83,23 @@ def test_the_committed_results_reach_the_paper():
     assert median("actuator", "moments", "rmse") <= 0.37 and median("actuator", "moments", "nlpd") <= 0.55
     for dataset in ("drive", "actuator"):
         assert 0.90 <= median(dataset, "moments", "coverage95") <= 0.99
+
+
+def test_revarb_is_first_where_it_is_in_the_paper_and_a_linear_model_is_enough_where_it_is_not():
+    lines = by_dataset(results("table1.json")["rows"])
+    for name in ("artificial", "drive", "actuator"):
+        assert next(iter(ranking(lines[name], "rmse"))) == "REVARB"
+    page = (ROOT / "docs" / "table1.html").read_text()
+    for name in ("dryer", "gas_furnace"):
+        assert verdict(lines[name]).startswith("A linear model is enough here")
+        assert f"{name} (not in the paper): {verdict(lines[name])}" in page
+
+
+def test_a_rival_far_from_the_papers_has_a_sentence():
+    """A quarter better or worse than the paper's number needs a word, and a word needs such a number."""
+    lines = by_dataset(results("table1.json")["rows"])
+    for benchmark in load_table1().benchmarks:
+        plain = plain_lines(lines[benchmark.name])
+        ratios = {model: plain[model].spread["rmse"].median / number for model, number in benchmark.paper.items()}
+        far = {model for model, ratio in ratios.items() if not 0.8 <= ratio <= 1.25}
+        assert far == set(benchmark.remarks), benchmark.name
