@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import small
-from revarb import ARX, InputError, Mean, Series, compare, scores
+from revarb import ARX, InputError, Mean, Series, Trajectory, compare, scores
 from revarb.comparison import Line, Spread, default_models, summarise, verdict
 from revarb.results import write_results
 
@@ -115,6 +115,22 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
     ]
     written = json.loads(write_results(tmp_path / "r.json", {}, result.rows).read_text())
     assert written["rows"][0]["reason"] == "no luck today" and written["rows"][0]["rmse"] is None
+
+
+class Zero:
+    """A user's own model, with no more than the two functions."""
+
+    def fit(self, train, seed=0):
+        return self
+
+    def simulate(self, u):
+        return Trajectory(np.zeros((len(u), 1)), None, "nothing", 0, ("y",))
+
+
+def test_a_model_of_the_users_own_takes_part():
+    (zero,) = compare(small.record(), small.record(1), {"Zero": Zero()}, seeds=1).lines
+    assert (zero.model, zero.method, zero.worked) == ("Zero", "nothing", 1)
+    assert zero.spread["rmse"].median == pytest.approx(np.sqrt(np.mean(small.record(1).y ** 2)))
 
 
 def test_a_worker_that_dies_is_a_row_too():

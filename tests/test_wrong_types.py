@@ -25,6 +25,14 @@ CASES = {
     "Series([1, 2], [1, 2], dt='x')": "dt must be a finite number above 0, received 'x'",
     "Series(np.zeros((3, 2)), [1, 2, 3], input_names='ab')": "needs a list of as many names, received 'ab'",
     "revarb.scores(np.zeros(3), [1, 2, 3])": "received a ndarray",
+    "revarb.Mean().fit(small.record()).simulate(np.zeros(3), method='moments')": "method must be 'residuals', received",
+    "revarb.compare(small.record(), small.record(), [revarb.Mean()])": "models must name at least one, such as",
+    "revarb.compare(small.record(), small.record(), {1: revarb.Mean()})": "a model must be named by a text, received 1",
+    "revarb.compare(small.record(), small.record(), {'A': 3})": "model 'A' must be a configuration with fit",
+    "revarb.compare(small.record(), small.record(), seeds='two')": "a whole number of at least 1, received 'two'",
+    "revarb.compare(small.record(), small.record(), skip='a')": "skip must be a whole number of at least 0",
+    "revarb.MLPNARX(units=3)": "units must be a tuple of numbers to choose from, received 3",
+    "revarb.LSTM(layers=2)": "layers must be a tuple of depths to choose from, received 2",
     "revarb.load('no such file')": "cannot read the model file no such file",
 }
 PROGRAM = """

@@ -1,6 +1,6 @@
 """A chain of layers in its frame: raw inputs in, a `Trajectory` in raw units out, by any method."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -16,7 +16,6 @@ from revarb.trajectory import Trajectory
 from revarb.windows import Lags, input_windows
 
 Method = Literal["moments", "mean", "samples"]
-Residuals = Literal["residuals"]
 
 
 def free_run(
@@ -52,17 +51,6 @@ def cold_mean(chain: Chain, lags: Lags, z: Float64[np.ndarray, "T Du"]) -> Float
     """The mean-only free run on z-scored inputs, cold where the window of inputs is full; z-scored."""
     start = cold_start(chain.latent_dims, chain.lags, lags.reach, z.shape[1])
     return run_mean(chain, start, input_windows(np.concatenate([start.past_u, z]), lags), lags.reach)
-
-
-def residual_trajectory(frame: Frame, method: str, mean: Any, residual_std: Float64[np.ndarray, " Dy"]) -> Trajectory:
-    """A mean-only run of a model without uncertainty of its own; its band is as wide as its errors on held-out data."""
-    if method not in get_args(Residuals):
-        raise InputError(
-            f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors on "
-            "held-out training data"
-        )
-    mean = np.asarray(mean)
-    return frame.trajectory(method, frame.skip, mean, np.broadcast_to(residual_std**2, mean.shape))
 
 
 def _checked_start(frame: Frame, chain: Chain, initial: Start | None) -> Start:

@@ -57,7 +57,7 @@ class ARX(Lagged):
         frame = Frame(largest.scaling, order, largest.input_names, largest.output_names, largest.dt)
         rows = narx_rows(frame, records)
         model = least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), np.ones(len(rows.y), dtype=bool))
-        return FittedARX(frame, Status.CONVERGED, check_seed(seed), model, spread)
+        return FittedARX(frame, Status.CONVERGED, check_seed(seed), spread, model)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

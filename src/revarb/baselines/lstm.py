@@ -6,20 +6,18 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float64, Key
-from numpy.typing import ArrayLike
+from jaxtyping import Float, Float64, Key
 
 from revarb.baselines.held_out import TAIL, error_size, held_out_errors, piece, residual_spread
 from revarb.baselines.memory import UPDATES_PER_ROUND, Cuts, Memory, run_memory, training
+from revarb.baselines.residuals import FittedByResiduals
 from revarb.errors import InputError, check_number, check_seed, check_whole
-from revarb.frame import Fitted, Frame
-from revarb.free_run import Residuals, residual_trajectory
+from revarb.frame import Frame
 from revarb.interrupts import held_interrupts
-from revarb.numerics import with_numerics
+from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Status
 from revarb.progress import progress_bar
 from revarb.series import Series, as_records
-from revarb.trajectory import Trajectory
 from revarb.windows import Lags, input_windows
 
 
@@ -72,27 +70,20 @@ class LSTM:
             raise InputError("the LSTM's training never gave a finite error; use a smaller learning_rate")
         spread = residual_spread(_tail_errors(frame, records, best.network))
         if trials[-1].status is Status.INTERRUPTED:
-            return FittedLSTM(frame, Status.INTERRUPTED, check_seed(seed), best.network, spread)
+            return FittedLSTM(frame, Status.INTERRUPTED, check_seed(seed), spread, best.network)
         network, status = _train_on_everything(self, frame, records, best, key)
-        return FittedLSTM(frame, status, check_seed(seed), network, spread)
+        return FittedLSTM(frame, status, check_seed(seed), spread, network)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedLSTM(Fitted):
-    """A trained LSTM."""
+class FittedLSTM(FittedByResiduals):
+    """A trained LSTM. Its residuals are those on the training tail, before the last training."""
 
     network: Memory
-    residual_std: Float64[np.ndarray, " Dy"]
 
-    compared = ("residuals",)
-
-    @with_numerics
-    def simulate(
-        self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
-    ) -> Trajectory:
-        """Run from an empty memory; the band is as wide as the errors on the training tail."""
-        mean = run_memory(self.network, _inputs(self.frame, self.frame.checked_inputs(u, steps)))
-        return residual_trajectory(self.frame, method, mean, self.residual_std)
+    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """The network from an empty memory."""
+        return run_memory(self.network, _inputs(self.frame, z))
 
 
 class _Trial(NamedTuple):

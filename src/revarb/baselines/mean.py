@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
-from numpy.typing import ArrayLike
 
 from revarb.baselines.held_out import TAIL, held_out_errors, residual_spread, rows_apart
+from revarb.baselines.residuals import FittedByResiduals
 from revarb.errors import check_seed
-from revarb.frame import Fitted, Frame
-from revarb.free_run import Residuals, residual_trajectory
+from revarb.frame import Frame
 from revarb.optimise import Status
 from revarb.series import Series, as_records
-from revarb.trajectory import Trajectory
 from revarb.windows import Lags
 
 
@@ -33,16 +31,9 @@ class Mean:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedMean(Fitted):
+class FittedMean(FittedByResiduals):
     """The training mean."""
 
-    residual_std: Float64[np.ndarray, " Dy"]
-
-    compared = ("residuals",)
-
-    def simulate(
-        self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
-    ) -> Trajectory:
-        """The training mean at every row of `u` (or for `steps` rows)."""
-        rows = len(self.frame.checked_inputs(u, steps))
-        return residual_trajectory(self.frame, method, np.zeros((rows, len(self.output_names))), self.residual_std)
+    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
+        """Zero, which is the mean of z-scores."""
+        return np.zeros((len(z), len(self.output_names)))

@@ -83,7 +83,7 @@ class MLPNARX(Lagged):
                 update(len(trials) * PIECES, f"{number} units: error {trials[-1].error:.3f}")
             best = min(trials, key=lambda trial: trial.error)
             network, optimum = _train(self, rows, np.ones(len(rows.y)), best.units, key)
-        return FittedMLPNARX(frame, optimum.status, check_seed(seed), network, best.residual_std)
+        return FittedMLPNARX(frame, optimum.status, check_seed(seed), best.residual_std, network)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

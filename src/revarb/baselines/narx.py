@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
-from numpy.typing import ArrayLike
+from jaxtyping import Float, Float64
 
-from revarb.frame import Fitted, Frame
-from revarb.free_run import Residuals, cold_mean, residual_trajectory
-from revarb.numerics import with_numerics
+from revarb.baselines.residuals import FittedByResiduals
+from revarb.frame import Frame
+from revarb.free_run import cold_mean
+from revarb.numerics import AnyArray
 from revarb.series import Series
 from revarb.simulate import AnyLayer, Chain
-from revarb.trajectory import Trajectory
 from revarb.windows import later_states, regressors
 
 
@@ -39,19 +38,11 @@ def simulated_records(frame: Frame, chain: Chain, records: Sequence[Series]) -> 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedNarx(Fitted, Generic[AnyLayer]):
+class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
     """A trained NARX model without an uncertainty of its own."""
 
     model: AnyLayer
-    residual_std: Float64[np.ndarray, " Dy"]
 
-    compared = ("residuals",)
-
-    @with_numerics
-    def simulate(
-        self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
-    ) -> Trajectory:
-        """Free simulation, cold start; the band is as wide as the errors on held-out pieces of the training part."""
-        chain = Chain((self.model,), None, self.lags.states)
-        mean = cold_mean(chain, self.lags, self.frame.checked_inputs(u, steps))
-        return residual_trajectory(self.frame, method, mean, self.residual_std)
+    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """The model on its own past outputs."""
+        return cold_mean(Chain((self.model,), None, self.lags.states), self.lags, z)

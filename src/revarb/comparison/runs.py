@@ -10,20 +10,29 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 
 from revarb.errors import InputError
-from revarb.frame import Fitted
 from revarb.optimise import Status
 from revarb.series import Series
 from revarb.trajectory import Trajectory
 
 
 @runtime_checkable
+class Simulator(Protocol):
+    """A trained model: a `Fitted`, or one of your own."""
+
+    def simulate(self, u: ArrayLike | None) -> Trajectory:
+        """Free simulation; for a system without inputs `u` is None and `steps` says how long."""
+        ...
+
+
+@runtime_checkable
 class Spec(Protocol):
     """A model before it has seen data: `revarb.RGP`, a rival, or one of your own."""
 
-    def fit(self, train: Sequence[Series], seed: int = ..., progress: bool = ...) -> Fitted:
-        """Train it."""
+    def fit(self, train: Sequence[Series], seed: int = ...) -> Simulator:
+        """Train it on a list of records."""
         ...
 
 
@@ -81,25 +90,28 @@ def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series],
     begun = time.perf_counter()
     model = spec.fit(train, seed=seed)
     fit_seconds = time.perf_counter() - begun
-    if model.status is Status.INTERRUPTED:
+    status = getattr(model, "status", "fitted")  # a user's own model need not have one, nor several methods
+    if status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C means the whole comparison, not one fit of it
     simulated = {}
-    for method in model.compared:
+    for method in getattr(model, "compared", (None,)):
         begun = time.perf_counter()
         paths = tuple(_simulate(model, method, record) for record in test)
-        simulated[method] = Simulated(paths, time.perf_counter() - begun)
-        for path, record in zip(paths, test, strict=True):
-            _check_path(path, record)
-    return Run(name, seed, model.status.value, fit_seconds, simulated)
+        simulated[paths[0].method] = Simulated(paths, time.perf_counter() - begun)
+    return Run(name, seed, str(status), fit_seconds, simulated)
 
 
-def _simulate(model: Fitted, method: str, record: Series) -> Trajectory:
-    if record.input_names:
-        return model.simulate(record.u, method)
-    return model.simulate(None, method, steps=len(record))
+def _simulate(model: Simulator, method: str | None, record: Series) -> Trajectory:
+    chosen = {} if method is None else {"method": method}
+    length = {} if record.input_names else {"steps": len(record)}
+    path = model.simulate(record.u if record.input_names else None, **chosen, **length)
+    _check_path(path, record)
+    return path
 
 
 def _check_path(path: Trajectory, record: Series) -> None:
+    if not isinstance(path, Trajectory):
+        raise TypeError(f"its simulate returned a {type(path).__name__}, not a revarb.Trajectory")
     if path.mean.shape != record.y.shape:
         raise ValueError(f"its simulation has shape {path.mean.shape}, the record {record.y.shape}")
     if not np.isfinite(path.mean).all():
