@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revarb.comparison import ranking, summarise
-from revarb.experiments import Benchmark, Table1, load_table1, run_table1
+from revarb.experiments import Benchmark, Table1, headline, load_table1, run_table1
 
 QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 MODELS = ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
@@ -46,6 +46,21 @@ def test_rows_of_a_quick_table():
     low, middle, high = plain.spread["rmse"]
     assert low <= middle <= high
     assert np.isnan(plain.spread["nlpd"].median) and np.isfinite(moments.spread["nlpd"].median)
+
+
+def test_the_headline_counts_what_was_won():
+    def row(dataset, model, rmse):
+        scores = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
+        return {"dataset": dataset, "model": model, "method": "mean", "seed": 0, "reason": None,
+                **dict.fromkeys(scores, rmse)}  # fmt: skip
+
+    paper = {"REVARB": 0.1}
+    table = Table1("t", {}, (Benchmark("a", "a", paper=paper), Benchmark("b", "b", paper=paper), Benchmark("c", "c")))
+    numbers = {"a": (3.0, 2.0, 1.0), "b": (3.0, 1.0, 2.0), "c": (3.0, 0.11, 0.1)}
+    rows = [row(k, m, v) for k, these in numbers.items() for m, v in zip(("Mean", "ARX", "REVARB"), these, strict=True)]
+    assert headline(table, rows) == (
+        "REVARB is first on 1 of the paper's 2 sets (a). A linear model does as well on b and c."
+    )
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import os
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import revarb
 from readme_tables import TABLES, block, by_dataset, marked, results
 from revarb.comparison import plain_lines, ranking, verdict
-from revarb.experiments import load_table1
+from revarb.experiments import headline, load_table1
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -90,9 +91,11 @@ def test_revarb_is_first_where_it_is_in_the_paper_and_a_linear_model_is_enough_w
     for name in ("artificial", "drive", "actuator"):
         assert next(iter(ranking(lines[name], "rmse"))) == "REVARB"
     page = (ROOT / "docs" / "table1.html").read_text()
+    sentence = headline(load_table1(), results("table1.json")["rows"])
+    assert sentence.endswith("A linear model does as well on dryer and gas_furnace.") and escape(sentence) in page
     for name in ("dryer", "gas_furnace"):
         assert verdict(lines[name]).startswith("A linear model is enough here")
-        assert f"{name} (not in the paper): {verdict(lines[name])}" in page
+        assert f"{name} (not in the paper): {escape(verdict(lines[name]))}" in page
 
 
 def test_a_rival_far_from_the_papers_has_a_sentence():

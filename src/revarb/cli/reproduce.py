@@ -61,7 +61,7 @@ def reproduce_table1(
         say_written(write_results(json_file, meta, rows))
     if page_file is not None:
         page = comparison_page(
-            table.title, experiments.PROTOCOL, sections, {"command": command_line.get(), **machine()}
+            table.title, experiments.headline(table, rows), sections, {"command": command_line.get(), **machine()}
         )
         say_written(write_whole(page_file, page.encode()))
 

@@ -3,7 +3,7 @@
 from revarb.comparison.compare import Comparison, compare, default_models, run_comparison
 from revarb.comparison.lines import Line, Spread, plain_lines, summarise
 from revarb.comparison.runs import Spec
-from revarb.comparison.verdict import Score, ranking, verdict
+from revarb.comparison.verdict import Score, is_linear_enough, ranking, verdict
 
 __all__ = [
     "Comparison",
@@ -13,6 +13,7 @@ __all__ = [
     "Spread",
     "compare",
     "default_models",
+    "is_linear_enough",
     "plain_lines",
     "ranking",
     "run_comparison",

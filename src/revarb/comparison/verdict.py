@@ -49,8 +49,8 @@ def verdict(lines: Sequence[Line], score: Score = "rmse", constant: str = "Mean"
     mean, straight = ranked.get(constant), ranked.get(linear)
     if mean is not None and len(ranked) > 1 and best.error > NOTHING_LEARNT * mean.error:
         return _nothing_learnt(mean, best)
-    rival = next((each for name, each in ranked.items() if name not in (constant, linear)), None)
-    if straight is not None and rival is not None and _linear_is_enough(straight, rival, mean):
+    if straight is not None and is_linear_enough(lines, score, constant, linear):
+        rival = _best_of_the_others(ranked, constant, linear)
         return f"A linear model is enough here: {straight}, best of the others {rival} ({score.upper()})."
     return " ".join(filter(None, [_use(ranked, score), _about_the_band(best, lines, score)]))
 
@@ -63,10 +63,19 @@ def _nothing_learnt(mean: Standing, best: Standing) -> str:
     )
 
 
-def _linear_is_enough(straight: Standing, rival: Standing, mean: Standing | None) -> bool:
+def is_linear_enough(lines: Sequence[Line], score: Score, constant: str = "Mean", linear: str = "ARX") -> bool:
+    """Whether the linear model does as well as the best of the others, by the rules of thumb above."""
+    ranked = ranking(lines, score)
+    mean, straight, rival = ranked.get(constant), ranked.get(linear), _best_of_the_others(ranked, constant, linear)
+    if straight is None or rival is None:
+        return False
     gain = straight.error - rival.error
     small = mean is None or gain < WORTH_IT * mean.error
     return gain <= 0.0 or (small and straight.error < SAME_LEAGUE * rival.error)
+
+
+def _best_of_the_others(ranked: Mapping[str, Standing], constant: str, linear: str) -> Standing | None:
+    return next((each for name, each in ranked.items() if name not in (constant, linear)), None)
 
 
 def _use(ranked: Mapping[str, Standing], score: Score) -> str:

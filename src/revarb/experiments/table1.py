@@ -1,13 +1,22 @@
 """Table 1 of the paper: REVARB and its rivals on every record with several seeds."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from revarb import datasets
-from revarb.comparison import Comparison, Spec, default_models, run_comparison
+from revarb.comparison import (
+    Comparison,
+    Line,
+    Spec,
+    default_models,
+    is_linear_enough,
+    ranking,
+    run_comparison,
+    summarise,
+)
 from revarb.rgp import RGP
 
 PROTOCOL = "free simulation of the test part, cold start, scored after L + L_u samples, raw units"
@@ -63,6 +72,22 @@ def load_table1() -> Table1:
     values = tomllib.loads(shipped_text("table1.toml"))
     benchmarks = tuple(Benchmark(**{"record": item["name"], **item}) for item in values["datasets"])
     return Table1(values["title"], values["model"], benchmarks)
+
+
+def headline(table: Table1, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the whole table comes to."""
+    first = {
+        benchmark.name: next(iter(ranking(_lines(benchmark, rows), "rmse")), None) for benchmark in table.benchmarks
+    }
+    won = [item.name for item in table.benchmarks if item.in_paper and first[item.name] == "REVARB"]
+    sets = [item.name for item in table.benchmarks if item.in_paper]
+    linear = [item.name for item in table.benchmarks if is_linear_enough(_lines(item, rows), "rmse")]
+    enough = f" A linear model does as well on {' and '.join(linear)}." if linear else ""
+    return f"REVARB is first on {len(won)} of the paper's {len(sets)} sets ({', '.join(won) or 'none'}).{enough}"
+
+
+def _lines(benchmark: Benchmark, rows: Sequence[Mapping[str, Any]]) -> list[Line]:
+    return summarise([row for row in rows if row["dataset"] == benchmark.name])
 
 
 def run_table1(

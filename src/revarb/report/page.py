@@ -128,8 +128,8 @@ h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.2rem; margin: 2.2
 .opening { font-size: 1.15rem; border-left: .3rem solid #c1272d; padding-left: .8rem; }
 .verdict { font-weight: 600; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e3e3e3; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e3e3e3; }
 th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
 tr.best td { background: #fdf0ea; font-weight: 600; }
 .reason { color: #8a3a1d; font-size: .9rem; }
