@@ -63,7 +63,7 @@ def floor(rows: int, regressor_sizes: Sequence[int], inducing: int) -> Callable[
     """What Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products back."""
     rng = np.random.default_rng(SEED)
     pairs = inducing * (inducing + 1) // 2
-    widths = [2 * size + 1 for size in regressor_sizes]
+    widths = [2 * size for size in regressor_sizes]
     factors = [(rng.standard_normal((rows, k)) / k, rng.standard_normal((pairs, k))) for k in widths]
     block = 256  # rows at a time: the exponentials stay in the cache, or this would be no floor for many rows
     exponentials = np.empty((block, pairs))

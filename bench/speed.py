@@ -24,7 +24,7 @@ NOTES = {
     "peer_seconds": "median; psi statistics and their gradients of the same layers, nothing else: no Cholesky factors, "
     "no bound, which favours the peer",
     "ratio": "peer_seconds / seconds",
-    "floor_seconds": "median; NumPy, float64, per layer: one product [R, 2D+1] x [2D+1, M(M+1)/2], its exponential "
+    "floor_seconds": "median; NumPy, float64, per layer: one product [R, 2D] x [2D, M(M+1)/2], its exponential "
     "(one thread) and two products back, in blocks of rows",
     "peak_mib": "peak resident memory of the process after ours at this size, compilation included: a running maximum "
     "over the sizes; GPy is imported afterwards",

@@ -47,15 +47,39 @@ def test_without_uncertainty_the_statistics_are_kernel_products(case):
     np.testing.assert_allclose(psi.psi2(mu, 0 * lam, zeta, w, variance), cross.T @ cross, rtol=1e-12)
 
 
-def test_handwritten_derivative_equals_automatic_differentiation(rng):
-    a, b, direction = rng.normal(size=(9, 5)), rng.normal(size=(7, 5)), rng.normal(size=7)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 10])
+def test_every_pair_has_its_place_whatever_the_number_of_inducing_inputs(case, size):
+    mu, lam, zeta, w, variance = case(3, size, 2)
+    np.testing.assert_allclose(
+        psi.psi2(mu, lam, zeta, w, variance), oracles.psi2(mu, lam, zeta, w, variance), atol=1e-8
+    )
 
-    def plain(a, b):
-        return direction @ jnp.sum(jnp.exp(a @ b.T), axis=0)
 
-    ours = jax.grad(lambda a, b: direction @ psi.sum_of_exponentials(a, b), argnums=(0, 1))(a, b)
-    for got, expected in zip(ours, jax.grad(plain, argnums=(0, 1))(a, b), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-12)
+@pytest.mark.parametrize("rows_per_block", [2, 4, 100])
+@pytest.mark.parametrize("values_per_block", [5, 12, 10_000])
+def test_blocks_and_the_handwritten_derivative_change_nothing(rng, monkeypatch, rows_per_block, values_per_block):
+    """Blocks that divide the rows and points, and blocks that must be filled up."""
+    monkeypatch.setattr(psi, "ROWS_PER_BLOCK", rows_per_block)
+    monkeypatch.setattr(psi, "VALUES_PER_BLOCK", values_per_block)
+    a, c, b = rng.normal(size=(9, 5)), rng.normal(size=9), rng.normal(size=(7, 5))
+    direction = rng.normal(size=7)
+
+    def plain(a, c, b):
+        return direction @ jnp.sum(jnp.exp(a @ b.T + c[:, None]), axis=0)
+
+    def ours(a, c, b):
+        return direction @ psi.sum_of_exponentials(a, c, b)
+
+    np.testing.assert_allclose(ours(a, c, b), plain(a, c, b), rtol=1e-12)
+    for got, expected in zip(*(jax.grad(f, argnums=(0, 1, 2))(a, c, b) for f in (ours, plain)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_no_gather_and_no_scatter_in_psi2_and_its_derivative(case):
+    mu, lam, zeta, w, variance = case(4, 6, 2)
+    gradient = jax.grad(lambda *values: jnp.sum(psi.psi2(*values) ** 2), argnums=(0, 1, 2, 3, 4))
+    text = jax.jit(gradient).lower(mu, lam, zeta, w, np.asarray(variance)).as_text()
+    assert "gather" not in text and "scatter" not in text
 
 
 def full_statistics(mu, cov, zeta, w, variance):

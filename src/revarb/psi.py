@@ -4,6 +4,8 @@ Two kinds of Gaussian: training has many rows with independent entries (`psi1`, 
 one regressor with a full covariance (`psi1_full`, `psi2_full`).
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +24,7 @@ def psi1(
     variance: Float[AnyArray, ""],
 ) -> Float[AnyArray, "R M"]:
     """Ψ1 = ⟨k(x̂, ζ)⟩ for x̂ ~ N(mu, diag lam), row by row."""
-    return variance * jnp.exp(_row_side(mu, lam, 0.5 * w) @ _point_side(zeta).T)
+    return variance * _exponentials(_row_side(mu, lam, 0.5 * w), _point_side(zeta))
 
 
 def psi2(
@@ -32,35 +34,117 @@ def psi2(
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
 ) -> Float[AnyArray, "M M"]:
-    """Ψ2 = Σ_rows ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed for the M(M+1)/2 pairs of inducing inputs only."""
-    first, second = np.triu_indices(zeta.shape[0])
-    middle = 0.5 * (zeta[first] + zeta[second])
-    apart = -0.25 * (zeta[first] - zeta[second]) ** 2 @ w
-    pairs = variance**2 * jnp.exp(apart) * sum_of_exponentials(_row_side(mu, lam, w), _point_side(middle))
-    return pairs[_pair_of_entry(zeta.shape[0])]
+    """Ψ2 = Σ_rows ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed once for every pair of inducing inputs."""
+    middle = 0.5 * (zeta + _partners(zeta))
+    points = _point_side(middle.reshape(-1, zeta.shape[1]))
+    pairs = sum_of_exponentials(*_row_side(mu, lam, w), points).reshape(middle.shape[:2])
+    return variance**2 * jnp.exp(pair_distances(zeta, w)) * _symmetric(pairs)
+
+
+def _partners(zeta: Float[AnyArray, "M D"]) -> Float[AnyArray, "K M D"]:
+    # ζ_{m+k} for k = 0 … ⌊M/2⌋, counted around: with ζ_m every pair once, and for even M the last ones twice. Tiles,
+    # each cut one row later than the one before, do it without a gather, whose derivative would be a slow scatter.
+    M, D = zeta.shape
+    shifts = M // 2 + 1
+    tiles = jnp.tile(zeta, (shifts + 1, 1))[: shifts * (M + 1)]
+    return tiles.reshape(shifts, M + 1, D)[:, :M]
+
+
+def _symmetric(pairs: Float[AnyArray, "K M"]) -> Float[AnyArray, "M M"]:
+    # From values for (m, m + k), in the order of `_partners`, to the matrix, by cutting rows one column later each.
+    shifts, M = pairs.shape
+    once = np.ones((shifts, 1))
+    once[0] = 0.5  # the diagonal, and for even M the last shift, would be counted twice below
+    once[-1] *= 0.5 if M % 2 == 0 and M > 1 else 1.0
+    rows = jnp.pad((once * pairs).T, ((0, 0), (0, 2 * M - shifts)))
+    slanted = rows.reshape(-1)[: M * (2 * M - 1)].reshape(M, 2 * M - 1)
+    upper = slanted[:, :M] + jnp.pad(slanted[:, M:], ((0, 0), (0, 1)))
+    return upper + upper.T
 
 
 @jax.custom_vjp
-def sum_of_exponentials(a: Float[AnyArray, "R K"], b: Float[AnyArray, "P K"]) -> Float[AnyArray, " P"]:
-    """Σ_r exp(a_r · b_p): nearly all of the time of a fit is spent here.
+def sum_of_exponentials(
+    a: Float[AnyArray, "R K"], c: Float[AnyArray, " R"], b: Float[AnyArray, "P K"]
+) -> Float[AnyArray, " P"]:
+    """Σ_r exp(a_r · b_p + c_r): nearly all of the time of a fit is spent here.
 
-    Its derivative is written by hand: both products reuse the stored exponentials, and the incoming gradient
-    scales the small factors instead of the large matrix.
+    In blocks of rows and points that stay in the cache, and with a derivative by hand that computes the exponentials
+    again instead of keeping R × P of them: one product forward, three backward, and memory for one block.
     """
-    return jnp.sum(jnp.exp(a @ b.T), axis=0)
+    return _sum_forward(a, c, b)[0]
 
 
-def _sum_forward(a, b):
-    exponentials = jnp.exp(a @ b.T)
-    return jnp.sum(exponentials, axis=0), (a, b, exponentials)
+def _sum_forward(a, c, b):
+    blocks = _blocks(a, c, b)
+
+    def add(total, rows):
+        sums = jax.lax.map(lambda points: jnp.sum(_exponentials(rows, points), axis=0), blocks.points)
+        return total + sums, None
+
+    total = jax.lax.scan(add, jnp.zeros(blocks.points.shape[:2]), (blocks.rows, blocks.constants))[0]
+    return total.reshape(-1)[: b.shape[0]], (a, c, b)
 
 
 def _sum_backward(stored, gradient):
-    a, b, exponentials = stored
-    return exponentials @ (gradient[:, None] * b), gradient[:, None] * (exponentials.T @ a)
+    a, c, b = stored
+    blocks = _blocks(a, c, b)
+    slopes = jnp.pad(gradient, (0, blocks.points.shape[0] * blocks.points.shape[1] - b.shape[0]))
+    slopes = slopes.reshape(blocks.points.shape[:2])
+
+    def row_block(b_part, rows):
+        def point_block(a_part, now):
+            points, slope = now
+            exponentials = _exponentials(rows[:2], points)
+            here = (exponentials @ (slope[:, None] * points), exponentials @ slope)
+            return jax.tree.map(jnp.add, a_part, here), rows[2] @ exponentials
+
+        nothing = jax.tree.map(jnp.zeros_like, rows[:2])
+        a_part, more = jax.lax.scan(point_block, nothing, (blocks.points, slopes))
+        return b_part + more, a_part
+
+    start = jnp.zeros((blocks.points.shape[0], a.shape[1], blocks.points.shape[1]))
+    turned = jnp.swapaxes(blocks.rows, 1, 2)  # once, not in every block
+    b_part, (a_part, c_part) = jax.lax.scan(row_block, start, (blocks.rows, blocks.constants, turned))
+    b_gradient = slopes[:, :, None] * jnp.swapaxes(b_part, 1, 2)
+    return (
+        a_part.reshape(-1, a.shape[1])[: a.shape[0]],
+        c_part.reshape(-1)[: a.shape[0]],
+        b_gradient.reshape(-1, b.shape[1])[: b.shape[0]],
+    )
 
 
 sum_of_exponentials.defvjp(_sum_forward, _sum_backward)
+
+
+def _exponentials(rows, points):
+    a, c = rows
+    return jnp.exp(a @ points.T + c[:, None])
+
+
+class _Blocks(NamedTuple):
+    """Rows and points in equal blocks."""
+
+    rows: Float[AnyArray, "X B K"]
+    constants: Float[AnyArray, "X B"]
+    points: Float[AnyArray, "Y C K"]
+
+
+ROWS_PER_BLOCK = 1024
+VALUES_PER_BLOCK = 2**20  # 8 MiB of exponentials: in a shared cache, and enough work for several threads
+
+
+def _blocks(a: AnyArray, c: AnyArray, b: AnyArray) -> _Blocks:
+    # Filled up with rows whose exponentials vanish, and with points that the caller cuts off again.
+    row_blocks = -(-a.shape[0] // ROWS_PER_BLOCK)
+    rows = -(-a.shape[0] // row_blocks)
+    point_blocks = -(-b.shape[0] * rows // VALUES_PER_BLOCK)
+    points = -(-b.shape[0] // point_blocks)
+    more_rows, more_points = row_blocks * rows - a.shape[0], point_blocks * points - b.shape[0]
+    return _Blocks(
+        jnp.pad(a, ((0, more_rows), (0, 0))).reshape(row_blocks, rows, -1),
+        jnp.pad(c, (0, more_rows), constant_values=-1e4).reshape(row_blocks, rows),
+        jnp.pad(b, ((0, more_points), (0, 0))).reshape(point_blocks, points, -1),
+    )
 
 
 def psi1_full(
@@ -100,25 +184,18 @@ def pair_distances(zeta: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]) -> Fl
     return -0.25 * squared_distances(zeta, zeta, w)
 
 
-def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray) -> AnyArray:
+def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray) -> tuple[AnyArray, AnyArray]:
     # exp(−Σ p (x − ζ)²) under x ~ N(mu, lam) is Π (1 + 2pλ)^-½ exp(−a (mu − ζ)²) with a = p / (1 + 2pλ).
-    # The square is expanded, so that all rows and points together are one product of this with `_point_side`.
+    # The square is expanded, so that all rows and points together are one product of this with `_point_side`, and a
+    # constant for every row.
     widened = 1.0 + 2.0 * precision * lam
     a = precision / widened
-    constant = -jnp.sum(a * mu**2 + 0.5 * jnp.log(widened), axis=1, keepdims=True)
-    return jnp.concatenate([2.0 * a * mu, -a, constant], axis=1)
+    constant = -jnp.sum(a * mu**2 + 0.5 * jnp.log(widened), axis=1)
+    return jnp.concatenate([2.0 * a * mu, -a], axis=1), constant
 
 
 def _point_side(points: AnyArray) -> AnyArray:
-    return jnp.concatenate([points, points**2, jnp.ones((points.shape[0], 1))], axis=1)
-
-
-def _pair_of_entry(size: int) -> np.ndarray:
-    # Where the entry (m, m') of a symmetric matrix stands in the list of np.triu_indices.
-    first, second = np.triu_indices(size)
-    index = np.empty((size, size), dtype=np.int32)
-    index[first, second] = index[second, first] = np.arange(len(first), dtype=np.int32)
-    return index
+    return jnp.concatenate([points, points**2], axis=1)
 
 
 def _whitened_cholesky(cov: AnyArray, w: AnyArray, factor: float) -> tuple[AnyArray, AnyArray]:
