@@ -12,6 +12,7 @@ import pytest
 import revarb
 import small
 from revarb import RGP, InputError, Recipe, Series, Stage, scores
+from revarb.fit import bound_and_gradient
 from revarb.optimise import Status
 from revarb.recipe import GROUPS, R0_FREE
 
@@ -193,3 +194,14 @@ def test_float64_inside_leaves_the_callers_jax_alone():
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == small.spec().fit(small.record()).bound
+
+
+def test_seeds_and_stages_share_one_compilation():
+    """Two stages, three seeds, one shape: the bound is traced once."""
+    stages = (Stage(("mu",), 2), Stage(("mu", "lam", "zeta", "w"), 2))
+    spec = small.spec(inducing=9, recipe=Recipe(stages=stages))
+    record = small.record(samples=47)
+    before = bound_and_gradient._cache_size()
+    for seed in range(3):
+        spec.fit(record, seed=seed)
+    assert bound_and_gradient._cache_size() == before + 1
