@@ -199,6 +199,7 @@ def test_the_default_models_are_the_columns_of_the_table():
         ({"skip": -1}, "skip must be a whole number of at least 0"),
         ({"seeds": 0}, "seeds .* must be a whole number of at least 1, received 0"),
         ({"seeds": [1, 1]}, "each once"),
+        ({"train": Series(small.record().u, np.ones(60))}, "output column 'y' is constant"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1"),
         ({"test": Series(np.zeros((9, 2)), np.zeros(9))}, "train and test must agree in input_names"),
         ({"test": small.record(samples=4)}, "a test record has 4 rows, but 4 are left out"),

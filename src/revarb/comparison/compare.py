@@ -16,7 +16,7 @@ from revarb.errors import InputError, check_seed, check_whole
 from revarb.progress import progress_bar
 from revarb.rgp import RGP
 from revarb.scores import Scores, pooled_scores
-from revarb.series import Series, as_records
+from revarb.series import Series, Standardiser, as_records
 from revarb.trajectory import Trajectory
 
 
@@ -89,6 +89,7 @@ def compare(
     A model that fails is a row with its reason.
     """
     records = as_records(train)
+    Standardiser.of(records)  # a constant column is the caller's mistake, not every model's failure
     tests = _checked_test(records, as_records(test))
     chosen, numbers = _checked_models(models), _checked_seeds(seeds)
     jobs, skip = check_whole("jobs", jobs, least=1), _checked_skip(skip, tests)

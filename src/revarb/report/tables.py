@@ -35,7 +35,7 @@ NOTES = (
     "rows are scored for every model. ARX chooses its order, up to ten lags or those of the others if they are more.",
     "mean: the mean-only free run. moments: the mean with its uncertainty carried along, full covariance.",
     "residuals: a model without an uncertainty of its own. Its run is mean-only, and its band is as wide as its errors "
-    "in free runs over held-out pieces of the training part. The same pieces chose its size, so rather too narrow.",
+    "in free runs over held-out pieces of the training part. They also chose its size, so the band is rather narrow.",
     "NLPD (smaller is better) and the share inside the 95 % band judge the band. Seconds include compilation the first "
     "time.",
 )
