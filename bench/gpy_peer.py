@@ -40,12 +40,14 @@ def statistics_and_gradients(regressions: Sequence[tuple[Layer, Gaussians]]) -> 
 def _peer_layer(layer: Layer, x_hat: Gaussians, rng: np.random.Generator) -> PeerLayer:
     rows, size = x_hat.mean.shape
     inducing = len(layer.zeta)
+    known = size - x_hat.variance.shape[1]  # GPy has no known regressors
+    variance = np.pad(x_hat.variance, ((0, 0), (0, known)), constant_values=1e-12)
     lengthscales = 1.0 / np.sqrt(np.asarray(layer.w))
     return PeerLayer(
         GPy.kern.RBF(size, variance=float(layer.variance), lengthscale=lengthscales, ARD=True),
         # A Param, as in GPy's own models: GPy does not cache for a plain array, and would compute Ψ2 six times.
         GPy.Param("zeta", np.array(layer.zeta)),
-        NormalPosterior(np.array(x_hat.mean), np.array(x_hat.variance)),
+        NormalPosterior(np.array(x_hat.mean), variance),
         (rng.standard_normal(rows), rng.standard_normal((rows, inducing)), rng.standard_normal((inducing, inducing))),
     )
 

@@ -47,6 +47,24 @@ def test_without_uncertainty_the_statistics_are_kernel_products(case):
     np.testing.assert_allclose(psi.psi2(mu, 0 * lam, zeta, w, variance), cross.T @ cross, rtol=1e-12)
 
 
+@pytest.mark.parametrize("uncertain", [0, 1, 3])
+def test_known_regressors_are_those_whose_variance_is_zero(case, uncertain):
+    mu, lam, zeta, w, variance = case(7, 5, 4)
+    lam[:, uncertain:] = 0.0
+
+    def statistics(mu, lam, zeta, w):
+        psi1, psi2 = (function(mu, lam, zeta, w, variance) for function in (psi.psi1, psi.psi2))
+        return jnp.sum(psi1**2) + jnp.sum(jnp.log(psi2))
+
+    gradient = jax.value_and_grad(statistics, argnums=(0, 1, 2, 3))
+    got, got_slopes = gradient(mu, lam[:, :uncertain], zeta, w)
+    expected, slopes = gradient(mu, lam, zeta, w)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    slopes = (slopes[0], slopes[1][:, :uncertain], *slopes[2:])
+    for a, b in zip(got_slopes, slopes, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 10])
 def test_every_pair_has_its_place_whatever_the_number_of_inducing_inputs(case, size):
     mu, lam, zeta, w, variance = case(3, size, 2)

@@ -50,7 +50,7 @@ def layer_problems(parameters: Parameters, rows: Rows, layout: Layout) -> list[t
     """Each layer as a regression of its targets on its regressors, both of them Gaussian."""
     mu, lam = parameters.states.mu, parameters.states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
-    variances = regressors(lam, jnp.zeros_like(rows.u_bar), layout.lags, layout.lengths)
+    variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs are known
     hidden = [
         Targets(later_states(m, layout.lags, layout.lengths), jnp.sum(later_states(v, layout.lags, layout.lengths)))
         for m, v in zip(mu, lam, strict=True)

@@ -1,7 +1,8 @@
 """Psi statistics: the kernel's expectations under Gaussian regressors (docs/derivation.md, Eqs. 10 to 16).
 
 Two kinds of Gaussian: training has many rows with independent entries (`psi1`, `psi2`), the free simulation has
-one regressor with a full covariance (`psi1_full`, `psi2_full`).
+one regressor with a full covariance (`psi1_full`, `psi2_full`). Where `lam` has fewer columns (U) than `mu`, the last
+regressors are known exactly.
 """
 
 from typing import NamedTuple
@@ -18,25 +19,26 @@ from revarb.numerics import AnyArray
 
 def psi1(
     mu: Float[AnyArray, "R D"],
-    lam: Float[AnyArray, "R D"],
+    lam: Float[AnyArray, "R U"],
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
 ) -> Float[AnyArray, "R M"]:
     """Ψ1 = ⟨k(x̂, ζ)⟩ for x̂ ~ N(mu, diag lam), row by row."""
-    return variance * _exponentials(_row_side(mu, lam, 0.5 * w), _point_side(zeta))
+    known = 0.5 * w[lam.shape[1] :]
+    return variance * _exponentials(_row_side(mu, lam, 0.5 * w), _point_side(zeta, known))
 
 
 def psi2(
     mu: Float[AnyArray, "R D"],
-    lam: Float[AnyArray, "R D"],
+    lam: Float[AnyArray, "R U"],
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
 ) -> Float[AnyArray, "M M"]:
     """Ψ2 = Σ_rows ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed once for every pair of inducing inputs."""
     middle = 0.5 * (zeta + _partners(zeta))
-    points = _point_side(middle.reshape(-1, zeta.shape[1]))
+    points = _point_side(middle.reshape(-1, zeta.shape[1]), w[lam.shape[1] :])
     pairs = sum_of_exponentials(*_row_side(mu, lam, w), points).reshape(middle.shape[:2])
     return variance**2 * jnp.exp(pair_distances(zeta, w)) * _symmetric(pairs)
 
@@ -130,7 +132,7 @@ class _Blocks(NamedTuple):
 
 
 ROWS_PER_BLOCK = 1024
-VALUES_PER_BLOCK = 2**20  # 8 MiB of exponentials: in a shared cache, and enough work for several threads
+VALUES_PER_BLOCK = 2**19  # 4 MiB of exponentials: in a shared cache, and enough work for several threads
 
 
 def _blocks(a: AnyArray, c: AnyArray, b: AnyArray) -> _Blocks:
@@ -187,15 +189,20 @@ def pair_distances(zeta: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]) -> Fl
 def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray) -> tuple[AnyArray, AnyArray]:
     # exp(−Σ p (x − ζ)²) under x ~ N(mu, lam) is Π (1 + 2pλ)^-½ exp(−a (mu − ζ)²) with a = p / (1 + 2pλ).
     # The square is expanded, so that all rows and points together are one product of this with `_point_side`, and a
-    # constant for every row.
-    widened = 1.0 + 2.0 * precision * lam
-    a = precision / widened
-    constant = -jnp.sum(a * mu**2 + 0.5 * jnp.log(widened), axis=1)
-    return jnp.concatenate([2.0 * a * mu, -a], axis=1), constant
+    # constant for every row. Regressors that are known have one a for all rows: their squares share a column.
+    uncertain = lam.shape[1]
+    widened = 1.0 + 2.0 * precision[:uncertain] * lam
+    a = precision[:uncertain] / widened
+    every_a = jnp.concatenate([a, jnp.broadcast_to(precision[uncertain:], mu[:, uncertain:].shape)], axis=1)
+    constant = -jnp.sum(every_a * mu**2, axis=1) - 0.5 * jnp.sum(jnp.log(widened), axis=1)
+    shared = [-jnp.ones((mu.shape[0], 1))] if uncertain < mu.shape[1] else []
+    return jnp.concatenate([2.0 * every_a * mu, -a, *shared], axis=1), constant
 
 
-def _point_side(points: AnyArray) -> AnyArray:
-    return jnp.concatenate([points, points**2], axis=1)
+def _point_side(points: AnyArray, known_precision: AnyArray) -> AnyArray:
+    uncertain = points.shape[1] - len(known_precision)
+    shared = [points[:, uncertain:] ** 2 @ known_precision[:, None]] if len(known_precision) else []
+    return jnp.concatenate([points, points[:, :uncertain] ** 2, *shared], axis=1)
 
 
 def _whitened_cholesky(cov: AnyArray, w: AnyArray, factor: float) -> tuple[AnyArray, AnyArray]:

@@ -101,7 +101,7 @@ def regressors(
 ) -> list[Float[AnyArray, "R _"]]:
     """x̂ of the layers 1 … H+1, from the states of the H hidden layers and the input windows.
 
-    Means and variances go through the same alignment; the inputs' variance is zero.
+    Means and variances go through the same alignment; variances come without inputs, which are known.
     """
     past = [by_block(past_windows, layer, length, lengths) for layer in x]
     current = [by_block(current_windows, layer, length, lengths) for layer in x]
