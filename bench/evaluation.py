@@ -3,19 +3,16 @@
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from revarb import RGP, Series
-from revarb.bound import Layout, Rows, layer_problems
+from revarb.bound import layer_problems
 from revarb.collapsed import Gaussians, Layer
-from revarb.fit import bound_and_gradient, training_rows
-from revarb.frame import Frame
-from revarb.initialise import initial_parameters
+from revarb.fit import Problem, objective_of, prepare
 from revarb.numerics import with_numerics
-from revarb.parameters import Parameters, flatten, unflatten
+from revarb.parameters import flatten
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
 SEED = 0
@@ -23,40 +20,24 @@ WARM_UPS = 2
 REPETITIONS = 11
 
 
-class Problem(NamedTuple):
-    """The start of a fit: what the first evaluation of the bound is given."""
-
-    start: Parameters
-    rows: Rows
-    layout: Layout
-
-
 @with_numerics
 def problem(samples: int) -> Problem:
     """The start of a fit of `SPEC` to a random record: the time does not depend on what was measured."""
     rng = np.random.default_rng(SEED)
-    record = Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples))
-    rows, y_blocks, layout = training_rows(Frame.of([record], SPEC.lags_for(1)), [record], SPEC.recipe.jitter)
-    start = initial_parameters(SPEC.recipe, SPEC.latent_dims, SPEC.inducing, rows, y_blocks, layout, rng)
-    return Problem(start, rows, layout)
+    return prepare(SPEC, Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples)), SEED)
 
 
 @with_numerics
 def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     """Every layer with its regressors, as the bound sees them."""
-    return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in layer_problems(*given)]
+    problems = layer_problems(given.start, given.rows, given.layout)
+    return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 
 def fit_step(given: Problem) -> Callable[[], object]:
     """One step of `fit`, to be called inside `with_numerics`: flat vector in, bound and flat gradient out."""
-    vector = flatten(given.start)
-
-    def evaluate() -> tuple[float, np.ndarray]:
-        parameters = unflatten(vector, given.start)
-        bound, gradient = bound_and_gradient(parameters, given.rows, layout=given.layout)
-        return float(bound), flatten(gradient)  # both wait for the device
-
-    return evaluate
+    vector, objective = np.array(flatten(given.start)), objective_of(given)
+    return lambda: objective(vector)  # waits for the device
 
 
 def floor(rows: int, regressor_sizes: Sequence[int], inducing: int) -> Callable[[], object]:

@@ -8,7 +8,7 @@ import pytest
 import oracles
 from revarb.bound import Layout, Rows, revarb_bound
 from revarb.collapsed import Layer, unconstrained
-from revarb.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.parameters import Parameters, flatten, form_of, free_entries, unflatten
 from revarb.recipe import GROUPS
 from revarb.states import FreeStates, InitialPrior
 from revarb.windows import regressors
@@ -45,10 +45,10 @@ def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
     def bound(vector_tree):
         return revarb_bound(vector_tree, rows, layout)
 
-    vector = flatten(parameters)
+    vector = np.array(flatten(parameters))
     gradient = flatten(jax.grad(bound)(parameters))
     numeric = [
-        oracles.finite_difference(lambda v: float(bound(unflatten(v, parameters))), vector, index, step=1e-4)
+        oracles.finite_difference(lambda v: float(bound(unflatten(v, form_of(parameters)))), vector, index, step=1e-4)
         for index in range(len(vector))
     ]
     scale = np.abs(gradient).max()

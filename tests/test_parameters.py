@@ -2,14 +2,14 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.parameters import flatten, free_entries, unflatten
+from revarb.parameters import flatten, form_of, free_entries, unflatten
 from revarb.recipe import GROUPS
 from test_bound import random_parameters
 
 
 def test_flatten_and_back(rng):
     parameters = random_parameters(rng, (5, 4))
-    again = unflatten(flatten(parameters), parameters)
+    again = unflatten(flatten(parameters), form_of(parameters))
     for ours, theirs in zip(jax.tree.leaves(again), jax.tree.leaves(parameters), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

@@ -5,8 +5,11 @@ from importlib.metadata import version
 from revarb import baselines, datasets
 from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
 from revarb.comparison import Comparison, compare
+from revarb.ensemble import Ensemble
 from revarb.errors import InputError
-from revarb.fitted import FittedRGP, load
+from revarb.fitted import FittedRGP
+from revarb.load import load
+from revarb.mesh import row_mesh
 from revarb.recipe import Recipe, Stage
 from revarb.rgp import RGP
 from revarb.scores import Scores, scores
@@ -22,6 +25,7 @@ __all__ = [
     "MLPNARX",
     "RGP",
     "Comparison",
+    "Ensemble",
     "FittedRGP",
     "InputError",
     "Mean",
@@ -34,5 +38,6 @@ __all__ = [
     "compare",
     "datasets",
     "load",
+    "row_mesh",
     "scores",
 ]

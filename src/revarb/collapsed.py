@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from revarb import psi
 from revarb.kernel import rbf
+from revarb.mesh import sum_over_rows
 from revarb.numerics import AnyArray
 
 
@@ -69,7 +70,12 @@ class Sums(NamedTuple):
 
 
 def row_sums(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
-    """Ψ1ᵀ Y and Ψ2."""
+    """Ψ1ᵀ Y and Ψ2, by all devices of the mesh that is set (mesh.py)."""
+    return sum_over_rows(_sums, layer, (x_hat, y))
+
+
+def _sums(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
+    x_hat, y = rows
     if x_hat.variance is None:  # the limit λ → 0, where Ψ2 is a plain product
         known = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
         return Sums(known.T @ y, known.T @ known)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -12,9 +13,10 @@ from revarb.fitted import FittedRGP, Trained
 from revarb.frame import Frame
 from revarb.initialise import initial_parameters
 from revarb.interrupts import held_interrupts
+from revarb.mesh import on_every_device
 from revarb.numerics import AnyArray, with_numerics
-from revarb.optimise import Optimum, Phase, Settings, Step, maximise
-from revarb.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.optimise import Objective, Optimum, Phase, Settings, Step, Vector, maximise
+from revarb.parameters import Form, Parameters, flatten, form_of, free_entries, unflatten
 from revarb.progress import progress_bar
 from revarb.recipe import Recipe
 from revarb.rgp import RGP
@@ -22,43 +24,42 @@ from revarb.series import Series, as_records
 from revarb.simulate import Chain, Start
 from revarb.states import FreeStates
 
-bound_and_gradient = jax.jit(jax.value_and_grad(revarb_bound), static_argnames="layout")
-_posteriors = jax.jit(layer_posteriors, static_argnames="layout")
-
 
 @with_numerics
 def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
+    problem = prepare(spec, train, seed)
+    with progress_bar("fitting", iterations(spec.recipe), progress) as update:
+
+        def report(step: Step) -> None:
+            update(done(spec.recipe, step), f"bound {step.bound:.1f}")
+
+        return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
+
+
+class Problem(NamedTuple):
+    """A fit that is ready to begin."""
+
+    spec: RGP
+    seed: int
+    frame: Frame
+    start: Parameters
+    rows: Rows
+    layout: Layout
+    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored: a simulation can go on from there
+
+
+def prepare(spec: RGP, train: Series | Sequence[Series], seed: int) -> Problem:
+    """Check the records and find the start."""
     seed = check_seed(seed)
     records = as_records(train)
     frame = Frame.of(records, spec.lags_for(records[0].u.shape[1]))
     rows, y_blocks, layout = training_rows(frame, records, spec.recipe.jitter)
-    start = initial_parameters(
-        spec.recipe,
-        spec.latent_dims,
-        _affordable_inducing(spec, len(rows.y)),
-        rows,
-        y_blocks,
-        layout,
-        np.random.default_rng(seed),
-    )
-    optimum = _maximise(spec.recipe, start, rows, layout, progress)
-    parameters = unflatten(optimum.vector, start)
-    with held_interrupts():  # what was found is not lost in the last second
-        layers = jax.tree.map(np.asarray, _posteriors(parameters, rows, layout=layout))
-    past_u = [frame.scaling.inputs(record.u)[len(record) - frame.lags.reach :] for record in records]
-    return FittedRGP(
-        frame=frame,
-        status=optimum.status,
-        seed=seed,
-        spec=spec,
-        trained=Trained(
-            parameters, Chain(layers[:-1], layers[-1], spec.lags), _final_states(parameters.states, layout, past_u)
-        ),
-        lengths=layout.lengths,
-        bound=optimum.bound,
-        history=optimum.history,
-    )
+    inducing = _affordable_inducing(spec, len(rows.y))
+    rng = np.random.default_rng(seed)
+    start = initial_parameters(spec.recipe, spec.latent_dims, inducing, rows, y_blocks, layout, rng)
+    past_u = tuple(frame.scaling.inputs(record.u)[len(record) - frame.lags.reach :] for record in records)
+    return Problem(spec, seed, frame, start, rows, layout, past_u)
 
 
 def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tuple[Rows, list[np.ndarray], Layout]:
@@ -72,24 +73,75 @@ def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tup
 def _affordable_inducing(spec: RGP, rows: int) -> int:
     if spec.inducing > rows:
         message = f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}"
-        warnings.warn(message, stacklevel=5)
+        warnings.warn(message, stacklevel=6)
     return min(spec.inducing, rows)
 
 
-def _maximise(recipe: Recipe, start: Parameters, rows: Rows, layout: Layout, progress: bool) -> Optimum:
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        bound, gradient = bound_and_gradient(unflatten(vector, start), rows, layout=layout)
-        return float(bound), flatten(gradient)
+def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout) -> tuple[AnyArray, AnyArray]:
+    bound, gradient = jax.value_and_grad(revarb_bound)(unflatten(vector, form), rows, layout)
+    return bound, flatten(gradient)
 
+
+bound_and_gradient = jax.jit(on_every_device(_bound_and_gradient), static_argnames=("form", "layout"))
+bounds_and_gradients = jax.jit(  # of many starts together
+    on_every_device(jax.vmap(_bound_and_gradient, in_axes=(0, None, None, None))), static_argnums=(2, 3)
+)
+_posteriors = jax.jit(on_every_device(layer_posteriors), static_argnames="layout")
+
+
+def objective_of(problem: Problem) -> Objective:
+    """The bound of this fit as a function of the flat vector."""
+    form = form_of(problem.start)
+
+    def objective(vector: Vector) -> tuple[float, Vector]:
+        bound, gradient = bound_and_gradient(vector, problem.rows, form=form, layout=problem.layout)
+        return float(bound), np.asarray(gradient)
+
+    return objective
+
+
+class Plan(NamedTuple):
+    """The recipe as the optimiser sees it."""
+
+    start: Vector
+    phases: list[Phase]
+    settings: Settings
+
+
+def plan_of(problem: Problem) -> Plan:
+    """Where to start, and the stages of the recipe."""
+    recipe, start = problem.spec.recipe, problem.start
     phases = [Phase(free_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
-    settings = Settings(recipe.memory, recipe.ftol, recipe.gtol)
-    before = np.cumsum([0, *(stage.iterations for stage in recipe.stages)])
-    with progress_bar("fitting", int(before[-1]), progress) as update:
+    return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))
 
-        def report(step: Step) -> None:
-            update(int(before[step.stage - 1]) + step.iteration, f"bound {step.bound:.1f}")
 
-        return maximise(objective, flatten(start), phases, settings, report)
+def iterations(recipe: Recipe) -> int:
+    """The most iterations that a fit can take."""
+    return sum(stage.iterations for stage in recipe.stages)
+
+
+def done(recipe: Recipe, step: Step) -> int:
+    """How many of them are behind it after this step."""
+    return sum(stage.iterations for stage in recipe.stages[: step.stage - 1]) + step.iteration
+
+
+def trained(problem: Problem, optimum: Optimum) -> FittedRGP:
+    """The model at the optimum."""
+    spec, layout = problem.spec, problem.layout
+    parameters = unflatten(optimum.vector, form_of(problem.start))
+    with held_interrupts():  # what was found is not lost in the last second
+        layers = jax.tree.map(np.asarray, _posteriors(parameters, problem.rows, layout=layout))
+    chain = Chain(layers[:-1], layers[-1], spec.lags)
+    return FittedRGP(
+        frame=problem.frame,
+        status=optimum.status,
+        seed=problem.seed,
+        spec=spec,
+        trained=Trained(parameters, chain, _final_states(parameters.states, layout, problem.past_u)),
+        lengths=layout.lengths,
+        bound=optimum.bound,
+        history=optimum.history,
+    )
 
 
 def _final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarray]) -> tuple[Start, ...]:

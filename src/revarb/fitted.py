@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from revarb import store
 from revarb.collapsed import Layer, Posterior
-from revarb.errors import InputError, check_number
+from revarb.errors import check_number
 from revarb.frame import Fitted, Frame
 from revarb.free_run import Method, free_run
 from revarb.numerics import with_numerics
@@ -100,7 +100,11 @@ class FittedRGP(Fitted):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to one file, whole or not at all; `revarb.load` reads it."""
-        header = {
+        return store.write_model(path, self.header(), store.named_leaves(self.trained))
+
+    def header(self) -> dict[str, Any]:
+        """All of the model but its arrays, as plain values."""
+        return {
             "kind": "RGP",
             "configuration": self.spec.to_dict(),
             "standardiser": {name: values.tolist() for name, values in vars(self.scaling).items()},
@@ -114,7 +118,6 @@ class FittedRGP(Fitted):
             "history": self.history,
             "seed": self.seed,
         }
-        return store.write_model(path, header, store.named_leaves(self.trained))
 
     @property
     def _output(self) -> Posterior:
@@ -123,20 +126,8 @@ class FittedRGP(Fitted):
         return output
 
 
-def load(path: str | os.PathLike[str]) -> FittedRGP:
-    """Read a model that `save` wrote."""
-    header, arrays = store.read_model(path)
-    try:
-        return _from_file(header, arrays)
-    except InputError as error:
-        raise InputError(f"{path} cannot be opened: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__}: {error}); save the model again") from None
-
-
-def _from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FittedRGP:
-    if header["kind"] != "RGP":
-        raise InputError(f"it holds a model of kind {header['kind']!r}, and this revarb knows 'RGP'")
+def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FittedRGP:
+    """The model from what `save` wrote: its header and its arrays."""
     spec = RGP.from_dict(header["configuration"])
     scaling = Standardiser(**{name: np.array(v, dtype=np.float64) for name, v in header["standardiser"].items()})
     frame = Frame(

@@ -15,6 +15,8 @@ import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from revarb.compiled import keep_compiled
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -27,6 +29,7 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        keep_compiled()
         with jax.enable_x64(True), threadpool_limits(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 

@@ -1,11 +1,16 @@
 """All that a fit may change, as one tree, as one flat vector, and by named groups."""
 
+import math
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from revarb.collapsed import Layer
+from revarb.numerics import AnyArray
 from revarb.states import FreeStates, InitialPrior
 
 
@@ -29,17 +34,32 @@ _GROUP_OF_FIELD = {
 }
 
 
-def flatten(parameters: Parameters) -> Float64[np.ndarray, " V"]:
+class Form(NamedTuple):
+    """A tree of parameters without its values: all that a compiled function must know of it."""
+
+    structure: Any  # a PyTreeDef, which JAX does not declare as a type
+    shapes: tuple[tuple[int, ...], ...]
+
+
+def form_of(parameters: Parameters) -> Form:
+    """The form of a tree of parameters."""
+    leaves, structure = jax.tree.flatten(parameters)
+    return Form(structure, tuple(np.shape(leaf) for leaf in leaves))
+
+
+def flatten(parameters: Parameters) -> Float64[AnyArray, " V"]:
     """All parameters as one float64 vector."""
-    return np.concatenate([np.ravel(np.asarray(leaf, dtype=np.float64)) for leaf in jax.tree.leaves(parameters)])
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(parameters)])
 
 
-def unflatten(vector: Float64[np.ndarray, " V"], like: Parameters) -> Parameters:
-    """The tree of `like` with the values of `vector`."""
-    leaves, structure = jax.tree.flatten(like)
-    ends = np.cumsum([np.size(leaf) for leaf in leaves])
-    pieces = [vector[end - np.size(leaf) : end].reshape(np.shape(leaf)) for end, leaf in zip(ends, leaves, strict=True)]
-    return jax.tree.unflatten(structure, pieces)
+def unflatten(vector: Float64[AnyArray, " V"], form: Form) -> Parameters:
+    """The tree of this form with the values of `vector`."""
+    sizes = [math.prod(shape) for shape in form.shapes]
+    ends = np.cumsum(sizes).tolist()
+    pieces = [
+        vector[end - size : end].reshape(shape) for end, size, shape in zip(ends, sizes, form.shapes, strict=True)
+    ]
+    return jax.tree.unflatten(form.structure, pieces)
 
 
 def free_entries(parameters: Parameters, free: tuple[str, ...]) -> Bool[np.ndarray, " V"]:

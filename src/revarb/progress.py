@@ -1,6 +1,6 @@
-"""A progress bar on a terminal, and silence everywhere else."""
+"""Progress bars on a terminal, and silence everywhere else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -10,12 +10,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 @contextmanager
 def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int, str], None]]:
     """Yield `update(done, text)`. Nothing is drawn unless `show` is set and stderr is a terminal."""
+    with progress_lines([title], total, show, waiting="compiling") as update:
+        yield lambda done, text: update(0, done, text)
+
+
+@contextmanager
+def progress_lines(
+    titles: Sequence[str], total: int, show: bool, waiting: str = "waiting"
+) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield `update(line, done, text)` for one bar per title; `waiting` stands beside those that have not begun."""
     console = Console(stderr=True)
     if not (show and console.is_terminal):
-        yield lambda done, text: None
+        yield lambda line, done, text: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"),
                TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=total, text="compiling")
-        yield lambda done, text: bar.update(task, completed=done, text=text)
+        tasks = [bar.add_task(title, total=total, text=waiting) for title in titles]
+        yield lambda line, done, text: bar.update(tasks[line], completed=done, text=text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from revarb.errors import InputError, check_whole
 from revarb.recipe import Recipe, Stage
@@ -10,6 +10,7 @@ from revarb.series import Series
 from revarb.windows import Lagged
 
 if TYPE_CHECKING:
+    from revarb.ensemble import Ensemble
     from revarb.fitted import FittedRGP
 
 
@@ -49,14 +50,44 @@ class RGP(Lagged):
         """Number of latent states of each hidden layer."""
         return self.latent_dim if isinstance(self.latent_dim, tuple) else (self.latent_dim,) * self.hidden
 
-    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedRGP":
+    @overload
+    def fit(
+        self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False, *, jobs: int | None = None
+    ) -> "FittedRGP": ...
+    @overload
+    def fit(
+        self,
+        train: Series | Sequence[Series],
+        seed: int = 0,
+        progress: bool = False,
+        *,
+        restarts: int,
+        jobs: int | None = None,
+    ) -> "Ensemble": ...
+    def fit(
+        self,
+        train: Series | Sequence[Series],
+        seed: int = 0,
+        progress: bool = False,
+        *,
+        restarts: int | None = None,
+        jobs: int | None = None,
+    ) -> "FittedRGP | Ensemble":
         """Fit to one record or several. Ctrl-C returns the best model so far (`status` says so).
 
-        `progress` draws a bar where the output is a terminal.
+        progress   draw a bar where the output is a terminal
+        restarts   so many fits, with the seeds seed, seed + 1, …: an `Ensemble` of them
+        jobs       number of processes that share the restarts (default: what `joblib.parallel_config` says, else 1);
+                   the numbers do not depend on it. On an accelerator the restarts advance together in one process.
         """
-        from revarb.fit import fit  # the only import against the stream: the object forwards to its function
+        # The only imports against the stream: the object forwards to its functions.
+        if restarts is None:
+            from revarb.fit import fit
 
-        return fit(self, train, seed=seed, progress=progress)
+            return fit(self, train, seed=seed, progress=progress)
+        from revarb.restarts import fit_restarts
+
+        return fit_restarts(self, train, seed=seed, restarts=restarts, jobs=jobs, progress=progress)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values, for JSON and TOML."""

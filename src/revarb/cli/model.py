@@ -16,8 +16,8 @@ from revarb.baselines import Mean
 from revarb.cli.app import app, complain, read_record, read_toml, say_written, screen
 from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
-from revarb.fitted import load
 from revarb.interrupts import held_interrupts
+from revarb.load import load
 from revarb.optimise import Status
 from revarb.report.figures import fit_figure, simulation_figure
 from revarb.report.tables import score_table

@@ -1,0 +1,125 @@
+"""Several trained models of one record as one: their mixture."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revarb import store
+from revarb.errors import InputError, check_whole
+from revarb.fitted import FittedRGP
+from revarb.frame import Fitted
+from revarb.free_run import Method
+from revarb.optimise import Status
+from revarb.simulate import Start
+from revarb.trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Fitted):
+    """Members that differ in their seeds. Its simulation is the mixture of theirs, all with the same weight.
+
+    members   the trained models, in the order of their seeds
+    status    "interrupted" if a member was, or else how the best one ended
+    """
+
+    members: tuple[FittedRGP, ...]
+
+    compared = FittedRGP.compared
+
+    @classmethod
+    def of(cls, members: Sequence[FittedRGP]) -> "Ensemble":
+        """The mixture of these models, which have the same records behind them."""
+        if not members:
+            raise InputError("an ensemble needs one or more members, received none")
+        first = min(members, key=lambda member: member.seed)
+        for member in members:
+            if (member.spec, member.lengths) != (first.spec, first.lengths) or not _same_frame(member, first):
+                raise InputError("the members of an ensemble must be fits of one configuration to the same records")
+        ordered = tuple(sorted(members, key=lambda member: member.seed))
+        stopped = any(member.status is Status.INTERRUPTED for member in members)
+        best = max(ordered, key=lambda member: member.bound)
+        return cls(first.frame, Status.INTERRUPTED if stopped else best.status, first.seed, ordered)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __repr__(self) -> str:
+        bounds = f"bounds {min(self.bounds):.2f} to {max(self.bounds):.2f}"
+        return f"Ensemble({len(self)} members, {bounds}, status={self.status.value!r})"
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """The lower bounds of the members."""
+        return tuple(member.bound for member in self.members)
+
+    @cached_property
+    def best(self) -> FittedRGP:
+        """The member with the highest bound."""
+        return max(self.members, key=lambda member: member.bound)
+
+    @property
+    def final_states(self) -> tuple[tuple[Start, ...], ...]:
+        """For every training record the states that the members ended with, for `simulate(u, initial=…)`."""
+        return tuple(zip(*(member.final_states for member in self.members), strict=True))
+
+    def simulate(
+        self,
+        u: ArrayLike | None = None,
+        method: Method = "moments",
+        *,
+        initial: Sequence[Start] | None = None,
+        steps: int | None = None,
+        samples: int = 200,
+        seed: int = 0,
+    ) -> Trajectory:
+        """Free simulation, as `FittedRGP.simulate`: the mean of the members' means; the law of total variance.
+
+        initial   one of `final_states`; default: cold
+        samples   trajectories in all, shared out among the members
+        """
+        starts = [None] * len(self) if initial is None else list(initial)
+        if len(starts) != len(self):
+            raise InputError(f"initial has {len(starts)} states for {len(self)} members: pass one of final_states")
+        counts = self._shares(samples) if method == "samples" else [samples] * len(self)
+        paths = [
+            member.simulate(u, method, initial=start, steps=steps, samples=count, seed=seed + number)
+            for number, (member, start, count) in enumerate(zip(self.members, starts, counts, strict=True))
+        ]
+        return mixture(paths)
+
+    def _shares(self, samples: int) -> list[int]:
+        count = check_whole("samples (two or more per member)", samples, least=2 * len(self))
+        return [count // len(self) + (number < count % len(self)) for number in range(len(self))]
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write all members to one file, whole or not at all; `revarb.load` reads it."""
+        header = {"kind": "Ensemble", "members": [member.header() for member in self.members]}
+        return store.write_model(path, header, store.named_leaves([member.trained for member in self.members]))
+
+
+def mixture(paths: Sequence[Trajectory]) -> Trajectory:
+    """The mixture of simulations of one record, all with the same weight."""
+    first = paths[0]
+    means = np.stack([path.mean for path in paths])
+    variances = [path.std**2 for path in paths if path.std is not None]
+    drawn = [path.samples for path in paths if path.samples is not None]
+    return Trajectory(
+        mean=means.mean(axis=0),
+        std=np.sqrt(np.mean(variances, axis=0) + means.var(axis=0)) if variances else None,
+        method=first.method,
+        skip=first.skip,
+        output_names=first.output_names,
+        dt=first.dt,
+        samples=np.concatenate(drawn) if drawn else None,
+    )
+
+
+def _same_frame(one: FittedRGP, other: FittedRGP) -> bool:
+    scalings = [np.concatenate(list(vars(model.scaling).values())) for model in (one, other)]
+    names = [(model.input_names, model.output_names, model.dt) for model in (one, other)]
+    return names[0] == names[1] and np.array_equal(scalings[0], scalings[1])
