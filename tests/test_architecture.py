@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ORDER = [
-    *("errors", "numerics", "files", "interrupts", "progress"),
+    *("errors", "compiled", "numerics", "mesh", "files", "interrupts", "reports", "progress"),
     *(
         "series",
         "windows",
@@ -20,8 +20,22 @@ ORDER = [
         "bound",
         "initialise",
     ),
-    *("optimise", "simulate", "trajectory", "scores", "store", "results", "table", "frame", "free_run"),
-    *("rgp", "fitted", "fit", "baselines", "comparison", "datasets", "experiments", "report", "cli", "__main__"),
+    *("optimise", "together", "simulate", "trajectory", "scores", "store", "results", "table", "frame", "free_run"),
+    *(
+        "rgp",
+        "fitted",
+        "ensemble",
+        "load",
+        "fit",
+        "restarts",
+        "baselines",
+        "comparison",
+        "datasets",
+        "experiments",
+        "report",
+        "cli",
+        "__main__",
+    ),
 ]
 PACKAGE = Path(__file__).parent.parent / "src" / "revarb"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

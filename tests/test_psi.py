@@ -77,8 +77,7 @@ def test_every_pair_has_its_place_whatever_the_number_of_inducing_inputs(case, s
 @pytest.mark.parametrize("values_per_block", [5, 12, 10_000])
 def test_blocks_and_the_handwritten_derivative_change_nothing(rng, monkeypatch, rows_per_block, values_per_block):
     """Blocks that divide the rows and points, and blocks that must be filled up."""
-    monkeypatch.setattr(psi, "ROWS_PER_BLOCK", rows_per_block)
-    monkeypatch.setattr(psi, "VALUES_PER_BLOCK", values_per_block)
+    monkeypatch.setitem(psi.BLOCK_SIZES, "cpu", psi.BlockSize(rows_per_block, values_per_block))
     a, c, b = rng.normal(size=(9, 5)), rng.normal(size=9), rng.normal(size=(7, 5))
     direction = rng.normal(size=7)
 

@@ -131,15 +131,23 @@ class _Blocks(NamedTuple):
     points: Float[AnyArray, "Y C K"]
 
 
-ROWS_PER_BLOCK = 1024
-VALUES_PER_BLOCK = 2**19  # 4 MiB of exponentials: in a shared cache, and enough work for several threads
+class BlockSize(NamedTuple):
+    """The most rows, and the most exponentials, that are worked on at a time."""
+
+    rows: int
+    values: int
+
+
+BLOCK_SIZES = {"cpu": BlockSize(1024, 2**19)}  # 4 MiB: in a shared cache, and enough work for several threads
+ACCELERATOR_BLOCK_SIZE = BlockSize(8192, 2**24)  # 128 MiB: enough for thousands of cores
 
 
 def _blocks(a: AnyArray, c: AnyArray, b: AnyArray) -> _Blocks:
     # Filled up with rows whose exponentials vanish, and with points that the caller cuts off again.
-    row_blocks = -(-a.shape[0] // ROWS_PER_BLOCK)
+    most = BLOCK_SIZES.get(jax.default_backend(), ACCELERATOR_BLOCK_SIZE)
+    row_blocks = -(-a.shape[0] // most.rows)
     rows = -(-a.shape[0] // row_blocks)
-    point_blocks = -(-b.shape[0] * rows // VALUES_PER_BLOCK)
+    point_blocks = -(-b.shape[0] * rows // most.values)
     points = -(-b.shape[0] // point_blocks)
     more_rows, more_points = row_blocks * rows - a.shape[0], point_blocks * points - b.shape[0]
     return _Blocks(
@@ -157,10 +165,10 @@ def psi1_full(
     variance: Float[AnyArray, ""],
 ) -> tuple[Float[AnyArray, " M"], Float[AnyArray, "D M"]]:
     """Ψ1 for one x̂ ~ N(mu, cov), and (W⁻¹ + cov)⁻¹ (ζ − mu), which carries the covariance with x̂ onwards."""
-    chol, spread = _whitened_cholesky(cov, w, 1.0)
-    white = solve_triangular(chol, jnp.sqrt(w)[:, None] * (zeta - mu).T, lower=True)
+    inverse, spread = _whitening(cov, w, 1.0)
+    white = inverse @ (jnp.sqrt(w)[:, None] * (zeta - mu).T)
     statistic = variance * jnp.exp(-0.5 * jnp.sum(white**2, axis=0) - spread)
-    pull = jnp.sqrt(w)[:, None] * solve_triangular(chol, white, lower=True, trans="T")
+    pull = jnp.sqrt(w)[:, None] * (inverse.T @ white)
     return statistic, pull
 
 
@@ -173,8 +181,8 @@ def psi2_full(
     apart: Float[AnyArray, "M M"],
 ) -> Float[AnyArray, "M M"]:
     """Ψ2 for one x̂ ~ N(mu, cov); `apart` = `pair_distances(zeta, w)` does not change from step to step."""
-    chol, spread = _whitened_cholesky(cov, w, 2.0)
-    white = solve_triangular(chol, jnp.sqrt(w)[:, None] * (zeta - mu).T, lower=True)
+    inverse, spread = _whitening(cov, w, 2.0)
+    white = inverse @ (jnp.sqrt(w)[:, None] * (zeta - mu).T)
     norms = jnp.sum(white**2, axis=0)
     # |v_m + v_m'|² / 4 is the distance of mu from the middle of the pair
     middle = 0.25 * (norms[:, None] + norms[None, :] + 2.0 * white.T @ white)
@@ -205,8 +213,9 @@ def _point_side(points: AnyArray, known_precision: AnyArray) -> AnyArray:
     return jnp.concatenate([points, points[:, :uncertain] ** 2, *shared], axis=1)
 
 
-def _whitened_cholesky(cov: AnyArray, w: AnyArray, factor: float) -> tuple[AnyArray, AnyArray]:
-    # Cholesky of I + factor · W½ cov W½ and half its log-determinant: safe for w → 0, where W⁻¹ is not.
-    root = jnp.sqrt(w)
-    chol = jnp.linalg.cholesky(jnp.eye(len(w)) + factor * root[:, None] * cov * root[None, :])
-    return chol, jnp.sum(jnp.log(jnp.diagonal(chol)))
+def _whitening(cov: AnyArray, w: AnyArray, factor: float) -> tuple[AnyArray, AnyArray]:
+    # F⁻¹ for the Cholesky factor F of I + factor · W½ cov W½, and log|F|: safe for w → 0, where W⁻¹ is not. F has as
+    # many rows as there are lags, but is used on all ζ: a product with its inverse takes half the time of a solve.
+    root, identity = jnp.sqrt(w), jnp.eye(len(w))
+    chol = jnp.linalg.cholesky(identity + factor * root[:, None] * cov * root[None, :])
+    return solve_triangular(chol, identity, lower=True), jnp.sum(jnp.log(jnp.diagonal(chol)))

@@ -38,8 +38,8 @@ def fit_restarts(
     """Fit `spec` with the seeds seed, seed + 1, …; `RGP.fit(restarts=…)` is the public door."""
     first = check_seed(seed)
     seeds = range(first, first + check_whole("restarts", restarts, least=1))
-    if jobs is not None:
-        check_whole("jobs (-1: one per core)", jobs, least=-1)
+    if jobs is not None and jobs != -1:  # which is joblib's word for all cores
+        jobs = check_whole("jobs", jobs, least=1)
     records = as_records(train)
     Frame.of(records, spec.lags_for(records[0].u.shape[1]))  # what is wrong with the records is said here, and once
     with progress_lines([f"seed {seed}" for seed in seeds], iterations(spec.recipe), progress) as update:

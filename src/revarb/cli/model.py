@@ -16,6 +16,7 @@ from revarb.baselines import Mean
 from revarb.cli.app import app, complain, read_record, read_toml, say_written, screen
 from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
+from revarb.fitted import FittedRGP
 from revarb.interrupts import held_interrupts
 from revarb.load import load
 from revarb.optimise import Status
@@ -28,6 +29,7 @@ from revarb.table import Table, write_table
 from revarb.trajectory import Trajectory
 
 DEMO_RECORD = 3  # experiments/demo.toml says why
+KEPT = "the best model so far was kept"
 
 
 @app.command()
@@ -44,9 +46,14 @@ def fit(
     latent_dim: Annotated[int | None, typer.Option(help="Latent states per layer.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a [recipe].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
+    restarts: Annotated[int | None, typer.Option(help="Fit so often, with seeds SEED, SEED+1, …; keep all.")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of processes that share the restarts.")] = 1,
     dt: Annotated[float, typer.Option(help="Sampling interval, for the time axis of pictures.")] = 1.0,
 ) -> None:
-    """Fit a model to one or more records; draws the training fit and the latent paths next to the model."""
+    """Fit a model to one or more records; draws the training fit and the latent paths next to the model.
+
+    With --restarts the file holds all fits; a simulation is then their mixture, and the picture shows the best one.
+    """
     spec = _configured(
         config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim,
@@ -54,18 +61,19 @@ def fit(
     records = [read_record(Table(path), inputs or [], outputs, dt) for path in train]
     picture = _picture_beside(model_file, ".fit.png", read=train)
     begun = time.perf_counter()
-    model = spec.fit(records, seed=seed, progress=True)
+    if restarts is None:
+        members = (model := spec.fit(records, seed=seed, progress=True),)
+    else:
+        model = spec.fit(records, seed=seed, restarts=restarts, jobs=jobs, progress=True)
+        members = model.members
     seconds = time.perf_counter() - begun
+    best = max(members, key=lambda member: member.bound)
     with held_interrupts():
         model.save(model_file)
-        write_whole(picture, fit_figure(model, records))
+        write_whole(picture, fit_figure(best, records))
+    _say_fitted(members, sum(len(record) for record in records), len(records), seconds)
     if model.status is Status.INTERRUPTED:
-        complain("interrupted", "the best model so far was kept")
-    samples = sum(len(record) for record in records)
-    screen.print(
-        f"fitted {len(records)} record(s), {samples} samples in {seconds:.1f} s: "
-        f"{model.status.value} after {len(model.history)} iterations, bound {model.bound:.2f}"
-    )
+        complain("interrupted", f"{len(members)} of {restarts} fits were begun and kept" if restarts else KEPT)
     say_written(model_file, picture)
 
 
@@ -128,6 +136,13 @@ def demo(
     screen.print("the same by hand, on your own columns:", style="bold")
     screen.print(f"  revarb fit {folder}/train.csv -u u -y y --config {folder}/rgp.toml -o m.rgp", soft_wrap=True)
     screen.print(f"  revarb simulate m.rgp {folder}/test.csv -o path.csv", soft_wrap=True)
+
+
+def _say_fitted(members: Sequence[FittedRGP], samples: int, records: int, seconds: float) -> None:
+    screen.print(f"fitted {records} record(s), {samples} samples in {seconds:.1f} s")
+    for member in members:
+        ended = f"{member.status.value} after {len(member.history)} iterations"
+        screen.print(f"  seed {member.seed}: {ended}, bound {member.bound:.2f}")
 
 
 def _configured(config: Path | None, **options: int | None) -> RGP:

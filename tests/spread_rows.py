@@ -1,0 +1,40 @@
+"""Bound, gradient and a fit with all devices against one: `python spread_rows.py [COORDINATOR PROCESS]`."""
+
+import json
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+import revarb
+import small
+from revarb.fit import bound_and_gradient, form_of, objective_of, plan_of, prepare
+from revarb.numerics import with_numerics
+
+
+@with_numerics
+def compared():
+    # Short lengthscales: where K_z is nearly singular, the rounding of any two orders of summation differs by more.
+    spec = small.spec(inducing=20, lags=3, input_lags=4, recipe=replace(small.QUICK, lengthscale_factor=0.3))
+    problem = prepare(spec, [small.record(0, samples=97), small.record(1, samples=64)], 0)  # 157 rows: one left over
+    vector, objective = plan_of(problem).start, objective_of(problem)
+    bound, gradient = objective(vector)
+    with jax.set_mesh(revarb.row_mesh()):
+        spread_bound, spread_gradient = objective(vector)
+        program = bound_and_gradient.lower(vector, problem.rows, form=form_of(problem.start), layout=problem.layout)
+    return {
+        "bound_error": abs(spread_bound / bound - 1.0),
+        "gradient_error": float(np.abs(spread_gradient - gradient).max() / np.abs(gradient).max()),
+        "all_reduces": program.compile().as_text().count("all-reduce"),
+    }
+
+
+if len(sys.argv) > 1:
+    jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
+found = compared()
+alone = small.spec().fit(small.record())
+with jax.set_mesh(revarb.row_mesh()):
+    together = small.spec().fit(small.record())
+fits = {"fit_bound": together.bound, "fit_bound_alone": alone.bound}
+print(json.dumps({"devices": len(jax.devices()), **found, **fits}))

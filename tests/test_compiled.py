@@ -1,0 +1,55 @@
+"""The kept programs, in fresh interpreters: JAX looks for its cache once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIT = "import small; print(repr(small.spec().fit(small.record()).bound))"
+
+
+def fit_in(home, **more):
+    cleared = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment = {**cleared, "XDG_CACHE_HOME": str(home), **more}
+    done = subprocess.run(
+        [sys.executable, "-c", FIT],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parent,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout), done.stderr
+
+
+def kept(home):
+    return {path.name: path.stat().st_mtime_ns for path in home.rglob("*-cache")}
+
+
+def test_the_second_run_finds_its_programs_and_the_same_numbers(tmp_path):
+    first, _ = fit_in(tmp_path)
+    programs = kept(tmp_path)
+    assert any("bound_and_gradient" in name for name in programs)
+    assert (tmp_path / "revarb" / "compiled").is_dir()
+    second, err = fit_in(tmp_path, JAX_LOG_COMPILES="1")
+    assert second == first and kept(tmp_path) == programs
+    assert "Persistent compilation cache hit" in err and "bound_and_gradient" in err
+
+
+def test_who_has_told_jax_where_is_left_alone(tmp_path):
+    fit_in(tmp_path / "home", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"))
+    assert not kept(tmp_path / "home")
+
+
+def test_who_has_told_jax_not_to_is_left_alone(tmp_path):
+    fit_in(tmp_path, JAX_ENABLE_COMPILATION_CACHE="false")
+    assert not kept(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_a_home_that_cannot_be_written_to_is_no_reason_to_fail(tmp_path):
+    (tmp_path / "home").write_text("not a folder")
+    fit_in(tmp_path / "home")

@@ -1,0 +1,50 @@
+"""Rows over devices, in fresh interpreters: the number of devices is fixed when JAX starts."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def on_devices(count, *arguments):
+    """Run spread_rows.py in a process that has `count` virtual CPU devices."""
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
+    return subprocess.Popen(
+        [sys.executable, HERE / "spread_rows.py", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=HERE,
+    )  # fmt: skip
+
+
+def answer(process):
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    return json.loads(out.splitlines()[-1])
+
+
+def check(found, devices):
+    assert found["devices"] == devices
+    assert found["all_reduces"] > 0
+    assert found["bound_error"] < 1e-10 and found["gradient_error"] < 1e-10
+    assert found["fit_bound"] == pytest.approx(found["fit_bound_alone"], rel=1e-6)
+
+
+def test_four_devices_agree_with_one():
+    check(answer(on_devices(4)), devices=4)
+
+
+def test_two_joined_processes_agree_with_one():
+    """jax.distributed on loopback, two devices in each process; both come to the same numbers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    processes = [on_devices(2, address, str(number)) for number in range(2)]
+    found = [answer(process) for process in processes]
+    for each in found:
+        check(each, devices=4)
+    assert found[0]["fit_bound"] == found[1]["fit_bound"]

@@ -1,0 +1,184 @@
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import jax
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, get_task_stream
+
+import revarb
+import small
+from revarb import Ensemble, InputError, Recipe, Stage
+from revarb.ensemble import mixture
+from revarb.numerics import with_numerics
+from revarb.restarts import fit_together
+from revarb.table import write_table
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    return small.spec().fit(small.record(), seed=3, restarts=3)
+
+
+def same_numbers(one, other):
+    assert one.bounds == other.bounds
+    for ours, theirs in zip(one.members, other.members, strict=True):
+        assert (ours.seed, ours.history) == (theirs.seed, theirs.history)
+        for a, b in zip(jax.tree.leaves(ours.trained), jax.tree.leaves(theirs.trained), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_members_are_the_fits_of_the_seeds_that_follow(ensemble):
+    assert [member.seed for member in ensemble.members] == [3, 4, 5]
+    alone = [small.spec().fit(small.record(), seed=seed) for seed in (3, 4, 5)]
+    same_numbers(ensemble, Ensemble.of(alone))
+    assert len({member.bound for member in alone}) == 3
+    assert ensemble.best.bound == max(ensemble.bounds)
+
+
+def test_the_number_of_processes_changes_nothing(ensemble):
+    same_numbers(ensemble, small.spec().fit(small.record(), seed=3, restarts=3, jobs=2))
+
+
+def test_a_dask_cluster_takes_the_members_and_changes_nothing(ensemble):
+    """Two real worker processes, through joblib's own backend."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
+            far = small.spec().fit(small.record(), seed=3, restarts=3)
+        assert len({task["worker"] for task in stream.data}) == 2
+    same_numbers(ensemble, far)
+
+
+@with_numerics
+def test_members_that_advance_together_come_to_the_same_place():
+    """What an accelerator does, here on a CPU. Members stop after different numbers of iterations."""
+    recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
+    spec, steps = small.spec(inducing=5, recipe=recipe), []
+    apart = spec.fit(small.record(), restarts=3)
+    together = fit_together(spec, [small.record()], range(3), lambda member, step: steps.append((member, step)))
+    lengths = [len(member.history) for member in together]
+    assert len(set(lengths)) > 1
+    assert [sum(member == number for member, _ in steps) for number in range(3)] == lengths
+    np.testing.assert_allclose([member.bound for member in together], apart.bounds, rtol=1e-3)
+    first = [member.history[0].bound for member in together]
+    np.testing.assert_allclose(first, [member.history[0].bound for member in apart.members], rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["mean", "moments"])
+def test_the_mixture_has_the_mean_of_the_means_and_the_total_variance(ensemble, method):
+    u = small.record(1).u
+    path, paths = ensemble.simulate(u, method), [member.simulate(u, method) for member in ensemble.members]
+    means = np.stack([each.mean for each in paths])
+    np.testing.assert_allclose(path.mean, means.mean(0), rtol=1e-12)
+    assert (path.skip, path.method, path.output_names) == (paths[0].skip, method, paths[0].output_names)
+    if method == "mean":
+        assert path.std is None
+        return
+    # A member is drawn first, then a value from it: by plain sums, E[y²] − E[y]².
+    second = np.mean([each.std**2 + each.mean**2 for each in paths], axis=0)
+    np.testing.assert_allclose(path.std**2, second - means.mean(0) ** 2, rtol=1e-9)
+    assert (path.std >= np.min([each.std for each in paths], axis=0)).all()
+
+
+def test_samples_are_shared_out_among_the_members(ensemble):
+    u = small.record(1).u
+    path = ensemble.simulate(u, "samples", samples=8, seed=5)
+    assert path.samples.shape == (8, 60, 1)
+    first = ensemble.members[0].simulate(u, "samples", samples=3, seed=5)
+    np.testing.assert_array_equal(path.samples[:3], first.samples)
+    with pytest.raises(InputError, match=r"two or more per member.* at least 6, received 4"):
+        ensemble.simulate(u, "samples", samples=4)
+
+
+def test_an_ensemble_goes_on_where_its_records_ended(ensemble):
+    u = small.record(1).u
+    path = ensemble.simulate(u, initial=ensemble.final_states[0])
+    each = [member.simulate(u, initial=member.final_states[0]) for member in ensemble.members]
+    np.testing.assert_array_equal(path.mean, mixture(each).mean)
+    with pytest.raises(InputError, match="1 states for 3 members"):
+        ensemble.simulate(u, initial=ensemble.final_states[0][:1])
+
+
+def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
+    again = revarb.load(ensemble.save(tmp_path / "e.rgp"))
+    assert isinstance(again, Ensemble)
+    same_numbers(ensemble, again)
+    u = small.record(1).u
+    np.testing.assert_array_equal(again.simulate(u).std, ensemble.simulate(u).std)
+    assert repr(again) == repr(ensemble)
+
+
+def test_members_of_different_records_do_not_mix(ensemble):
+    other = small.spec().fit(small.record(2))
+    with pytest.raises(InputError, match="fits of one configuration to the same records"):
+        Ensemble.of([*ensemble.members, other])
+    with pytest.raises(InputError, match="one or more members"):
+        Ensemble.of([])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"restarts": 0}, "restarts must be a whole number of at least 1, received 0"),
+        ({"restarts": 2, "jobs": 0}, "jobs must be a whole number of at least 1, received 0"),
+        ({"restarts": 2, "seed": -1}, "seed must be"),
+    ],
+)
+def test_wrong_numbers_are_refused(wrong, message):
+    with pytest.raises(InputError, match=message):
+        small.spec().fit(small.record(), **wrong)
+
+
+def test_a_short_record_is_refused_once_and_here():
+    with pytest.raises(InputError, match="record 0 has 3 samples"):
+        small.spec().fit(small.record(samples=3), restarts=2, jobs=2)
+
+
+def test_two_members_compile_once():
+    from revarb.fit import bound_and_gradient
+
+    record, spec = small.record(samples=53), small.spec(inducing=7)
+    before = bound_and_gradient._cache_size()
+    spec.fit(record, restarts=3)
+    assert bound_and_gradient._cache_size() == before + 1
+
+
+def drained_until(terminal, enough):
+    """What is written to a terminal until it is enough, or the other end is closed."""
+    text = b""
+    while not enough(text):
+        try:
+            text += os.read(terminal, 10_000)
+        except OSError:
+            break
+    return text
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, jobs):
+    """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
+    record = small.record()
+    write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
+    stage = "[[recipe.stages]]\nfree = ['mu', 'zeta', 'w', 'sigma2']\niterations = 99999\n"
+    endless = "lags = 5\ninput_lags = 5\n[recipe]\nftol = 0.0\ngtol = 0.0\n" + stage
+    (in_empty_folder / "long.toml").write_text(endless)
+    command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
+    command += ["--config", "long.toml", "--restarts", "4", "--jobs", str(jobs)]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with (in_empty_folder / "out.txt").open("w+") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=theirs, env=environment, start_new_session=True)
+        os.close(theirs)
+        screen = drained_until(ours, lambda text: text.count(b"bound") >= 3 * jobs)
+        os.killpg(process.pid, signal.SIGINT)
+        screen += drained_until(ours, lambda text: False)
+        assert process.wait(timeout=60) == 0, screen
+    assert all(f"seed {seed}".encode() in screen for seed in range(4))
+    model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
+    assert isinstance(model, Ensemble) and model.status == "interrupted"
+    assert 1 <= len(model) <= 2 * jobs and out.count("interrupted after") == len(model)
+    assert b"Traceback" not in screen
