@@ -1,38 +1,82 @@
-"""`python -m bench [--threads K] [--json FILE]` (Linux: it counts cores and memory as Linux does)."""
+"""`python -m bench [--json FILE]`: all parts, one table (Linux: it counts cores and memory as Linux does)."""
 
 import argparse
+import json
 import os
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.notes import NOTES
+from revarb.files import check_target, make_folder
+from revarb.results import write_results
 
 
 def main() -> None:
     options = _options()
-    _use_cores(options.threads)
-    from bench.speed import run  # only now: NumPy and JAX count the cores when they are imported
-
-    run(options.threads, options.json)
+    if options.json is not None:
+        make_folder(options.json.parent)
+        check_target(options.json)
+    load = os.getloadavg()[0]  # before the work, which is a load itself
+    usable = len(os.sched_getaffinity(0))
+    rows: list[dict[str, Any]] = []
+    for threads in sorted({1, usable}):
+        rows += _part("evaluation", threads)
+    rows += _part("simulation", usable)
+    for samples in (1_000, 10_000, 100_000):
+        rows += _part("long_records", usable, str(samples))
+    rows += _part("fits", usable)
+    Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
+    if options.json is not None:
+        meta = {"command": "python -m bench", "gpy": version("GPy"), "load_before": load, "notes": NOTES}
+        write_results(options.json, meta, rows)
 
 
 def _options() -> argparse.Namespace:
-    usable = len(os.sched_getaffinity(0))
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Speed and memory of the REVARB bound.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Speed and memory of revarb.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
-    parser.add_argument(
-        "--threads",
-        type=int,
-        default=usable,
-        choices=range(1, usable + 1),
-        metavar="K",
-        help=f"use so many cores (default: all {usable} that are usable)",
-    )
     return parser.parse_args()
 
 
-def _use_cores(count: int) -> None:
+def _part(name: str, threads: int, *arguments: str) -> list[dict[str, Any]]:
     # The affinity binds XLA's thread pool; BLAS would follow the variables that the user may have set instead.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(count)
+    cores = sorted(os.sched_getaffinity(0))[:threads]
+    counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", *arguments],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, **counts}, check=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    )  # fmt: skip
+    found = json.loads(done.stdout.splitlines()[-1])
+    return [{"part": name, "threads": threads, **row} for row in found]
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="speed", caption="peer: GPy, doing less than we do (see the notes in the JSON file)")
+    for heading in ("what", "N", "cores", "ours", "GPy", "ratio", "floor", "of floor", "peak, MiB", "steps/s"):
+        table.add_column(heading, justify="left" if heading == "what" else "right")
+    for row in rows:
+        table.add_row(
+            row["name"], str(row["n"]), str(row["threads"]), _time(row["seconds"]), _time(row.get("peer_seconds")),
+            _number(row.get("ratio"), ".2f"), _time(row.get("floor_seconds")), _number(row.get("of_floor"), ".2f"),
+            _number(row.get("peak_mib"), ".0f"), _number(row.get("steps_per_second"), ",.0f"),
+        )  # fmt: skip
+    return table
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{1e3 * seconds:.1f} ms" if seconds < 1.0 else f"{seconds:.1f} s"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 if __name__ == "__main__":

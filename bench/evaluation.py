@@ -1,30 +1,47 @@
-"""One evaluation of the bound with its gradient, as the optimiser asks for it, and the floor under its time."""
+"""One evaluation of the bound with its gradient, as the optimiser asks for it, beside GPy's and the floor under it."""
 
-import time
+import json
 from collections.abc import Callable, Sequence
-from statistics import median
+from typing import Any
 
 import jax
 import numpy as np
 
-from revarb import RGP, Series
+from bench.gpy_peer import statistics_and_gradients
+from bench.problems import SEED, SPEC, fit_step, problem
+from bench.timing import alternating_medians, median_seconds
 from revarb.bound import layer_problems
 from revarb.collapsed import Gaussians, Layer
-from revarb.fit import Problem, objective_of, prepare
+from revarb.fit import Problem
 from revarb.numerics import with_numerics
-from revarb.parameters import flatten
 
-SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
-SEED = 0
-WARM_UPS = 2
-REPETITIONS = 11
+SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the cache
 
 
-@with_numerics
-def problem(samples: int) -> Problem:
-    """The start of a fit of `SPEC` to a random record: the time does not depend on what was measured."""
-    rng = np.random.default_rng(SEED)
-    return prepare(SPEC, Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples)), SEED)
+def row(samples: int) -> dict[str, Any]:
+    """Ours, GPy's and the floor's."""
+    given = problem(samples)
+    layers = regressions(given)
+    # `fit` enters `with_numerics` once (2 ms), not at every step; GPy and the floor keep BLAS on all threads.
+    ours, peer = with_numerics(fit_step)(given), statistics_and_gradients(layers)
+    least = floor(len(given.rows.y), [x_hat.mean.shape[1] for _, x_hat in layers])
+    own_seconds, peer_seconds, floor_seconds = alternating_medians(
+        [
+            lambda: with_numerics(median_seconds)(ours),
+            lambda: median_seconds(peer, repetitions=3),
+            lambda: median_seconds(least),
+        ]
+    )
+    return {
+        "name": "bound and gradient",
+        "n": samples,
+        "device": jax.devices()[0].device_kind,
+        "seconds": own_seconds,
+        "peer_seconds": peer_seconds,
+        "ratio": peer_seconds / own_seconds,
+        "floor_seconds": floor_seconds,
+        "of_floor": own_seconds / floor_seconds,
+    }
 
 
 @with_numerics
@@ -34,16 +51,10 @@ def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 
-def fit_step(given: Problem) -> Callable[[], object]:
-    """One step of `fit`, to be called inside `with_numerics`: flat vector in, bound and flat gradient out."""
-    vector, objective = np.array(flatten(given.start)), objective_of(given)
-    return lambda: objective(vector)  # waits for the device
-
-
-def floor(rows: int, regressor_sizes: Sequence[int], inducing: int) -> Callable[[], object]:
+def floor(rows: int, regressor_sizes: Sequence[int]) -> Callable[[], object]:
     """What Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products back."""
     rng = np.random.default_rng(SEED)
-    pairs = inducing * (inducing + 1) // 2
+    pairs = SPEC.inducing * (SPEC.inducing + 1) // 2
     widths = [2 * size for size in regressor_sizes]
     factors = [(rng.standard_normal((rows, k)) / k, rng.standard_normal((pairs, k))) for k in widths]
     block = 256  # rows at a time: the exponentials stay in the cache, or this would be no floor for many rows
@@ -60,19 +71,5 @@ def floor(rows: int, regressor_sizes: Sequence[int], inducing: int) -> Callable[
     return evaluate
 
 
-def median_seconds(evaluate: Callable[[], object]) -> float:
-    """Median time of a call, once it is warm."""
-    warm_up(evaluate)
-    return median(_seconds(evaluate) for _ in range(REPETITIONS))
-
-
-def warm_up(evaluate: Callable[[], object]) -> None:
-    """Compile, and fill caches."""
-    for _ in range(WARM_UPS):
-        evaluate()
-
-
-def _seconds(evaluate: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    evaluate()
-    return time.perf_counter() - begin
+if __name__ == "__main__":
+    print(json.dumps([row(samples) for samples in SAMPLES]))

@@ -7,7 +7,7 @@ import GPy
 import numpy as np
 from GPy.core.parameterization.variational import NormalPosterior
 
-from bench.evaluation import SEED
+from bench.problems import SEED
 from revarb import psi
 from revarb.collapsed import Gaussians, Layer
 from revarb.numerics import with_numerics

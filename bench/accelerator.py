@@ -1,0 +1,81 @@
+"""Evaluations on a GPU: `python -m bench.accelerator --json FILE`, on a machine that has one."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bench.problems import HASTY, fit_step, problem
+from bench.timing import median_seconds
+from revarb.fit import Problem, bounds_and_gradients, plan_of
+from revarb.numerics import with_numerics
+from revarb.parameters import form_of
+from revarb.results import write_results
+
+MEMBERS = 16
+MATRIX = 8192
+
+NOTES = {
+    "seconds": "median; flat vector in, bound and flat gradient out, host to host",
+    "together": "sixteen starts in one call, host to host; times_one is its time over that of one evaluation",
+    "gemm_tflops": f"float64 product of two {MATRIX} x {MATRIX} matrices, measured in the same run",
+    "psi2_tflops": "the four products per layer (one forward, three backward) of psi2, over the time of everything",
+    "of_gemm": "psi2_tflops / gemm_tflops",
+}
+
+
+@with_numerics
+def rows() -> list[dict[str, Any]]:
+    """One evaluation at Drive's size, sixteen at once, and one of a long record."""
+    drive, long = problem(250), problem(100_000, HASTY)
+    one, together = median_seconds(fit_step(drive)), median_seconds(_many(drive))
+    return [
+        {"name": "bound and gradient", "n": 250, "seconds": one},
+        {"name": f"{MEMBERS} together", "n": 250, "seconds": together, "times_one": together / one},
+        _long_row(long, _gemm_tflops()),
+    ]
+
+
+def _many(given: Problem):
+    vectors = np.stack([plan_of(given).start * (1.0 + 1e-3 * k) for k in range(MEMBERS)])
+    form = form_of(given.start)
+
+    def evaluate() -> list[np.ndarray]:
+        return [np.asarray(x) for x in bounds_and_gradients(vectors, given.rows, form, given.layout)]
+
+    return evaluate
+
+
+def _long_row(given: Problem, gemm_tflops: float) -> dict[str, Any]:
+    seconds = median_seconds(fit_step(given))
+    rate = _psi2_operations(given) / seconds / 1e12
+    shares = {"psi2_tflops": rate, "gemm_tflops": gemm_tflops, "of_gemm": rate / gemm_tflops}
+    return {"name": "long record", "n": 100_000, "seconds": seconds, **shares}
+
+
+def _psi2_operations(given: Problem) -> float:
+    count, inputs = len(given.rows.y), given.rows.u_bar.shape[1]
+    inducing = given.spec.inducing
+    sizes = [layer.zeta.shape[1] for layer in given.start.layers]
+    widths = [2 * size for size in sizes]
+    widths[0] -= inputs - 1  # known inputs share one column
+    return sum(4 * 2.0 * count * width * inducing * (inducing // 2 + 1) for width in widths)
+
+
+def _gemm_tflops() -> float:
+    matrix = jax.random.normal(jax.random.key(0), (MATRIX, MATRIX))
+    product = jax.jit(lambda a: a @ a)
+    return 2.0 * MATRIX**3 / median_seconds(lambda: product(matrix).block_until_ready()) / 1e12
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench.accelerator")
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE")
+    target = parser.parse_args().json
+    found = rows()
+    for row in found:
+        print(row)
+    meta = {"command": "python -m bench.accelerator", "device": jax.devices()[0].device_kind, "notes": NOTES}
+    write_results(target, meta, found)

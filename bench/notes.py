@@ -1,0 +1,20 @@
+"""What the numbers of a results file mean."""
+
+NOTES = {
+    "evaluation": "medians; ours, the peer and the floor take turns, three times; one bound with its gradient at the "
+    "start of a fit, by the function that fit compiles, compilation not counted; M = 100, two hidden layers, "
+    "L = L_u = 10. Peer: psi statistics and their gradients of the same layers, nothing else: no Cholesky factors, no "
+    "bound, which favours the peer",
+    "floor_seconds": "NumPy, float64, per layer: one product [R, 2D] x [2D, M(M+1)/2], its exponential (one thread) "
+    "and two products back, in blocks of rows",
+    "of_floor": "seconds / floor_seconds",
+    "ratio": "peer_seconds / seconds",
+    "long_records": "median; the same evaluation of long records; peak resident memory of the process, which made the "
+    "start of the fit and compiled as well",
+    "fits": "recipe R0 on Drive in a fresh interpreter, from before the import to the fitted model, with an empty "
+    "cache of compiled programs and with a full one; eight restarts with two jobs, cache full",
+    "simulation": "medians, taking turns; free simulation of Actuator's test part by a model fitted with "
+    "seed 0, raw units in and out. Peer: the same recursion in Python with GPy's predictions, mean only (kernel matrix "
+    "times weights) or with moments (GPy's uncertain inputs; it cannot keep covariances between states of a window)",
+    "load_before": "load average of the minute before; well above 0, other work ran: discard the times",
+}

@@ -1,0 +1,27 @@
+"""The start of a fit to a random record: the time of an evaluation does not depend on what was measured."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from revarb import RGP, Recipe, Series
+from revarb.fit import Problem, objective_of, plan_of, prepare
+from revarb.numerics import with_numerics
+
+SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
+HASTY = replace(SPEC, recipe=Recipe(kmeans_starts=1, kmeans_iterations=1))  # for long records, whose start is not timed
+SEED = 0
+
+
+@with_numerics
+def problem(samples: int, spec: RGP = SPEC) -> Problem:
+    """The start of a fit to so many samples."""
+    rng = np.random.default_rng(SEED)
+    return prepare(spec, Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples)), SEED)
+
+
+def fit_step(given: Problem) -> Callable[[], object]:
+    """One step of `fit`, to be called inside `with_numerics`: flat vector in, bound and flat gradient out."""
+    vector, objective = plan_of(given).start, objective_of(given)
+    return lambda: objective(vector)  # waits for the device

@@ -1,0 +1,109 @@
+"""Free simulation of Actuator's test part, ours and the same recursion in Python with GPy's predictions."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import GPy
+import numpy as np
+from GPy.core.parameterization.variational import NormalPosterior
+from GPy.inference.latent_function_inference.posterior import Posterior as PeerPosterior
+
+from bench.timing import alternating_medians, median_seconds
+from revarb import RGP, FittedRGP, datasets
+from revarb.collapsed import Posterior
+from revarb.windows import input_windows
+
+
+class PeerLayer:
+    """A trained layer in GPy's objects."""
+
+    def __init__(self, layer: Posterior):
+        size = layer.zeta.shape[1]
+        lengthscales = 1.0 / np.sqrt(layer.w)
+        self.kernel = GPy.kern.RBF(size, variance=float(layer.variance), lengthscale=lengthscales, ARD=True)
+        self.zeta = GPy.Param("zeta", np.array(layer.zeta))
+        self.beta, self.sigma2 = np.array(layer.beta), float(layer.sigma2)
+        self.posterior = PeerPosterior(
+            woodbury_vector=self.beta, woodbury_inv=np.array(layer.reduction), K=self.kernel.K(self.zeta)
+        )
+
+    def mean(self, mean: np.ndarray) -> float:
+        """Mean at a known regressor."""
+        return float((self.kernel.K(mean[None], self.zeta) @ self.beta)[0, 0])
+
+    def moments(self, mean: np.ndarray, variance: np.ndarray) -> tuple[float, float]:
+        """Mean and variance, noise included, at an uncertain regressor."""
+        x_hat = NormalPosterior(mean[None], np.maximum(variance[None], 1e-12))
+        f, spread = self.posterior._raw_predict(self.kernel, x_hat, self.zeta)
+        return float(f[0, 0]), float(spread[0, 0]) + self.sigma2
+
+
+def peer_mean(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarray:
+    """The mean-only free run with one state per layer."""
+    *hidden, output = layers
+    windows, path = [np.zeros(lags) for _ in hidden], []
+    for inputs in u_bar:
+        below = inputs
+        for h, layer in enumerate(hidden):
+            state = layer.mean(np.concatenate([windows[h], below]))
+            windows[h] = below = np.concatenate([[state], windows[h][:-1]])
+        path.append(output.mean(below))
+    return np.array(path)
+
+
+def peer_moments(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarray:
+    """The same with variances, states taken for independent."""
+    *hidden, output = layers
+    windows, path = [(np.zeros(lags), np.ones(lags)) for _ in hidden], []
+    for inputs in u_bar:
+        below = (inputs, np.zeros_like(inputs))
+        for h, layer in enumerate(hidden):
+            state = layer.moments(*(np.concatenate([own, side]) for own, side in zip(windows[h], below, strict=True)))
+            pairs = zip(state, windows[h], strict=True)
+            windows[h] = below = tuple(np.concatenate([[new], old[:-1]]) for new, old in pairs)
+        path.append(output.moments(*below)[0])
+    return np.array(path)
+
+
+def rows() -> list[dict[str, Any]]:
+    """Both methods, ours and the peer's, one after the other."""
+    split = datasets.load("actuator")
+    model = RGP().fit(split.train)
+    chain = model.trained.chain
+    layers = [PeerLayer(layer) for layer in (*chain.hidden, chain.output)]
+    u_bar = _input_rows(model, split.test.u)
+    _check_same_work(model, split.test.u, peer_mean(layers, u_bar, model.spec.lags))
+    return [
+        _row("mean", model, split.test.u, lambda: peer_mean(layers, u_bar, model.spec.lags)),
+        _row("moments", model, split.test.u, lambda: peer_moments(layers, u_bar, model.spec.lags)),
+    ]
+
+
+def _row(method: str, model: FittedRGP, u: np.ndarray, peer: Callable[[], np.ndarray]) -> dict[str, Any]:
+    own_seconds, peer_seconds = alternating_medians(
+        [lambda: median_seconds(lambda: model.simulate(u, method)), lambda: median_seconds(peer, repetitions=1)]
+    )
+    return {
+        "name": f"Actuator simulated, {method}",
+        "n": len(u),
+        "seconds": own_seconds,
+        "steps_per_second": len(u) / own_seconds,
+        "peer_seconds": peer_seconds,
+        "ratio": peer_seconds / own_seconds,
+    }
+
+
+def _input_rows(model: FittedRGP, u: np.ndarray) -> np.ndarray:
+    past = np.zeros((model.lags.reach, u.shape[1]))
+    return input_windows(np.concatenate([past, model.scaling.inputs(u)]), model.lags)
+
+
+def _check_same_work(model: FittedRGP, u: np.ndarray, peer: np.ndarray) -> None:
+    # Ours starts cold again where the window of inputs is full, the peer does not: they meet when that is forgotten.
+    ours = model.simulate(u, "mean").mean[-100:]
+    np.testing.assert_allclose(model.scaling.raw_outputs(peer[-100:, None]), ours, rtol=1e-3, atol=1e-3)
+
+
+if __name__ == "__main__":
+    print(json.dumps(rows()))
