@@ -14,6 +14,8 @@ from revarb.recipe import Recipe
 from revarb.states import FreeStates, InitialPrior
 from revarb.windows import regressors
 
+ITERATIONS_AT_A_TIME = 5
+
 
 def initial_parameters(
     recipe: Recipe,
@@ -73,10 +75,18 @@ def kmeans_centres(
     with warnings.catch_warnings():
         # An empty cluster keeps its last centre, which is as good an inducing input as any.
         warnings.filterwarnings("ignore", message="One of the clusters is empty")
-        tries = [
-            kmeans2(points, greedy_seeds(points, count, rng), iter=iterations, minit="matrix")[0] for _ in range(starts)
-        ]
+        tries = [_settled(points, greedy_seeds(points, count, rng), iterations) for _ in range(starts)]
     return min(tries, key=lambda centres: float(np.sum(vq(points, centres)[1] ** 2)))
+
+
+def _settled(points: np.ndarray, centres: np.ndarray, iterations: int) -> np.ndarray:
+    # A few iterations at a time: kmeans2 would go on when nothing moves any more, which is soon.
+    for done in range(0, iterations, ITERATIONS_AT_A_TIME):
+        before = centres
+        centres = kmeans2(points, centres, iter=min(ITERATIONS_AT_A_TIME, iterations - done), minit="matrix")[0]
+        if np.array_equal(before, centres):
+            break
+    return centres
 
 
 def greedy_seeds(
@@ -88,13 +98,14 @@ def greedy_seeds(
     """
     candidates = 2 + int(np.log(count))
     chosen = [int(rng.integers(len(points)))]
+    norms = np.sum(points**2, axis=1)
     nearest = np.sum((points - points[chosen[0]]) ** 2, axis=1)
     while len(chosen) < count:
-        total = nearest.sum()
-        # All points are taken already where rows repeat; any of them will do then.
-        shares = nearest / total if total > 0.0 else None
-        drawn = rng.choice(len(points), size=candidates, p=shares)
-        distances = np.minimum(nearest, np.sum((points[drawn][:, None] - points) ** 2, axis=2))
+        # Where rows repeat, all may be taken already, and no distance is left: the last one will do then.
+        shares = np.cumsum(nearest)
+        drawn = np.searchsorted(shares, shares[-1] * rng.random(candidates), side="right").clip(max=len(points) - 1)
+        from_drawn = norms[drawn][:, None] + norms - 2.0 * points[drawn] @ points.T
+        distances = np.minimum(nearest, np.maximum(from_drawn, 0.0))
         best = int(distances.sum(axis=1).argmin())
         chosen.append(int(drawn[best]))
         nearest = distances[best]
