@@ -48,15 +48,28 @@ def bands():
     return lines
 
 
+def seconds(value):
+    if value is None:
+        return ""
+    return f"{1e3 * value:.1f} ms" if value < 1.0 else f"{value:.1f} s"
+
+
 def bench():
-    lines = [["N", "revarb", "GPy", "ratio"]]
+    lines = [["", "N", "cores", "revarb", "GPy", "ratio"]]
     for row in results("bench.json")["rows"]:
-        times = (f"{1e3 * row[name]:.0f} ms" for name in ("seconds", "peer_seconds"))
-        lines.append([str(row["n"]), *times, f"{row['ratio']:.1f}"])
+        ratio = f"{row['ratio']:.1f}" if "ratio" in row else ""
+        size, cores = str(row["n"]), str(row["threads"])
+        lines.append([row["name"], size, cores, seconds(row["seconds"]), seconds(row.get("peer_seconds")), ratio])
     return lines
 
 
-TABLES = {"table1": table1, "bands": bands, "bench": bench}
+def h200():
+    return [["", "N", "time"]] + [
+        [row["name"], str(row["n"]), seconds(row["seconds"])] for row in results("bench_h200.json")["rows"]
+    ]
+
+
+TABLES = {"table1": table1, "bands": bands, "bench": bench, "h200": h200}
 
 
 def block(name):
