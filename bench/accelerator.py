@@ -7,8 +7,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from bench.problems import HASTY, fit_step, problem
+from bench.problems import HASTY, fit_step, problem, psi_width
 from bench.timing import median_seconds
+from revarb.bound import layer_problems
+from revarb.files import check_target
 from revarb.fit import Problem, bounds_and_gradients, plan_of
 from revarb.numerics import with_numerics
 from revarb.parameters import form_of
@@ -56,12 +58,9 @@ def _long_row(given: Problem, gemm_tflops: float) -> dict[str, Any]:
 
 
 def _psi2_operations(given: Problem) -> float:
-    count, inputs = len(given.rows.y), given.rows.u_bar.shape[1]
-    inducing = given.spec.inducing
-    sizes = [layer.zeta.shape[1] for layer in given.start.layers]
-    widths = [2 * size for size in sizes]
-    widths[0] -= inputs - 1  # known inputs share one column
-    return sum(4 * 2.0 * count * width * inducing * (inducing // 2 + 1) for width in widths)
+    count, inducing = len(given.rows.y), given.spec.inducing
+    problems = layer_problems(given.start, given.rows, given.layout)
+    return sum(4 * 2.0 * count * psi_width(x_hat) * inducing * (inducing // 2 + 1) for _, x_hat, _ in problems)
 
 
 def _gemm_tflops() -> float:
@@ -73,7 +72,9 @@ def _gemm_tflops() -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.accelerator")
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
-    target = parser.parse_args().json
+    target = check_target(parser.parse_args().json)
+    if jax.default_backend() == "cpu":
+        parser.error("JAX has no accelerator here")
     found = rows()
     for row in found:
         print(row)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from bench.gpy_peer import statistics_and_gradients
-from bench.problems import SEED, SPEC, fit_step, problem
+from bench.problems import SEED, SPEC, fit_step, problem, psi_width
 from bench.timing import alternating_medians, median_seconds
 from revarb.bound import layer_problems
 from revarb.collapsed import Gaussians, Layer
@@ -24,7 +24,7 @@ def row(samples: int) -> dict[str, Any]:
     layers = regressions(given)
     # `fit` enters `with_numerics` once (2 ms), not at every step; GPy and the floor keep BLAS on all threads.
     ours, peer = with_numerics(fit_step)(given), statistics_and_gradients(layers)
-    least = floor(len(given.rows.y), [x_hat.mean.shape[1] for _, x_hat in layers])
+    least = floor(len(given.rows.y), [psi_width(x_hat) for _, x_hat in layers])
     own_seconds, peer_seconds, floor_seconds = alternating_medians(
         [
             lambda: with_numerics(median_seconds)(ours),
@@ -51,11 +51,10 @@ def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 
-def floor(rows: int, regressor_sizes: Sequence[int]) -> Callable[[], object]:
+def floor(rows: int, widths: Sequence[int]) -> Callable[[], object]:
     """What Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products back."""
     rng = np.random.default_rng(SEED)
     pairs = SPEC.inducing * (SPEC.inducing + 1) // 2
-    widths = [2 * size for size in regressor_sizes]
     factors = [(rng.standard_normal((rows, k)) / k, rng.standard_normal((pairs, k))) for k in widths]
     block = 256  # rows at a time: the exponentials stay in the cache, or this would be no floor for many rows
     exponentials = np.empty((block, pairs))

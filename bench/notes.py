@@ -5,7 +5,7 @@ NOTES = {
     "start of a fit, by the function that fit compiles, compilation not counted; M = 100, two hidden layers, "
     "L = L_u = 10. Peer: psi statistics and their gradients of the same layers, nothing else: no Cholesky factors, no "
     "bound, which favours the peer",
-    "floor_seconds": "NumPy, float64, per layer: one product [R, 2D] x [2D, M(M+1)/2], its exponential (one thread) "
+    "floor_seconds": "NumPy, float64, per layer: one product [R, K] x [K, M(M+1)/2], its exponential (one thread) "
     "and two products back, in blocks of rows",
     "of_floor": "seconds / floor_seconds",
     "ratio": "peer_seconds / seconds",

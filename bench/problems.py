@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from revarb import RGP, Recipe, Series
+from revarb.collapsed import Gaussians
 from revarb.fit import Problem, objective_of, plan_of, prepare
 from revarb.numerics import with_numerics
 
@@ -18,7 +19,14 @@ SEED = 0
 def problem(samples: int, spec: RGP = SPEC) -> Problem:
     """The start of a fit to so many samples."""
     rng = np.random.default_rng(SEED)
-    return prepare(spec, Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples)), SEED)
+    return prepare(spec, [Series(u=rng.standard_normal(samples), y=rng.standard_normal(samples))], SEED)
+
+
+def psi_width(x_hat: Gaussians) -> int:
+    """Columns of the product inside Ψ2: the regressors, squares of the uncertain ones, one for those of the known."""
+    assert x_hat.variance is not None
+    size, uncertain = x_hat.mean.shape[1], x_hat.variance.shape[1]
+    return size + uncertain + (uncertain < size)
 
 
 def fit_step(given: Problem) -> Callable[[], object]:

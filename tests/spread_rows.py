@@ -1,6 +1,7 @@
-"""Bound, gradient and a fit with all devices against one: `python spread_rows.py [COORDINATOR PROCESS]`."""
+"""Bound, gradient and a fit with all devices against one: `python spread_rows.py [COORDINATOR PROCESS]`, or `refused`."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 
@@ -23,18 +24,32 @@ def compared():
     with jax.set_mesh(revarb.row_mesh()):
         spread_bound, spread_gradient = objective(vector)
         program = bound_and_gradient.lower(vector, problem.rows, form=form_of(problem.start), layout=problem.layout)
+    text = program.compile().as_text()
     return {
         "bound_error": abs(spread_bound / bound - 1.0),
         "gradient_error": float(np.abs(spread_gradient - gradient).max() / np.abs(gradient).max()),
-        "all_reduces": program.compile().as_text().count("all-reduce"),
+        "messages": len(re.findall(r" (?:all-reduce|all-gather|all-to-all|collective-permute)\(", text)),
     }
 
 
-if len(sys.argv) > 1:
-    jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
-found = compared()
-alone = small.spec().fit(small.record())
-with jax.set_mesh(revarb.row_mesh()):
-    together = small.spec().fit(small.record())
-fits = {"fit_bound": together.bound, "fit_bound_alone": alone.bound}
-print(json.dumps({"devices": len(jax.devices()), **found, **fits}))
+def compared_fits():
+    alone = small.spec().fit(small.record())
+    with jax.set_mesh(revarb.row_mesh()):
+        together = small.spec().fit(small.record())
+    return {"fit_bound": together.bound, "fit_bound_alone": alone.bound}
+
+
+def refused():
+    with jax.set_mesh(revarb.row_mesh()):
+        try:
+            small.spec().fit(small.record(), restarts=2, jobs=2)
+        except revarb.InputError as error:
+            return {"message": str(error)}
+
+
+if sys.argv[1:] == ["refused"]:
+    print(json.dumps(refused()))
+else:
+    if len(sys.argv) > 1:
+        jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
+    print(json.dumps({"devices": len(jax.devices()), **compared(), **compared_fits()}))

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from revarb import InputError, row_mesh
+
 HERE = Path(__file__).parent
+MOST_MESSAGES = 40
 
 
 def on_devices(count, *arguments):
@@ -29,13 +32,27 @@ def answer(process):
 
 def check(found, devices):
     assert found["devices"] == devices
-    assert found["all_reduces"] > 0
+    # Three layers: sums of their rows, and of the derivatives by what they share; the rows' own derivatives go back.
+    assert 0 < found["messages"] <= MOST_MESSAGES, found
     assert found["bound_error"] < 1e-10 and found["gradient_error"] < 1e-10
     assert found["fit_bound"] == pytest.approx(found["fit_bound_alone"], rel=1e-6)
 
 
 def test_four_devices_agree_with_one():
     check(answer(on_devices(4)), devices=4)
+
+
+def test_a_mesh_and_other_processes_do_not_go_together():
+    process = on_devices(2, "refused")
+    assert answer(process) == {
+        "message": "a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster"
+    }
+
+
+@pytest.mark.parametrize("devices", [[], [1], "cpu", 2])
+def test_only_devices_make_a_mesh(devices):
+    with pytest.raises(InputError, match=r"takes a list of one or more JAX devices, received"):
+        row_mesh(devices)
 
 
 def test_two_joined_processes_agree_with_one():

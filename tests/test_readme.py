@@ -31,11 +31,12 @@ def test_the_demo_in_the_readme_comes_from_the_results():
 
 
 def test_an_evaluation_is_no_slower_than_the_peer():
-    assert all(row["ratio"] >= 1.0 for row in results("bench.json")["rows"])
+    ratios = [row["ratio"] for row in results("bench.json")["rows"] if "ratio" in row]
+    assert len(ratios) == 8 and min(ratios) >= 1.0
 
 
 def test_a_results_file_says_where_it_was_made():
-    for name in ("table1.json", "bench.json", "demo.json"):
+    for name in ("table1.json", "bench.json", "bench_h200.json", "demo.json"):
         meta = results(name)["meta"]
         assert {"made", "python", "versions", "processor", "cores"} <= set(meta)
 

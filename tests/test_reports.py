@@ -1,5 +1,8 @@
+import platform
+import socket
+import threading
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client
+from multiprocessing.connection import Client, Listener
 
 import pytest
 
@@ -25,20 +28,40 @@ def test_nobody_there_is_no_reason_to_stop_working():
         report("unheard")
 
 
-def test_a_stranger_is_not_let_in_and_others_still_are():
+def test_strangers_are_not_let_in_and_others_still_are():
+    """One with the wrong key, one that says nothing, one that leaves at once."""
     taken = []
     with receive_reports(taken.append, lambda: False) as address:
         with pytest.raises(AuthenticationError):
             Client(address.place, authkey=b"guess")
+        silent = socket.create_connection(address.place)
+        socket.create_connection(address.place).close()
         with send_reports(address) as report:
             report("heard")
+        silent.close()
     assert taken == ["heard"]
 
 
-def test_the_receiver_going_away_silences_the_sender():
-    with receive_reports(lambda message: None, lambda: False) as address:
-        sender = send_reports(Address(*address))
-        report = sender.__enter__()
-        report("heard")
-    report("perhaps")  # the open connection may live on; no error either way
-    sender.__exit__(None, None, None)
+def test_another_host_is_not_dialled():
+    with receive_reports(print, lambda: True) as address, send_reports(address._replace(host="elsewhere")) as report:
+        report("unheard")
+
+
+def test_a_worker_whose_parent_is_gone_stops():
+    """The other end of the line closes: nobody waits for the result any more."""
+    with Listener(("127.0.0.1", 0), authkey=b"key") as parent:
+        answering = threading.Thread(target=lambda: parent.accept().close())
+        answering.start()
+        with send_reports(Address(parent.address, platform.node(), b"key")) as report:
+            answering.join()
+            with pytest.raises(KeyboardInterrupt):
+                report("anyone?")
+
+
+def test_nothing_is_left_behind():
+    before = threading.active_count()
+    with receive_reports(print, lambda: False) as address:
+        pass
+    assert threading.active_count() == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address.place)

@@ -1,8 +1,10 @@
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+import time
 
 import jax
 import joblib
@@ -16,6 +18,7 @@ from revarb import Ensemble, InputError, Recipe, Stage
 from revarb.ensemble import mixture
 from revarb.numerics import with_numerics
 from revarb.restarts import fit_together
+from revarb.store import read_model, write_model
 from revarb.table import write_table
 
 
@@ -99,8 +102,9 @@ def test_an_ensemble_goes_on_where_its_records_ended(ensemble):
     path = ensemble.simulate(u, initial=ensemble.final_states[0])
     each = [member.simulate(u, initial=member.final_states[0]) for member in ensemble.members]
     np.testing.assert_array_equal(path.mean, mixture(each).mean)
-    with pytest.raises(InputError, match="1 states for 3 members"):
-        ensemble.simulate(u, initial=ensemble.final_states[0][:1])
+    for wrong in (ensemble.final_states[0][:1], ensemble.best.final_states):
+        with pytest.raises(InputError, match=r"must be one of this ensemble's final_states.* each of its 3 members"):
+            ensemble.simulate(u, initial=wrong)
 
 
 def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
@@ -112,20 +116,47 @@ def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
     assert repr(again) == repr(ensemble)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda header: header["members"].pop(), "names 2 members and has arrays of 3"),
+        (lambda header: header["members"][1].update(kind="LSTM"), "a member is of kind 'LSTM'"),
+        (lambda header: header["members"][1].update(seed=3), r"must differ in their seeds, received \[3, 3, 5\]"),
+        (lambda header: header["members"][1].update(seed=float("inf")), "seed must be a whole number"),
+        (lambda header: header.update(members=[]), "names 0 members"),
+        (lambda header: header.update(members=7), "is damaged"),
+    ],
+)
+def test_a_forged_ensemble_is_refused(ensemble, tmp_path, change, message):
+    path = ensemble.save(tmp_path / "e.rgp")
+    header, arrays = read_model(path)
+    change(header)
+    write_model(path, header, arrays)
+    with pytest.raises(InputError, match=message):
+        revarb.load(path)
+
+
 def test_members_of_different_records_do_not_mix(ensemble):
     other = small.spec().fit(small.record(2))
-    with pytest.raises(InputError, match="fits of one configuration to the same records"):
+    with pytest.raises(InputError, match=r"one configuration to the same records; the one of seed 3 differs from .* 0"):
         Ensemble.of([*ensemble.members, other])
-    with pytest.raises(InputError, match="one or more members"):
+    with pytest.raises(InputError, match="takes one or more fitted RGPs, received"):
         Ensemble.of([])
+    with pytest.raises(InputError, match=r"must differ in their seeds, received \[0, 0\]"):
+        Ensemble.of([other, other])
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"restarts": 0}, "restarts must be a whole number of at least 1, received 0"),
-        ({"restarts": 2, "jobs": 0}, "jobs must be a whole number of at least 1, received 0"),
+        (
+            {"restarts": 2, "jobs": 0},
+            r"jobs \(or -1 for one per core\) must be a whole number of at least 1, received 0",
+        ),
         ({"restarts": 2, "seed": -1}, "seed must be"),
+        ({"restarts": 2, "seed": 2**63 - 1}, "seed must be a whole number from 0 to"),
+        ({"jobs": 2}, "jobs=2 without restarts"),
     ],
 )
 def test_wrong_numbers_are_refused(wrong, message):
@@ -138,6 +169,60 @@ def test_a_short_record_is_refused_once_and_here():
         small.spec().fit(small.record(samples=3), restarts=2, jobs=2)
 
 
+def test_more_inducing_inputs_than_rows_are_said_once():
+    with pytest.warns(UserWarning) as said:
+        model = small.spec(inducing=900).fit(small.record(), restarts=2)
+    assert [str(each.message) for each in said] == ["inducing=900, but there are only 58 training rows: using 58"]
+    assert model.best.spec.inducing == 58
+
+
+def test_a_start_that_leads_nowhere_does_not_cost_the_others(monkeypatch):
+    real = revarb.restarts.prepare
+
+    def prepare(spec, records, seed):
+        if seed == 1:
+            raise InputError("the bound is nan at the start")
+        return real(spec, records, seed)
+
+    monkeypatch.setattr(revarb.restarts, "prepare", prepare)
+    with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
+        model = small.spec().fit(small.record(), restarts=3)
+    assert [member.seed for member in model.members] == [0, 2]
+    with pytest.raises(InputError, match="the bound is nan at the start"):
+        small.spec().fit(small.record(), seed=1, restarts=1)
+
+
+def test_a_killed_worker_is_said_and_nothing_hangs(monkeypatch):
+    """A real worker process is killed as soon as it has reported its first step."""
+    real = revarb.restarts.done
+
+    def done_and_killed(recipe, step):
+        found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
+        for child in found.stdout.split()[:1]:
+            os.kill(int(child), signal.SIGKILL)
+        return real(recipe, step)
+
+    monkeypatch.setattr(revarb.restarts, "done", done_and_killed)
+    endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
+    with pytest.warns(UserWarning, match="restarts were lost"), pytest.raises(InputError, match="no fit came back"):
+        small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)
+
+
+def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch):
+    real, calls = revarb.fit.bound_and_gradient, 0
+
+    def pressed(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(revarb.fit, "bound_and_gradient", pressed)
+    model = small.spec().fit(small.record(), restarts=3)
+    assert [member.status for member in model.members] == ["interrupted"]
+
+
 def test_two_members_compile_once():
     from revarb.fit import bound_and_gradient
 
@@ -147,10 +232,11 @@ def test_two_members_compile_once():
     assert bound_and_gradient._cache_size() == before + 1
 
 
-def drained_until(terminal, enough):
-    """What is written to a terminal until it is enough, or the other end is closed."""
-    text = b""
+def drained_until(terminal, enough, seconds=120):
+    """What is written to a terminal until it is enough, or the other end is closed; it must not take for ever."""
+    text, end = b"", time.monotonic() + seconds
     while not enough(text):
+        assert select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0], text
         try:
             text += os.read(terminal, 10_000)
         except OSError:
@@ -158,8 +244,8 @@ def drained_until(terminal, enough):
     return text
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, jobs):
+@pytest.mark.parametrize(("restarts", "jobs"), [(4, 1), (4, 2), (2, 3)])
+def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, jobs):
     """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
     record = small.record()
     write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
@@ -167,17 +253,17 @@ def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, jobs):
     endless = "lags = 5\ninput_lags = 5\n[recipe]\nftol = 0.0\ngtol = 0.0\n" + stage
     (in_empty_folder / "long.toml").write_text(endless)
     command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
-    command += ["--config", "long.toml", "--restarts", "4", "--jobs", str(jobs)]
+    command += ["--config", "long.toml", "--restarts", str(restarts), "--jobs", str(jobs)]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     with (in_empty_folder / "out.txt").open("w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=theirs, env=environment, start_new_session=True)
         os.close(theirs)
-        screen = drained_until(ours, lambda text: text.count(b"bound") >= 3 * jobs)
+        screen = drained_until(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
         os.killpg(process.pid, signal.SIGINT)
         screen += drained_until(ours, lambda text: False)
         assert process.wait(timeout=60) == 0, screen
-    assert all(f"seed {seed}".encode() in screen for seed in range(4))
+    assert all(f"seed {seed}".encode() in screen for seed in range(restarts))
     model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
     assert isinstance(model, Ensemble) and model.status == "interrupted"
     assert 1 <= len(model) <= 2 * jobs and out.count("interrupted after") == len(model)

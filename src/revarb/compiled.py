@@ -1,7 +1,8 @@
 """What was compiled once is kept in the user's cache folder: the second run of the same shapes starts at once.
 
-JAX does the keeping. A user who has told JAX where (`JAX_COMPILATION_CACHE_DIR`) or not to at all
-(`JAX_ENABLE_COMPILATION_CACHE=false`) is left alone.
+JAX does the keeping, and has one cache per process: programs of the caller that are compiled after ours are kept there
+too. A user who has told JAX where (`JAX_COMPILATION_CACHE_DIR`) or not to at all (`JAX_ENABLE_COMPILATION_CACHE=false`)
+is left alone, and so is what he has set of the two numbers below.
 """
 
 import functools
@@ -31,8 +32,10 @@ def keep_compiled() -> None:
     if not os.access(folder, os.W_OK):
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    if jax.config.jax_compilation_cache_max_size == -1:  # pyright: ignore[reportAttributeAccessIssue]
+        jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
+    if jax.config.jax_persistent_cache_min_compile_time_secs == 1.0:  # pyright: ignore[reportAttributeAccessIssue]
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
 
 
 def _processor() -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revarb import store
-from revarb.errors import InputError, check_whole
+from revarb.errors import InputError, check_seed, check_whole
 from revarb.fitted import FittedRGP
 from revarb.frame import Fitted
 from revarb.free_run import Method
@@ -34,13 +34,19 @@ class Ensemble(Fitted):
     @classmethod
     def of(cls, members: Sequence[FittedRGP]) -> "Ensemble":
         """The mixture of these models, which have the same records behind them."""
-        if not members:
-            raise InputError("an ensemble needs one or more members, received none")
-        first = min(members, key=lambda member: member.seed)
-        for member in members:
-            if (member.spec, member.lengths) != (first.spec, first.lengths) or not _same_frame(member, first):
-                raise InputError("the members of an ensemble must be fits of one configuration to the same records")
+        members = tuple(members)
+        if not members or not all(isinstance(member, FittedRGP) for member in members):
+            raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
+        if len({member.seed for member in members}) < len(members):
+            raise InputError(f"members must differ in their seeds, received {[member.seed for member in members]}")
         ordered = tuple(sorted(members, key=lambda member: member.seed))
+        first = ordered[0]
+        for member in ordered[1:]:
+            if (member.spec, member.lengths) != (first.spec, first.lengths) or not _same_frame(member, first):
+                raise InputError(
+                    f"members must be fits of one configuration to the same records; the one of seed {member.seed} "
+                    f"differs from that of seed {first.seed}: fit both with one call of fit(restarts=…)"
+                )
         stopped = any(member.status is Status.INTERRUPTED for member in members)
         best = max(ordered, key=lambda member: member.bound)
         return cls(first.frame, Status.INTERRUPTED if stopped else best.status, first.seed, ordered)
@@ -82,9 +88,11 @@ class Ensemble(Fitted):
         initial   one of `final_states`; default: cold
         samples   trajectories in all, shared out among the members
         """
-        starts = [None] * len(self) if initial is None else list(initial)
-        if len(starts) != len(self):
-            raise InputError(f"initial has {len(starts)} states for {len(self)} members: pass one of final_states")
+        seed = check_seed(seed)
+        starts = [None] * len(self) if initial is None else initial
+        if not isinstance(starts, list | tuple) or len(starts) != len(self):
+            what = f"a state for each of its {len(self)} members"
+            raise InputError(f"initial must be one of this ensemble's final_states, {what}")
         counts = self._shares(samples) if method == "samples" else [samples] * len(self)
         paths = [
             member.simulate(u, method, initial=start, steps=steps, samples=count, seed=seed + number)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -28,7 +29,8 @@ from revarb.states import FreeStates
 @with_numerics
 def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
-    problem = prepare(spec, train, seed)
+    records = as_records(train)
+    problem = prepare(affordable(spec, records), records, check_seed(seed))
     with progress_bar("fitting", iterations(spec.recipe), progress) as update:
 
         def report(step: Step) -> None:
@@ -49,15 +51,24 @@ class Problem(NamedTuple):
     past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored: a simulation can go on from there
 
 
-def prepare(spec: RGP, train: Series | Sequence[Series], seed: int) -> Problem:
-    """Check the records and find the start."""
-    seed = check_seed(seed)
-    records = as_records(train)
+def affordable(spec: RGP, records: Sequence[Series]) -> RGP:
+    """Check the records; where they have fewer rows than there are inducing inputs: as many, and say so."""
+    lags = spec.lags_for(records[0].u.shape[1])
+    Frame.of(records, lags)
+    rows = sum(len(record) - lags.first for record in records)
+    if spec.inducing <= rows:
+        return spec
+    message = f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}"
+    warnings.warn(message, stacklevel=5)
+    return replace(spec, inducing=rows)
+
+
+def prepare(spec: RGP, records: Sequence[Series], seed: int) -> Problem:
+    """Find the start."""
     frame = Frame.of(records, spec.lags_for(records[0].u.shape[1]))
     rows, y_blocks, layout = training_rows(frame, records, spec.recipe.jitter)
-    inducing = _affordable_inducing(spec, len(rows.y))
     rng = np.random.default_rng(seed)
-    start = initial_parameters(spec.recipe, spec.latent_dims, inducing, rows, y_blocks, layout, rng)
+    start = initial_parameters(spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     past_u = tuple(frame.scaling.inputs(record.u)[len(record) - frame.lags.reach :] for record in records)
     return Problem(spec, seed, frame, start, rows, layout, past_u)
 
@@ -68,13 +79,6 @@ def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tup
     lags, y_blocks = frame.lags.states, [block.y for block in blocks]
     rows = Rows(np.concatenate([block.u_bar for block in blocks]), np.concatenate([y[lags:] for y in y_blocks]))
     return rows, y_blocks, Layout(lags, tuple(len(y) for y in y_blocks), jitter)
-
-
-def _affordable_inducing(spec: RGP, rows: int) -> int:
-    if spec.inducing > rows:
-        message = f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}"
-        warnings.warn(message, stacklevel=6)
-    return min(spec.inducing, rows)
 
 
 def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout) -> tuple[AnyArray, AnyArray]:

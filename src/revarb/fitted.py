@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from revarb import store
 from revarb.collapsed import Layer, Posterior
-from revarb.errors import check_number
+from revarb.errors import InputError, check_number, check_seed
 from revarb.frame import Fitted, Frame
 from revarb.free_run import Method, free_run
 from revarb.numerics import with_numerics
@@ -128,6 +128,8 @@ class FittedRGP(Fitted):
 
 def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FittedRGP:
     """The model from what `save` wrote: its header and its arrays."""
+    if header["kind"] != "RGP":
+        raise InputError(f"a member is of kind {header['kind']!r}, and should be an 'RGP'")
     spec = RGP.from_dict(header["configuration"])
     scaling = Standardiser(**{name: np.array(v, dtype=np.float64) for name, v in header["standardiser"].items()})
     frame = Frame(
@@ -142,7 +144,7 @@ def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     return FittedRGP(
         frame=frame,
         status=Status(header["status"]),
-        seed=int(header["seed"]),
+        seed=check_seed(header["seed"]),
         spec=spec,
         trained=store.filled(template, arrays),
         lengths=lengths,

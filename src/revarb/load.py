@@ -28,10 +28,16 @@ def _from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> F
     if kind == "RGP":
         return rgp_from_file(header, arrays)
     if kind == "Ensemble":
-        return Ensemble.of([rgp_from_file(part, _of_member(arrays, k)) for k, part in enumerate(header["members"])])
+        shares = _by_member(arrays)
+        if shares.keys() != {str(number) for number in range(len(header["members"]))}:
+            raise InputError(f"it names {len(header['members'])} members and has arrays of {len(shares)}")
+        return Ensemble.of([rgp_from_file(part, shares[str(k)]) for k, part in enumerate(header["members"])])
     raise InputError(f"it holds a model of kind {kind!r}, and this revarb knows 'RGP' and 'Ensemble'")
 
 
-def _of_member(arrays: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    prefix = f"{number}."
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+def _by_member(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    shares: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        member, _, rest = name.partition(".")
+        shares.setdefault(member, {})[rest] = array
+    return shares

@@ -14,6 +14,8 @@ import jax
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as Spec
 
+from revarb.errors import InputError
+
 AXIS = "rows"
 
 P = ParamSpec("P")
@@ -25,7 +27,9 @@ Sums = TypeVar("Sums")
 
 def row_mesh(devices: Sequence[Any] | None = None) -> Mesh:
     """A mesh over which a fit spreads its rows: over these devices, or all that JAX has, on all joined hosts."""
-    chosen = jax.devices() if devices is None else list(devices)
+    chosen = jax.devices() if devices is None else list(devices) if isinstance(devices, list | tuple) else []
+    if not chosen or not all(isinstance(device, jax.Device) for device in chosen):
+        raise InputError(f"row_mesh takes a list of one or more JAX devices, received {devices!r}")
     return jax.make_mesh((len(chosen),), (AXIS,), (AxisType.Auto,), devices=chosen)
 
 
@@ -35,31 +39,37 @@ def on_every_device(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         result = function(*args, **kwargs)
-        return jax.lax.with_sharding_constraint(result, Spec()) if _devices() > 1 else result
+        return _everywhere(result) if devices_in_mesh() > 1 else result
 
     return wrapped
 
 
 def sum_over_rows(function: Callable[[Shared, Rows], Sums], shared: Shared, rows: Rows) -> Sums:
     """`function(shared, rows)`, a tree of sums over the rows, by all devices of the mesh that is set."""
-    devices = _devices()
+    devices = devices_in_mesh()
     if devices == 1:
         return function(shared, rows)
+    # Said of all that goes in and out: or XLA would spread the small matrices too, and talk much more.
+    shared, rows = _everywhere(shared), _everywhere(rows)
     count = jax.tree.leaves(rows)[0].shape[0]
     even = count - count % devices
     parts = [_shares(function)(shared, jax.tree.map(lambda values: values[:even], rows))] if even else []
     if even < count:  # fewer rows than devices are left: all of them compute these
         parts.append(function(shared, jax.tree.map(lambda values: values[even:], rows)))
-    return jax.tree.map(lambda *several: sum(several[1:], start=several[0]), *parts)
+    return _everywhere(jax.tree.map(lambda *several: sum(several[1:], start=several[0]), *parts))
 
 
-def _devices() -> int:
+def devices_in_mesh() -> int:
+    """Number of devices that share the rows: those of the mesh that is set, or one."""
     return dict(jax.sharding.get_abstract_mesh().shape).get(AXIS, 1)
 
 
 def _shares(function: Callable[[Shared, Rows], Sums]) -> Callable[[Shared, Rows], Sums]:
     def share(shared: Shared, rows: Rows) -> Sums:
-        return jax.tree.map(lambda values: values[None], function(shared, rows))
+        return jax.lax.psum(function(shared, rows), AXIS)
 
-    spread = jax.shard_map(share, in_specs=(Spec(), Spec(AXIS)), out_specs=Spec(AXIS), check_vma=False)
-    return lambda shared, rows: jax.tree.map(lambda values: values.sum(axis=0), spread(shared, rows))
+    return jax.shard_map(share, in_specs=(Spec(), Spec(AXIS)), out_specs=Spec(), check_vma=False)
+
+
+def _everywhere(tree: T) -> T:
+    return jax.lax.with_sharding_constraint(tree, Spec())

@@ -1,8 +1,9 @@
-"""How the package computes, without touching how its caller does: float64, and LAPACK on one thread.
+"""How the package computes, without touching how its caller does: float64, LAPACK on one thread, programs kept.
 
 JAX computes in float32 unless told otherwise, and expanded squares (psi.py) need float64. And LAPACK, which factorises
 the small matrices, would wait for threads of its own on cores that the large products already keep busy: on two cores
-an evaluation of the bound then takes nearly twice as long, and longer when other work runs. Every public door (`fit`,
+an evaluation of the bound then takes nearly twice as long, and longer when other work runs. (What does outlast a call
+is the cache of compiled programs, compiled.py.) Every public door (`fit`,
 `simulate`) is wrapped in `with_numerics`; what goes out through it are NumPy arrays, which carry their precision with
 them.
 """

@@ -1,25 +1,24 @@
 """Many starts of one fit: in processes on this machine or a cluster, or all together on an accelerator."""
 
-import signal
-import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from multiprocessing import parent_process
 
 import jax
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from revarb.ensemble import Ensemble
 from revarb.errors import InputError, check_seed, check_whole
-from revarb.fit import bounds_and_gradients, done, iterations, objective_of, plan_of, prepare, trained
+from revarb.fit import affordable, bounds_and_gradients, done, iterations, objective_of, plan_of, prepare, trained
 from revarb.fitted import FittedRGP
-from revarb.frame import Frame
-from revarb.interrupts import held_interrupts
+from revarb.interrupts import deaf_children, held_interrupts, ignored_interrupts
+from revarb.mesh import devices_in_mesh
 from revarb.numerics import with_numerics
-from revarb.optimise import Step, maximise
+from revarb.optimise import Objective, Optimum, Status, Step, maximise
 from revarb.parameters import form_of
 from revarb.progress import progress_lines
 from revarb.reports import Address, receive_reports, send_reports
@@ -30,6 +29,9 @@ from revarb.together import run_together
 Report = Callable[[int, Step], None]
 """A member, counted from 0, and its last step."""
 
+Outcome = FittedRGP | InputError
+"""A member, or why there is none: one start that leads nowhere must not cost the others."""
+
 
 @with_numerics
 def fit_restarts(
@@ -37,22 +39,64 @@ def fit_restarts(
 ) -> Ensemble:
     """Fit `spec` with the seeds seed, seed + 1, …; `RGP.fit(restarts=…)` is the public door."""
     first = check_seed(seed)
-    seeds = range(first, first + check_whole("restarts", restarts, least=1))
-    if jobs is not None and jobs != -1:  # which is joblib's word for all cores
-        jobs = check_whole("jobs", jobs, least=1)
+    seeds = range(first, check_seed(first + check_whole("restarts", restarts, least=1) - 1) + 1)
+    jobs = _checked_jobs(jobs)
     records = as_records(train)
-    Frame.of(records, spec.lags_for(records[0].u.shape[1]))  # what is wrong with the records is said here, and once
+    spec = affordable(spec, records)  # what is wrong with the records is said here, and once
     with progress_lines([f"seed {seed}" for seed in seeds], iterations(spec.recipe), progress) as update:
 
         def report(member: int, step: Step) -> None:
             update(member, done(spec.recipe, step), f"bound {step.bound:.1f}")
 
-        if jax.default_backend() == "cpu":
-            return Ensemble.of(fit_apart(spec, records, seeds, jobs, report))
-        return Ensemble.of(fit_together(spec, records, seeds, report))
+        with held_interrupts(patience=1) as pressed:
+            outcomes = list(_outcomes(spec, records, seeds, jobs, report, pressed))
+    return _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
 
 
-def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report) -> list[FittedRGP]:
+def _checked_jobs(jobs: int | None) -> int | None:
+    if jobs is None or (isinstance(jobs, int) and jobs == -1):
+        return jobs
+    return check_whole("jobs (or -1 for one per core)", jobs, least=1)
+
+
+def _outcomes(
+    spec: RGP, records: Sequence[Series], seeds: range, jobs: int | None, report: Report, pressed: Sequence[int]
+) -> Iterator[Outcome]:
+    if not _cluster_is_set():
+        if jax.default_backend() != "cpu":
+            return iter(fit_together(spec, records, seeds, report))
+        if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
+            return _fit_here(spec, records, seeds, report, pressed)
+    if devices_in_mesh() > 1:
+        raise InputError("a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster")
+    return _fit_in_processes(spec, records, seeds, jobs, report, pressed)
+
+
+def _cluster_is_set() -> bool:
+    # A backend of joblib's own works on this machine; one that somebody registered (Dask, Ray) is there on purpose.
+    return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
+
+
+def _ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> Ensemble:
+    members = [outcome for outcome in outcomes if isinstance(outcome, FittedRGP)]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, InputError)]
+    if not members and failures:
+        raise failures[0]
+    if not members and interrupted:
+        raise KeyboardInterrupt  # before the first step of any
+    if not members:
+        raise InputError("no fit came back: the worker processes died (out of memory?); use fewer jobs")
+    for failure in failures:
+        warnings.warn(f"a restart was left out: {failure}", stacklevel=5)
+    ensemble = Ensemble.of(members)
+    if interrupted:
+        return replace(ensemble, status=Status.INTERRUPTED)
+    if len(outcomes) < wanted:
+        warnings.warn(f"only {len(outcomes)} of {wanted} fits came back: workers died (out of memory?)", stacklevel=5)
+    return ensemble
+
+
+def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report) -> list[Outcome]:
     """All members advance at once, every evaluation of the bound one call for all of them."""
     problems = [prepare(spec, records, seed) for seed in seeds]
     plans = [plan_of(problem) for problem in problems]
@@ -62,66 +106,60 @@ def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], rep
         bounds, gradients = bounds_and_gradients(vectors, rows, form, layout)
         return np.asarray(bounds), np.asarray(gradients)
 
-    runs = [
-        lambda objective, member=member, plan=plan: maximise(objective, *plan, partial(report, member))
-        for member, plan in enumerate(plans)
-    ]
+    def run(member: int, objective: Objective) -> Optimum | InputError:
+        try:
+            return maximise(objective, *plans[member], partial(report, member))
+        except InputError as error:
+            return error
+
+    runs = [partial(run, member) for member in range(len(plans))]
     optima = run_together(runs, np.stack([plan.start for plan in plans]), evaluate)
-    return [trained(problem, optimum) for problem, optimum in zip(problems, optima, strict=True)]
-
-
-def fit_apart(
-    spec: RGP, records: Sequence[Series], seeds: Sequence[int], jobs: int | None, report: Report
-) -> list[FittedRGP]:
-    """One member after the other in each of `jobs` processes. After Ctrl-C: the members that were begun."""
-    with held_interrupts() as pressed:
-        if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
-            begun = takewhile(lambda _: not pressed, enumerate(seeds))
-            members = [_fit_here(spec, records, seed, partial(report, number), pressed) for number, seed in begun]
-        else:
-            members = list(_fit_in_processes(spec, records, seeds, jobs, report, pressed))
-    if not members and pressed:
-        raise KeyboardInterrupt  # before the first step of any
-    if not members:
-        raise InputError("all worker processes died before a fit was finished (out of memory?); use fewer jobs")
-    return members
+    return [
+        optimum if isinstance(optimum, InputError) else trained(problem, optimum)
+        for problem, optimum in zip(problems, optima, strict=True)
+    ]
 
 
 def _fit_here(
-    spec: RGP, records: Sequence[Series], seed: int, report: Callable[[Step], None], pressed: Sequence[int]
-) -> FittedRGP:
-    def report_or_stop(step: Step) -> None:
-        report(step)
+    spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report, pressed: Sequence[int]
+) -> Iterator[Outcome]:
+    def report_or_stop(member: int, step: Step) -> None:
+        report(member, step)
         if pressed:
             raise KeyboardInterrupt
 
-    problem = prepare(spec, records, seed)
-    return trained(problem, maximise(objective_of(problem), *plan_of(problem), report_or_stop))
+    for member, seed in takewhile(lambda _: not pressed, enumerate(seeds)):
+        yield _fit_member(spec, records, seed, partial(report_or_stop, member))
 
 
 def _fit_in_processes(
-    spec: RGP, records: Sequence[Series], seeds: Sequence[int], jobs: int | None, report: Report, pressed: Sequence[int]
-) -> Iterator[FittedRGP]:
+    spec: RGP, records: Sequence[Series], seeds: range, jobs: int | None, report: Report, pressed: Sequence[int]
+) -> Iterator[Outcome]:
+    workers = None if jobs is None else min(effective_n_jobs(jobs), len(seeds))
     with receive_reports(lambda message: report(*message), lambda: bool(pressed)) as address:
         begun = takewhile(lambda _: not pressed, enumerate(seeds))
-        tasks = (delayed(_fit_there)(spec, records, seed, number, address) for number, seed in begun)
+        tasks = (delayed(_fit_there)(spec, records, seed, member, address) for member, seed in begun)
         try:
             # No more tasks ahead than there are workers: none begins after Ctrl-C.
-            workers = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
-            yield from workers(tasks)  # pyright: ignore[reportReturnType]
-        except BrokenProcessPool:
-            return  # a worker was killed: what has come back is kept
+            with deaf_children():
+                outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
+            yield from outcomes  # pyright: ignore[reportReturnType]
+        except KeyboardInterrupt:
+            return  # pressed again: no waiting for the members under way
+        except Exception as error:  # of the engine, not of a member: a worker was killed, a cluster went away
+            warnings.warn(f"restarts were lost ({type(error).__name__}: {error})", stacklevel=6)
 
 
 @with_numerics
-def _fit_there(spec: RGP, records: Sequence[Series], seed: int, member: int, address: Address) -> FittedRGP:
-    _leave_interrupts_to_the_parent()
-    with send_reports(address) as send:
-        problem = prepare(spec, records, seed)
-        return trained(problem, maximise(objective_of(problem), *plan_of(problem), lambda step: send((member, step))))
-
-
-def _leave_interrupts_to_the_parent() -> None:
+def _fit_there(spec: RGP, records: Sequence[Series], seed: int, member: int, address: Address) -> Outcome:
     # Ctrl-C in a terminal reaches all processes. The parent's answer to the next report is what stops this one.
-    if parent_process() is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ignored_interrupts(), send_reports(address) as send:
+        return _fit_member(spec, records, seed, lambda step: send((member, step)))
+
+
+def _fit_member(spec: RGP, records: Sequence[Series], seed: int, report: Callable[[Step], None]) -> Outcome:
+    try:
+        problem = prepare(spec, records, seed)
+        return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
+    except InputError as error:
+        return error

@@ -51,9 +51,7 @@ class RGP(Lagged):
         return self.latent_dim if isinstance(self.latent_dim, tuple) else (self.latent_dim,) * self.hidden
 
     @overload
-    def fit(
-        self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False, *, jobs: int | None = None
-    ) -> "FittedRGP": ...
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedRGP": ...
     @overload
     def fit(
         self,
@@ -77,11 +75,16 @@ class RGP(Lagged):
 
         progress   draw a bar where the output is a terminal
         restarts   so many fits, with the seeds seed, seed + 1, …: an `Ensemble` of them
-        jobs       number of processes that share the restarts (default: what `joblib.parallel_config` says, else 1);
-                   the numbers do not depend on it. On an accelerator the restarts advance together in one process.
+        jobs       number of processes that share the restarts, or -1 for one per core (default: what
+                   `joblib.parallel_config` says, else 1); the numbers do not depend on it. On an accelerator the
+                   restarts advance together in one process
         """
         # The only imports against the stream: the object forwards to its functions.
         if restarts is None:
+            if jobs is not None:
+                raise InputError(
+                    f"jobs={jobs!r} without restarts: one fit uses all cores already; give restarts as well"
+                )
             from revarb.fit import fit
 
             return fit(self, train, seed=seed, progress=progress)

@@ -47,7 +47,7 @@ def fit(
     config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a [recipe].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
     restarts: Annotated[int | None, typer.Option(help="Fit so often, with seeds SEED, SEED+1, …; keep all.")] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes that share the restarts.")] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Processes that share the restarts; -1: one per core.")] = None,
     dt: Annotated[float, typer.Option(help="Sampling interval, for the time axis of pictures.")] = 1.0,
 ) -> None:
     """Fit a model to one or more records; draws the training fit and the latent paths next to the model.
@@ -61,6 +61,8 @@ def fit(
     records = [read_record(Table(path), inputs or [], outputs, dt) for path in train]
     picture = _picture_beside(model_file, ".fit.png", read=train)
     begun = time.perf_counter()
+    if restarts is None and jobs is not None:
+        raise InputError("--jobs is for --restarts: one fit uses all cores already")
     if restarts is None:
         members = (model := spec.fit(records, seed=seed, progress=True),)
     else:
@@ -73,7 +75,7 @@ def fit(
         write_whole(picture, fit_figure(best, records))
     _say_fitted(members, sum(len(record) for record in records), len(records), seconds)
     if model.status is Status.INTERRUPTED:
-        complain("interrupted", f"{len(members)} of {restarts} fits were begun and kept" if restarts else KEPT)
+        complain("interrupted", f"{len(members)} of {restarts} fits were kept" if restarts else KEPT)
     say_written(model_file, picture)
 
 
