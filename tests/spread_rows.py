@@ -1,4 +1,4 @@
-"""Bound, gradient and a fit with all devices against one: `python spread_rows.py [COORDINATOR PROCESS]`, or `refused`."""
+"""Bound, gradient and a fit with all devices against one: `python spread_rows.py [COORDINATOR PROCESS | refused]`."""
 
 import json
 import re

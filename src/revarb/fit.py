@@ -29,8 +29,8 @@ from revarb.states import FreeStates
 @with_numerics
 def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
-    records = as_records(train)
-    problem = prepare(affordable(spec, records), records, check_seed(seed))
+    seed, records = check_seed(seed), as_records(train)
+    problem = prepare(affordable(spec, records), records, seed)
     with progress_bar("fitting", iterations(spec.recipe), progress) as update:
 
         def report(step: Step) -> None:
