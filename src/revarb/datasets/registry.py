@@ -1,21 +1,20 @@
-"""Benchmark records by name: where they come from, how they are split, and the protocol they are scored by.
+"""Benchmark records by name: where they come from, how they are split, and the protocol they are scored by."""
 
-Where the environment variable REVARB_DATA names a folder, files come from there and nowhere else. Otherwise they come
-from the user's cache, and the first time from their public address. The sha256 is checked in every case.
-"""
-
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Literal, TypeVar, overload
 
 import numpy as np
-import pooch
 from scipy.io import loadmat
 
+from revarb.datasets import cmu35
 from revarb.datasets.artificial import artificial
+from revarb.datasets.files import PublicFile, find
 from revarb.errors import InputError, check_seed
 from revarb.series import Series
+
+Records = TypeVar("Records", Series, tuple[Series, ...])
 
 _PUBLIC = (
     "https://raw.githubusercontent.com/zhenwendai/RGP/be679607d3457a1038a2fe39b36b816ea380ea39/"
@@ -24,12 +23,15 @@ _PUBLIC = (
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """A benchmark: what to train on, what to simulate, and with which lags (state and input lags are equal)."""
+class Split(Generic[Records]):
+    """A benchmark: what to train on, what to simulate, and with which lags (state and input lags are equal).
+
+    Each part is a record, or for "cmu35" a tuple of several: `RGP.fit` and `compare` take both.
+    """
 
     name: str
-    train: Series
-    test: Series
+    train: Records
+    test: Records
     lags: int
 
     @property
@@ -49,6 +51,10 @@ class Recorded:
     about: str
 
 
+@overload
+def load(name: Literal["cmu35"], seed: int = 0) -> Split[tuple[Series, ...]]: ...  # pyright: ignore[reportOverlappingOverload]
+@overload
+def load(name: str, seed: int = 0) -> Split[Series]: ...
 def load(name: str, seed: int = 0) -> Split:
     """A benchmark by name. `seed` draws the input and noise of the generated "artificial".
 
@@ -57,6 +63,8 @@ def load(name: str, seed: int = 0) -> Split:
     """
     if name == "artificial":
         return Split(name, *artificial(check_seed(seed)), lags=5)
+    if name == "cmu35":
+        return Split(name, *cmu35.train_and_test(), lags=20)
     entry = _entry(name)
     train, test = entry.read(fetch(name))
     return Split(name, train, test, entry.lags)
@@ -64,46 +72,20 @@ def load(name: str, seed: int = 0) -> Split:
 
 def names() -> tuple[str, ...]:
     """All benchmarks."""
-    return ("artificial", *RECORDED)
+    return ("artificial", *RECORDED, "cmu35")
 
 
 def about(name: str) -> str:
     """One line on a benchmark."""
-    return _ARTIFICIAL if name == "artificial" else _entry(name).about
+    return _OTHERS[name] if name in _OTHERS else _entry(name).about
 
 
 def fetch(name: str) -> Path:
-    """The path of a recorded benchmark's file, downloaded if need be; its checksum has been compared."""
+    """The path of a recorded benchmark's file (or of the first of several), downloaded if need be, and checked."""
+    if name == "cmu35":
+        return cmu35.fetch_all()
     entry = _entry(name)
-    folder = os.environ.get("REVARB_DATA")
-    if folder:
-        return _from_folder(Path(folder), entry)
-    pooch.get_logger().setLevel("WARNING")
-    try:
-        found = pooch.retrieve(
-            _PUBLIC + entry.file,
-            known_hash=f"sha256:{entry.sha256}",
-            fname=entry.file,
-            path=pooch.os_cache("revarb"),
-            progressbar=False,
-        )
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"cannot download {entry.file} ({type(error).__name__}: {reason[:200]}); put it into a folder and set "
-            "REVARB_DATA to that folder"
-        ) from None
-    return Path(found)
-
-
-def _from_folder(folder: Path, entry: Recorded) -> Path:
-    candidates = [folder / "sysid" / entry.file, folder / entry.file]
-    for path in candidates:
-        if path.is_file():
-            if pooch.file_hash(str(path), alg="sha256") != entry.sha256:
-                raise InputError(f"{path} is not the published file: its sha256 differs; fetch it again")
-            return path
-    raise InputError(f"REVARB_DATA is set, but there is no {candidates[0]}; put the file there or unset the variable")
+    return find(PublicFile(entry.file, "sysid", _PUBLIC + entry.file, entry.sha256))
 
 
 def _entry(name: str) -> Recorded:
@@ -149,7 +131,10 @@ def _column(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, dtype=np.float64).ravel()
 
 
-_ARTIFICIAL = "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples"
+_OTHERS = {
+    "artificial": "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples",
+    "cmu35": "CMU motion capture, subject 35: four walks and four runs each to train on and to simulate, 57 channels",
+}
 
 RECORDED = {
     "artificial_recorded": Recorded(

@@ -1,0 +1,81 @@
+"""Subject 35 of CMU's motion capture database, as the paper used it: walking and running, 30 frames per second.
+
+"The data used in this project was obtained from mocap.cs.cmu.edu. The database was created with funding from NSF
+EIA-0196217." Free for research; it may not be resold, even converted.
+"""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from revarb.datasets.files import PublicFile, find
+from revarb.datasets.mocap import Motion, Skeleton, read_motion, read_skeleton
+from revarb.errors import InputError
+from revarb.series import Series
+
+TRAIN = (1, 2, 3, 4, 17, 18, 19, 20)
+TEST = (5, 6, 7, 8, 21, 22, 23, 24)
+RUNS = range(17, 27)
+STEP = 4  # frames: 120 Hz to 30
+DT = STEP / 120.0
+ROOT_POSITION = 3  # channels, which the paper drops
+FINGERS = ("rfingers.rx", "lfingers.rx")  # constant in all motions
+CLAVICLES = ("rclavicle.ry", "rclavicle.rz", "lclavicle.ry", "lclavicle.rz")  # rounding noise of 1e-14
+CONTROL = "ltoes"
+
+
+def skeleton() -> Skeleton:
+    """The subject's skeleton."""
+    return read_skeleton(find(_public("35.asf")))
+
+
+def motion(number: int) -> Motion:
+    """A motion of the subject by its number in the database, at 30 frames per second."""
+    names = _checksums()
+    if f"35_{number:02d}.amc" not in names:
+        known = sorted(int(name[3:5]) for name in names if name.endswith(".amc"))
+        raise InputError(f"subject 35 has no motion {number}; there are {known[0]} to {known[-1]}, without 27")
+    return read_motion(find(_public(f"35_{number:02d}.amc")), skeleton()).every(STEP)
+
+
+def series(number: int) -> Series:
+    """A motion as a record: where the left toes are, seen from the root and along the way, to 57 channels.
+
+    The paper drops the root's position and the two channels that are constant. Four of the 57, the clavicles, are
+    rounding noise of the files (`honest` says which columns are not).
+    """
+    recorded = motion(number)
+    joints, names = recorded.joints(), recorded.skeleton.names
+    control = joints[:, names.index(CONTROL), 2] - joints[:, 0, 2]
+    columns = [k for k, name in enumerate(recorded.skeleton.channels) if k >= ROOT_POSITION and name not in FINGERS]
+    channels = tuple(recorded.skeleton.channels[k] for k in columns)
+    return Series(control, recorded.frames[:, columns], DT, (f"{CONTROL}.z",), channels)
+
+
+def honest(channels: tuple[str, ...]) -> np.ndarray:
+    """Which of these channels are more than rounding noise."""
+    return np.array([name not in CLAVICLES for name in channels])
+
+
+def train_and_test() -> tuple[tuple[Series, ...], tuple[Series, ...]]:
+    """The paper's split: four walks and four runs each."""
+    return tuple(series(number) for number in TRAIN), tuple(series(number) for number in TEST)
+
+
+def fetch_all() -> Path:
+    """Download the skeleton and every motion of the split; the skeleton's path."""
+    for number in (*TRAIN, *TEST):
+        find(_public(f"35_{number:02d}.amc"))
+    return find(_public("35.asf"))
+
+
+def _public(name: str) -> PublicFile:
+    return PublicFile(name, "cmu_mocap_35", f"http://mocap.cs.cmu.edu/subjects/35/{name}", _checksums()[name])
+
+
+@cache
+def _checksums() -> dict[str, str]:
+    return tomllib.loads((files("revarb.datasets") / "cmu35.toml").read_text(encoding="utf-8"))

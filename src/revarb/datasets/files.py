@@ -1,0 +1,55 @@
+"""Files of the benchmarks, from the folder named by REVARB_DATA or from the user's cache, checked in every case.
+
+Where REVARB_DATA is set, files come from there and nowhere else. Otherwise they come from the user's cache, and the
+first time from their public address.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import pooch
+
+from revarb.errors import InputError
+
+
+class PublicFile(NamedTuple):
+    """A file, the folder that it has in REVARB_DATA, its public address and its sha256."""
+
+    name: str
+    folder: str
+    address: str
+    sha256: str
+
+
+def find(file: PublicFile) -> Path:
+    """The path of the file, downloaded if need be; its checksum has been compared."""
+    folder = os.environ.get("REVARB_DATA")
+    if folder:
+        return _from_folder(Path(folder), file)
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        found = pooch.retrieve(
+            file.address,
+            known_hash=f"sha256:{file.sha256}",
+            fname=file.name,
+            path=pooch.os_cache("revarb"),
+            progressbar=False,
+        )
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"cannot download {file.name} ({type(error).__name__}: {reason[:200]}); put it into a folder and set "
+            "REVARB_DATA to that folder"
+        ) from None
+    return Path(found)
+
+
+def _from_folder(folder: Path, file: PublicFile) -> Path:
+    candidates = [folder / file.folder / file.name, folder / file.name]
+    for path in candidates:
+        if path.is_file():
+            if pooch.file_hash(str(path), alg="sha256") != file.sha256:
+                raise InputError(f"{path} is not the published file: its sha256 differs; fetch it again")
+            return path
+    raise InputError(f"REVARB_DATA is set, but there is no {candidates[0]}; put the file there or unset the variable")

@@ -1,0 +1,6 @@
+"""Motion capture: skeletons and motions in Acclaim's format (ASF, AMC), and forward kinematics."""
+
+from revarb.datasets.mocap.acclaim import read_motion, read_skeleton, write_motion, write_skeleton
+from revarb.datasets.mocap.kinematics import Bone, Motion, Skeleton
+
+__all__ = ["Bone", "Motion", "Skeleton", "read_motion", "read_skeleton", "write_motion", "write_skeleton"]
