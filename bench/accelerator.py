@@ -59,7 +59,7 @@ def _long_row(given: Problem, gemm_tflops: float) -> dict[str, Any]:
 
 def _psi2_operations(given: Problem) -> float:
     count, inducing = len(given.rows.y), given.spec.inducing
-    problems = layer_problems(given.start, given.rows, given.layout)
+    problems = layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
     return sum(4 * 2.0 * count * psi_width(x_hat) * inducing * (inducing // 2 + 1) for _, x_hat, _ in problems)
 
 

@@ -47,7 +47,7 @@ def row(samples: int) -> dict[str, Any]:
 @with_numerics
 def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     """Every layer with its regressors, as the bound sees them."""
-    problems = layer_problems(given.start, given.rows, given.layout)
+    problems = layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 

@@ -15,10 +15,12 @@ ORDER = [
         "collapsed",
         "exact",
         "states",
+        "recognition",
         "parameters",
         "recipe",
         "bound",
         "initialise",
+        "adam",
     ),
     *("optimise", "together", "simulate", "trajectory", "scores", "store", "results", "table", "frame", "free_run"),
     *(

@@ -201,7 +201,7 @@ def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
     code, _, err = run(capsys, "simulate", "m.rgp", "short.csv", "-o", "p.csv")
     assert code == 2 and "u has 2 row(s), but the lags need at least 3" in err
     code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.csv", "--method", "median")
-    assert code == 2 and "--method must be moments, mean or samples" in err
+    assert code == 2 and "--method must be moments, mean, samples or network" in err
 
 
 def test_a_gap_in_the_measured_output_is_no_obstacle(capsys, folder):

@@ -11,6 +11,7 @@ from revarb.fitted import FittedRGP
 from revarb.load import load
 from revarb.mesh import row_mesh
 from revarb.recipe import Recipe, Stage
+from revarb.recognition import Recognition
 from revarb.rgp import RGP
 from revarb.scores import Scores, scores
 from revarb.series import Series
@@ -30,6 +31,7 @@ __all__ = [
     "InputError",
     "Mean",
     "Recipe",
+    "Recognition",
     "Scores",
     "Series",
     "Stage",

@@ -1,5 +1,6 @@
 """REVARB: the lower bound of log p(y) as a sum over layers (docs/derivation.md, Eq. 30)."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ from jaxtyping import Float
 from revarb.collapsed import Gaussians, Layer, Posterior, Targets, collapsed_bound, posterior
 from revarb.numerics import AnyArray
 from revarb.parameters import Parameters
-from revarb.states import entropy, kl_to_prior
+from revarb.states import FreeStates, entropy, kl_to_prior
 from revarb.windows import initial_states, later_states, regressors
 
 
@@ -30,9 +31,10 @@ class Layout(NamedTuple):
 def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[AnyArray, ""]:
     """Σ layers + Σ entropies of the later states − Σ KL of the initial states."""
     bound = jnp.zeros(())
-    for layer, x_hat, targets in layer_problems(parameters, rows, layout):
+    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
+    for layer, x_hat, targets in layer_problems(parameters.layers, states, rows, layout):
         bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
-    for mu, lam, prior in zip(parameters.states.mu, parameters.states.lam, parameters.priors, strict=True):
+    for mu, lam, prior in zip(states.mu, states.lam, parameters.priors, strict=True):
         bound += entropy(later_states(lam, layout.lags, layout.lengths))
         bound -= kl_to_prior(
             initial_states(mu, layout.lags, layout.lengths), initial_states(lam, layout.lags, layout.lengths), prior
@@ -42,13 +44,16 @@ def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[An
 
 def layer_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
     """What every layer knows after the fit, input side first."""
-    problems = layer_problems(parameters, rows, layout)
+    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
+    problems = layer_problems(parameters.layers, states, rows, layout)
     return tuple(posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems)
 
 
-def layer_problems(parameters: Parameters, rows: Rows, layout: Layout) -> list[tuple[Layer, Gaussians, Targets]]:
+def layer_problems(
+    layers: Sequence[Layer], states: FreeStates, rows: Rows, layout: Layout
+) -> list[tuple[Layer, Gaussians, Targets]]:
     """Each layer as a regression of its targets on its regressors, both of them Gaussian."""
-    mu, lam = parameters.states.mu, parameters.states.lam
+    mu, lam = states.mu, states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
     variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs are known
     hidden = [
@@ -58,5 +63,5 @@ def layer_problems(parameters: Parameters, rows: Rows, layout: Layout) -> list[t
     targets = [*hidden, Targets(rows.y, 0.0)]
     return [
         (layer, Gaussians(mean, variance), target)
-        for layer, mean, variance, target in zip(parameters.layers, means, variances, targets, strict=True)
+        for layer, mean, variance, target in zip(layers, means, variances, targets, strict=True)
     ]

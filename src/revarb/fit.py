@@ -1,13 +1,14 @@
 """From records to a trained model: rows, start, staged optimisation, posterior."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from revarb.adam import adam_rounds, recognised_start
 from revarb.bound import Layout, Rows, layer_posteriors, revarb_bound
 from revarb.errors import check_seed
 from revarb.fitted import FittedRGP, Trained
@@ -20,6 +21,7 @@ from revarb.optimise import Objective, Optimum, Phase, Settings, Step, Vector, m
 from revarb.parameters import Form, Parameters, flatten, form_of, free_entries, unflatten
 from revarb.progress import progress_bar
 from revarb.recipe import Recipe
+from revarb.recognition import RecognisedStates
 from revarb.rgp import RGP
 from revarb.series import Series, as_records
 from revarb.simulate import Chain, Start
@@ -31,12 +33,25 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
     seed, records = check_seed(seed), as_records(train)
     problem = prepare(affordable(spec, records), records, seed)
-    with progress_bar("fitting", iterations(spec.recipe), progress) as update:
+    networks = sum(spec.recognition.rounds) if spec.recognition else 0
+    with progress_bar("fitting", networks + iterations(spec.recipe), progress) as update:
+        problem = with_trained_networks(problem, update)
 
         def report(step: Step) -> None:
-            update(done(spec.recipe, step), f"bound {step.bound:.1f}")
+            update(networks + done(spec.recipe, step), f"bound {step.bound:.1f}")
 
         return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
+
+
+def with_trained_networks(problem: "Problem", report: Callable[[int, str], None]) -> "Problem":
+    """Where the model has a recognition model: the fit that begins after Adam has trained it."""
+    recognition, recipe = problem.spec.recognition, problem.spec.recipe
+    if recognition is None:
+        return problem
+    rng = np.random.default_rng([problem.seed, 1])  # apart from the numbers that the start has drawn
+    rows, layout = problem.rows, problem.layout
+    start = recognised_start(recognition, problem.start, rows, layout, problem.frame.lags, rng)
+    return problem._replace(start=adam_rounds(recognition, recipe, start, rows, layout, rng, report))
 
 
 class Problem(NamedTuple):
@@ -132,16 +147,19 @@ def done(recipe: Recipe, step: Step) -> int:
 def trained(problem: Problem, optimum: Optimum) -> FittedRGP:
     """The model at the optimum."""
     spec, layout = problem.spec, problem.layout
-    parameters = unflatten(optimum.vector, form_of(problem.start))
+    found = unflatten(optimum.vector, form_of(problem.start))
     with held_interrupts():  # what was found is not lost in the last second
-        layers = jax.tree.map(np.asarray, _posteriors(parameters, problem.rows, layout=layout))
+        layers = jax.tree.map(np.asarray, _posteriors(found, problem.rows, layout=layout))
+        states = jax.tree.map(np.asarray, found.states.along(problem.rows.u_bar, layout.lags, layout.lengths))
+    parameters = Parameters(found.layers, states, found.priors)
+    networks = found.states.networks if isinstance(found.states, RecognisedStates) else None
     chain = Chain(layers[:-1], layers[-1], spec.lags)
     return FittedRGP(
         frame=problem.frame,
         status=optimum.status,
         seed=problem.seed,
         spec=spec,
-        trained=Trained(parameters, chain, _final_states(parameters.states, layout, problem.past_u)),
+        trained=Trained(parameters, chain, _final_states(states, layout, problem.past_u), networks),
         lengths=layout.lengths,
         bound=optimum.bound,
         history=optimum.history,

@@ -14,10 +14,11 @@ from revarb import store
 from revarb.collapsed import Layer, Posterior
 from revarb.errors import InputError, check_number, check_seed
 from revarb.frame import Fitted, Frame
-from revarb.free_run import Method, free_run
+from revarb.free_run import Method, free_run, network_paths, network_run
 from revarb.numerics import with_numerics
 from revarb.optimise import Status, Step
 from revarb.parameters import Parameters
+from revarb.recognition import Network, blank_networks
 from revarb.rgp import RGP
 from revarb.series import Standardiser
 from revarb.simulate import Chain, Start
@@ -29,9 +30,10 @@ from revarb.windows import by_block, current_windows, regressor_sizes
 class Trained(NamedTuple):
     """The arrays of a trained model, all z-scored: this is what a model file holds."""
 
-    parameters: Parameters
+    parameters: Parameters  # whose states are written out, also those of a recognition model
     chain: Chain[Posterior]
     final_states: tuple[Start, ...]
+    networks: tuple[Network, ...] | None = None  # of a recognition model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,26 +78,40 @@ class FittedRGP(Fitted):
         """Free simulation on the inputs `u` [T, inputs], raw units in and out; one row out per row in.
 
         method   "moments": mean and standard deviation, uncertainty propagated with full covariance;
-                 "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`
+                 "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`;
+                 "network": the networks of a recognition model in place of the hidden layers, no uncertainty
         initial  one of `final_states`, to go on where training ended. Default: cold, as in the authors' code: zero mean
                  and unit variance at the first row with a full window of inputs behind it. The rows before that are
                  simulated with the missing past inputs at their training mean, and are no part of what follows.
         steps    number of steps for a system without inputs, instead of `u`
         """
+        if method == "network":
+            return network_run(self.frame, self.trained.chain, self._networks, u, initial, steps)
         return free_run(self.frame, self.trained.chain, u, method, initial, steps, samples, seed)
+
+    @with_numerics
+    def recognise(self, u: ArrayLike | None = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
+        """The latent path of every hidden layer for new inputs, by the recognition model: nothing is optimised."""
+        return network_paths(self.frame, self.trained.chain, self._networks, u, steps)
+
+    @property
+    def _networks(self) -> tuple[Network, ...]:
+        if self.trained.networks is None:
+            raise InputError("this model has no networks; fit RGP(recognition=revarb.Recognition()) for that")
+        return self.trained.networks
 
     @with_numerics
     def training_fit(self) -> list[Float64[np.ndarray, "R Dy"]]:
         """The output layer at the latent means, raw units: one array per record, for its last rows."""
         lags = self.spec.lags
-        x_hat = by_block(current_windows, self.trained.parameters.states.mu[-1], lags, self.lengths)
+        x_hat = by_block(current_windows, self._states.mu[-1], lags, self.lengths)
         fitted = self.scaling.raw_outputs(np.asarray(self._output.mean(x_hat)))
         return np.split(fitted, np.cumsum([length - lags for length in self.lengths])[:-1])
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Mean and standard deviation of the latent states of every hidden layer, records one after the other."""
-        states = self.trained.parameters.states
+        states = self._states
         return [(np.asarray(mu), np.sqrt(np.asarray(lam))) for mu, lam in zip(states.mu, states.lam, strict=True)]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -118,6 +134,12 @@ class FittedRGP(Fitted):
             "history": self.history,
             "seed": self.seed,
         }
+
+    @property
+    def _states(self) -> FreeStates:
+        states = self.trained.parameters.states
+        assert isinstance(states, FreeStates)
+        return states
 
     @property
     def _output(self) -> Posterior:
@@ -173,4 +195,5 @@ def _template(spec: RGP, lengths: tuple[int, ...], inducing: int, inputs: int, o
         Parameters(layers, FreeStates(states, states), priors),
         Chain(known[:-1], known[-1], spec.lags),
         (final,) * len(lengths),
+        None if spec.recognition is None else blank_networks(spec.recognition, lags, dims, inputs, blank),
     )

@@ -1,5 +1,6 @@
 """A chain of layers in its frame: raw inputs in, a `Trajectory` in raw units out, by any method."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
@@ -11,11 +12,12 @@ from revarb.collapsed import Posterior
 from revarb.errors import InputError, check_seed, check_whole
 from revarb.frame import Frame
 from revarb.numerics import AnyArray
+from revarb.recognition import Network, run_networks
 from revarb.simulate import Chain, Start, cold_start, run_mean, run_moments, run_samples
 from revarb.trajectory import Trajectory
-from revarb.windows import Lags, input_windows
+from revarb.windows import Lags, current_windows, input_windows
 
-Method = Literal["moments", "mean", "samples"]
+Method = Literal["moments", "mean", "samples", "network"]
 
 
 def free_run(
@@ -44,7 +46,41 @@ def free_run(
         # Law of total variance: what each trajectory does not know, and how far they are apart.
         variance = np.mean(given.variance, axis=0) + np.var(given.mean, axis=0)
         return frame.trajectory(method, skip, np.mean(given.mean, axis=0), variance, drawn)
-    raise InputError(f"method must be 'moments', 'mean' or 'samples', received {method!r}")
+    raise InputError(f"method must be 'moments', 'mean', 'samples' or 'network', received {method!r}")
+
+
+def network_run(
+    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, initial: Start | None,
+    steps: int | None,
+) -> Trajectory:  # fmt: skip
+    """The networks run free in place of the hidden layers; the output layer at their means."""
+    assert chain.output is not None  # a model with networks has one
+    pieces = _network_pieces(frame, chain, networks, u, initial, steps)
+    means = [chain.output.mean(current_windows(paths[-1], chain.lags)) for paths in pieces]
+    return frame.trajectory("network", frame.skip if initial is None else 0, np.concatenate(means), None)
+
+
+def network_paths(
+    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
+) -> list[Float64[np.ndarray, "T _"]]:
+    """What the networks give for every hidden layer, cold start, z-scored."""
+    pieces = _network_pieces(frame, chain, networks, u, None, steps)
+    return [np.concatenate([np.asarray(path)[chain.lags :] for path in layer]) for layer in zip(*pieces, strict=True)]
+
+
+def _network_pieces(
+    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, initial: Start | None,
+    steps: int | None,
+) -> list[tuple[AnyArray, ...]]:  # fmt: skip
+    # A cold run begins anew where the window of inputs is full, as that of the chain does: two pieces.
+    start = _checked_start(frame, chain, initial)
+    z = frame.checked_inputs(u, steps, warm=initial is not None)
+    u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
+    ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]
+    windows = zip(np.split(np.asarray(start.mean), ends), chain.latent_dims, strict=True)
+    states = [window.reshape(1, chain.lags, dim)[:, ::-1] for window, dim in windows]  # oldest first
+    pieces = [u_bar] if initial is not None or not frame.lags.reach else np.split(u_bar, [frame.lags.reach])
+    return [run_networks(networks, states, piece, chain.lags, (chain.lags + len(piece),)) for piece in pieces]
 
 
 def cold_mean(chain: Chain, lags: Lags, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:

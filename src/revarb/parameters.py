@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float64
 
 from revarb.collapsed import Layer
 from revarb.numerics import AnyArray
+from revarb.recognition import RecognisedStates
 from revarb.states import FreeStates, InitialPrior
 
 
@@ -18,12 +19,15 @@ class Parameters(eqx.Module):
     """Layers 1 … H+1, and for the H hidden ones q(x) and the prior of the initial states."""
 
     layers: tuple[Layer, ...]
-    states: FreeStates
+    states: FreeStates | RecognisedStates
     priors: tuple[InitialPrior, ...]
 
 
 _GROUP_OF_FIELD = {
     "mu": "mu",
+    "weights": "mu",  # networks stand for means
+    "biases": "mu",
+    "initial": "mu",
     "raw_lam": "lam",
     "zeta": "zeta",
     "raw_w": "w",

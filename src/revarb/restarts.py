@@ -13,7 +13,17 @@ from joblib.parallel import get_active_backend
 
 from revarb.ensemble import Ensemble
 from revarb.errors import InputError, check_seed, check_whole
-from revarb.fit import affordable, bounds_and_gradients, done, iterations, objective_of, plan_of, prepare, trained
+from revarb.fit import (
+    affordable,
+    bounds_and_gradients,
+    done,
+    iterations,
+    objective_of,
+    plan_of,
+    prepare,
+    trained,
+    with_trained_networks,
+)
 from revarb.fitted import FittedRGP
 from revarb.interrupts import deaf_children, held_interrupts, ignored_interrupts
 from revarb.mesh import devices_in_mesh
@@ -98,7 +108,7 @@ def _ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> En
 
 def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report) -> list[Outcome]:
     """All members advance at once, every evaluation of the bound one call for all of them."""
-    problems = [prepare(spec, records, seed) for seed in seeds]
+    problems = [with_trained_networks(prepare(spec, records, seed), lambda steps, text: None) for seed in seeds]
     plans = [plan_of(problem) for problem in problems]
     rows, form, layout = problems[0].rows, form_of(problems[0].start), problems[0].layout
 
@@ -159,7 +169,7 @@ def _fit_there(spec: RGP, records: Sequence[Series], seed: int, member: int, add
 
 def _fit_member(spec: RGP, records: Sequence[Series], seed: int, report: Callable[[Step], None]) -> Outcome:
     try:
-        problem = prepare(spec, records, seed)
+        problem = with_trained_networks(prepare(spec, records, seed), lambda steps, text: None)
         return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
     except InputError as error:
         return error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from revarb.errors import InputError, check_whole
 from revarb.recipe import Recipe, Stage
+from revarb.recognition import Recognition
 from revarb.series import Series
 from revarb.windows import Lagged
 
@@ -25,12 +26,14 @@ class RGP(Lagged):
     inducing     M: inducing inputs per layer
     latent_dim   latent states per layer: one number for all, or one per hidden layer
     recipe       start values and stages of the fit
+    recognition  latent means by networks instead of free ones
     """
 
     hidden: int = 2
     inducing: int = 100
     latent_dim: int | tuple[int, ...] = 1
     recipe: Recipe = field(default_factory=Recipe)
+    recognition: Recognition | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -44,6 +47,8 @@ class RGP(Lagged):
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
         if not isinstance(self.recipe, Recipe):
             raise InputError(f"recipe must be a revarb.Recipe, received {self.recipe!r}")
+        if not isinstance(self.recognition, Recognition | None):
+            raise InputError(f"recognition must be a revarb.Recognition, received {self.recognition!r}")
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
@@ -105,6 +110,10 @@ class RGP(Lagged):
             if isinstance(recipe.get("stages"), tuple | list):
                 recipe["stages"] = tuple(_stage(stage) for stage in recipe["stages"])
             values["recipe"] = Recipe(**recipe)
+        if values.get("recognition") is not None:
+            settings = known_keys(Recognition, values["recognition"], "recognition.")
+            lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
+            values["recognition"] = Recognition(**{**settings, **lists})
         if isinstance(values.get("latent_dim"), list):
             values["latent_dim"] = tuple(values["latent_dim"])
         return cls(**values)

@@ -1,5 +1,7 @@
 """q(x): the variational distribution of the latent states, and its terms of the bound (Eqs. 7, 8, 28, 29)."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,10 @@ class FreeStates(eqx.Module):
     def lam(self) -> tuple[Float[AnyArray, "S _"], ...]:
         """Variances λ of the states."""
         return tuple(jax.nn.softplus(raw) for raw in self.raw_lam)
+
+    def along(self, u_bar: Float[AnyArray, "R Du"], lags: int, lengths: Sequence[int]) -> "FreeStates":
+        """Itself: its states follow no input. (Those of a recognition model do, recognition.py.)"""
+        return self
 
 
 class InitialPrior(eqx.Module):

@@ -84,7 +84,7 @@ def simulate(
     model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")],
     test: Annotated[Path, typer.Argument(metavar="TEST", help="CSV file with the input columns.")],
     path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the simulated trajectory (CSV).")],
-    method: Annotated[str, typer.Option(help="moments, mean or samples.")] = "moments",
+    method: Annotated[str, typer.Option(help="moments, mean, samples or network.")] = "moments",
     seed: Annotated[int, typer.Option(help="Seed of method=samples.")] = 0,
     samples: Annotated[int, typer.Option(help="Number of trajectories of method=samples, a column each.")] = 200,
 ) -> None:
@@ -167,8 +167,8 @@ def _trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:
 
 
 def _method(name: str):
-    if name not in ("moments", "mean", "samples"):
-        raise InputError(f"--method must be moments, mean or samples, received {name!r}")
+    if name not in ("moments", "mean", "samples", "network"):
+        raise InputError(f"--method must be moments, mean, samples or network, received {name!r}")
     return name
 
 

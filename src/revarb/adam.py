@@ -1,0 +1,158 @@
+"""Training with a recognition model: networks first as simulators of y, then on the bound, both by Adam.
+
+Every round on the bound begins with new inducing inputs at k-means centres of the regressors along the latent paths,
+which the networks have moved since. L-BFGS-B (fit.py) goes on from here.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Bool, Float
+
+from revarb.bound import Layout, Rows, revarb_bound
+from revarb.initialise import kmeans_centres
+from revarb.interrupts import held_interrupts
+from revarb.numerics import AnyArray
+from revarb.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.recipe import Recipe
+from revarb.recognition import Network, RecognisedStates, Recognition, random_networks, run_networks
+from revarb.states import FreeStates
+from revarb.windows import Lags, initial_states, regressors
+
+STEPS_PER_CALL = 50
+
+Report = Callable[[int, str], None]
+"""Steps of Adam that are behind it, and a text."""
+
+
+def recognised_start(
+    spec: Recognition, start: Parameters, rows: Rows, layout: Layout, lags: Lags, rng: np.random.Generator
+) -> Parameters:
+    """The free-form start with its means replaced by networks; initial states and variances as they were."""
+    states = start.states
+    assert isinstance(states, FreeStates)
+    dims = [mu.shape[1] for mu in states.mu]
+    inputs = rows.u_bar.shape[1] // lags.inputs if lags.inputs else 0
+    networks = random_networks(spec, lags, dims, inputs, rng)
+    initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
+    if spec.start == "output-error":
+        networks = output_error_networks(spec, networks, initial, states.mu, rows, layout)
+    raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
+    return Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors)
+
+
+def output_error_networks(
+    spec: Recognition,
+    networks: tuple[Network, ...],
+    initial: Sequence[AnyArray],
+    targets: Sequence[Float[AnyArray, "S _"]],
+    rows: Rows,
+    layout: Layout,
+) -> tuple[Network, ...]:
+    """Every layer's free run trained to follow where the free form would start: y, or its principal components."""
+
+    def loss(candidate: tuple[Network, ...]) -> AnyArray:
+        paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
+        errors = [jnp.mean((path - target) ** 2) for path, target in zip(paths, targets, strict=True)]
+        sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
+        return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
+
+    rule = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(spec.learning_rate))
+    return _descent(loss, rule)(networks, spec.start_steps, lambda steps, value: None)[0]
+
+
+def adam_rounds(
+    spec: Recognition,
+    recipe: Recipe,
+    start: Parameters,
+    rows: Rows,
+    layout: Layout,
+    rng: np.random.Generator,
+    report: Report,
+) -> Parameters:
+    """Rounds of Adam on the bound, all that the recipe's last stage frees."""
+    count, form = len(rows.y), form_of(start)
+    free = free_entries(start, recipe.stages[-1].free)
+    only_free = optax.stateless(
+        lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
+    )
+    rule = optax.chain(only_free, optax.clip_by_global_norm(spec.clip), optax.adam(spec.learning_rate))
+    descend = _descent(lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count, rule)
+    before = 0
+    for steps in spec.rounds:
+        start = with_new_inducing_inputs(recipe, start, rows, layout, rng)
+
+        def tell(done: int, value: float, before: int = before) -> None:
+            report(before + done, f"bound {-value * count:.1f}")
+
+        vector, stopped = descend(flatten(start), steps, tell)
+        start = unflatten(vector, form)
+        before += steps
+        if stopped:
+            break
+    return start
+
+
+def _kept(free: Bool[np.ndarray, " V"], gradient: AnyArray) -> AnyArray:
+    return jnp.where(free, gradient, 0.0)
+
+
+def with_new_inducing_inputs(
+    recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
+) -> Parameters:
+    """ζ at k-means centres of the regressors along the latent paths as they are now."""
+    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
+    x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
+    centres = [
+        kmeans_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+        for mean, layer in zip(x_hat, parameters.layers, strict=True)
+    ]
+    moved = tuple(
+        eqx.tree_at(lambda old: old.zeta, layer, centre + recipe.zeta_noise * rng.standard_normal(centre.shape))
+        for layer, centre in zip(parameters.layers, centres, strict=True)
+    )
+    return eqx.tree_at(lambda old: old.layers, parameters, moved)
+
+
+class _Progress(NamedTuple):
+    """Where the descent is, the optimiser's memory, and the best point that it has passed."""
+
+    point: Any
+    memory: Any
+    best: Any
+    best_value: AnyArray
+
+
+def _descent(
+    loss: Callable[[Any], AnyArray], rule: optax.GradientTransformation
+) -> Callable[[Any, int, Callable[[int, float], None]], tuple[Any, bool]]:
+    """A function that goes down `loss` for so many steps: the best point on its way, and whether Ctrl-C ended it."""
+
+    def step(now: _Progress, _: None) -> tuple[_Progress, None]:
+        value, gradient = jax.value_and_grad(loss)(now.point)
+        better = value < now.best_value  # never for NaN
+        best = jax.tree.map(partial(jnp.where, better), now.point, now.best)
+        updates, memory = rule.update(gradient, now.memory, now.point)
+        moved = optax.apply_updates(now.point, updates)
+        return _Progress(moved, memory, best, jnp.where(better, value, now.best_value)), None
+
+    advance = jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0])
+
+    def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> tuple[Any, bool]:
+        start = jax.tree.map(jnp.asarray, start)
+        now = _Progress(start, rule.init(start), start, jnp.asarray(jnp.inf))
+        with held_interrupts() as pressed:
+            for done in range(0, steps, STEPS_PER_CALL):
+                now = advance(now)
+                tell(done + STEPS_PER_CALL, float(now.best_value))
+                if pressed:
+                    break
+        return jax.tree.map(np.asarray, now.best), bool(pressed)
+
+    return descend
