@@ -16,7 +16,7 @@ CASES = {
     "Recipe(jitter='small')": "recipe.jitter must be a finite number above 0, received 'small'",
     "small.spec().fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",
     "small.spec().fit([small.record(), [1, 2]])": "record 1 is a list, not a Series",
-    "small.spec().fit(small.record()).simulate(np.zeros(9), method='median')": "method must be 'moments', 'mean' or",
+    "small.spec().fit(small.record()).simulate(np.zeros(9), method='median')": "method must be 'moments', 'mean',",
     "small.spec().fit(small.record()).simulate(np.zeros(9), initial='cold')": "initial does not fit: pass one of the",
     "small.spec().fit(None)": "a record must be a Series or a list of Series, received NoneType",
     "small.spec().fit(small.record(), seed=None)": "seed must be a whole number from 0 to",

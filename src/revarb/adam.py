@@ -39,23 +39,27 @@ def recognised_start(
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
     inputs = rows.u_bar.shape[1] // lags.inputs if lags.inputs else 0
-    networks = random_networks(spec, lags, dims, inputs, rng)
+    drawn = [random_networks(spec, lags, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
+    networks = drawn[0]
     if spec.start == "output-error":
-        networks = output_error_networks(spec, networks, initial, states.mu, rows, layout)
+        networks = output_error_networks(spec, drawn, initial, states.mu, rows, layout)
     raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
     return Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors)
 
 
 def output_error_networks(
     spec: Recognition,
-    networks: tuple[Network, ...],
+    drawn: Sequence[tuple[Network, ...]],
     initial: Sequence[AnyArray],
     targets: Sequence[Float[AnyArray, "S _"]],
     rows: Rows,
     layout: Layout,
 ) -> tuple[Network, ...]:
-    """Every layer's free run trained to follow where the free form would start: y, or its principal components."""
+    """Every layer's free run trained to follow where the free form would start: y, or its principal components.
+
+    All that were drawn are trained side by side; one in a few ends far from y, and the best one is taken.
+    """
 
     def loss(candidate: tuple[Network, ...]) -> AnyArray:
         paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
@@ -63,8 +67,12 @@ def output_error_networks(
         sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
         return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
 
-    rule = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(spec.learning_rate))
-    return _descent(loss, rule)(networks, spec.start_steps, lambda steps, value: None)[0]
+    side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
+    rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
+    descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule)
+    trained, _ = descend(side_by_side, spec.start_steps, lambda steps, value: None)
+    best = int(jnp.argmin(jax.vmap(loss)(trained)))
+    return jax.tree.map(lambda several: several[best], trained)
 
 
 def adam_rounds(

@@ -27,20 +27,22 @@ class Recognition:
     hidden         units of the tanh layers of every network, from its input to its output
     variance       "free": one per step, as in the free form; "shared": one per layer, so that nothing grows with N
     start          "output-error": the networks are trained to simulate y first; "random": as in the paper
-    start_steps    steps of Adam for that
-    weight_decay   of the weights in it
+    starts         so many random networks are trained for that, and the one that follows y best is taken
+    start_steps    steps of Adam for that, with its own `start_rate` and `weight_decay`
     rounds         steps of Adam on the bound; every round begins with new inducing inputs along the latent paths
-    learning_rate  of Adam
+    learning_rate  of Adam on the bound
     clip           largest norm of a gradient, per training row
     """
 
     hidden: tuple[int, ...] = (50,)
     variance: str = "free"
     start: str = "output-error"
-    start_steps: int = 1500
+    starts: int = 4
+    start_steps: int = 2000
+    start_rate: float = 5e-3
     weight_decay: float = 1e-4
     rounds: tuple[int, ...] = (1000, 1000)
-    learning_rate: float = 5e-3
+    learning_rate: float = 2e-3
     clip: float = 10.0
 
     def __post_init__(self):
@@ -49,8 +51,9 @@ class Recognition:
             if not isinstance(values, tuple | list) or not values:
                 raise InputError(f"recognition.{name} must be a list of whole numbers, received {values!r}")
             object.__setattr__(self, name, tuple(check_whole(f"recognition.{name}", value, 1) for value in values))
-        object.__setattr__(self, "start_steps", check_whole("recognition.start_steps", self.start_steps, least=1))
-        for name in ("learning_rate", "clip"):
+        for name in ("starts", "start_steps"):
+            object.__setattr__(self, name, check_whole(f"recognition.{name}", getattr(self, name), least=1))
+        for name in ("start_rate", "learning_rate", "clip"):
             object.__setattr__(self, name, check_number(f"recognition.{name}", getattr(self, name), above=0.0))
         object.__setattr__(self, "weight_decay", check_number("recognition.weight_decay", self.weight_decay, least=0.0))
         for name, known in (("variance", ("free", "shared")), ("start", ("output-error", "random"))):
