@@ -34,11 +34,15 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
     seed, records = check_seed(seed), as_records(train)
     problem = prepare(affordable(spec, records), records, seed)
     networks = sum(spec.recognition.rounds) if spec.recognition else 0
-    with progress_bar("fitting", networks + iterations(spec.recipe), progress) as update:
+    total = networks + iterations(spec.recipe)
+    # Ctrl-C ends the fit after the step it is at; a second one at once.
+    with progress_bar("fitting", total, progress) as update, held_interrupts(patience=1) as pressed:
         problem = with_trained_networks(problem, update)
 
         def report(step: Step) -> None:
             update(networks + done(spec.recipe, step), f"bound {step.bound:.1f}")
+            if pressed:
+                raise KeyboardInterrupt
 
         return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
 

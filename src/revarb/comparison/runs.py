@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from revarb.errors import InputError
+from revarb.interrupts import deaf_children
 from revarb.optimise import Status
 from revarb.series import Series
 from revarb.trajectory import Trajectory
@@ -62,7 +63,9 @@ def run_all(
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
     tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
     try:
-        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)  # pyright: ignore[reportReturnType]
+        with deaf_children():  # this process hears Ctrl-C, and ends them
+            runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
+        yield from runs  # pyright: ignore[reportReturnType]
     except PicklingError as error:
         raise InputError(f"a model cannot be sent to another process ({error}); use jobs=1") from None
     except BrokenProcessPool:
