@@ -1,4 +1,4 @@
-"""What was compiled once is kept in the user's cache folder: the second run of the same shapes starts at once.
+"""What was compiled once is kept in the user's cache folder: the second run of the same shapes compiles nothing.
 
 JAX does the keeping, and has one cache per process: programs of the caller that are compiled after ours are kept there
 too. A user who has told JAX where (`JAX_COMPILATION_CACHE_DIR`) or not to at all (`JAX_ENABLE_COMPILATION_CACHE=false`)
