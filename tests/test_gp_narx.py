@@ -1,14 +1,19 @@
 """GP-NARX: the exact GP on measured lags, the sparse one, and its propagated uncertainty."""
 
+import os
+import signal
+
 import jax
 import numpy as np
 import pytest
 
 import oracles
 import small
-from revarb import GPNARX, InputError, Series, scores
+from revarb import ARX, GPNARX, InputError, Mean, Series, compare, scores
+from revarb.baselines import PerOutput, gp_narx
 from revarb.baselines.narx import narx_rows
 from revarb.collapsed import predict_certain
+from revarb.optimise import Status
 from revarb.simulate import Chain, Start, run_mean, run_moments, run_samples
 from test_simulate import correlated_start, monte_carlo, smooth_chain
 
@@ -155,3 +160,117 @@ def test_refusals():
         GPNARX(inducing=0)
     with pytest.raises(InputError, match="need at least 12"):
         GPNARX().fit(small.record(samples=11))
+
+
+QUICK = {"exact": GPNARX(2, 2, iterations=5), "sparse": GPNARX(2, 2, inducing=8, iterations=5)}
+either = pytest.mark.parametrize("spec", QUICK.values(), ids=QUICK)
+
+
+def column(record, k):
+    return Series(record.u, record.y[:, k], record.dt, record.input_names, (record.output_names[k],))
+
+
+@either
+def test_per_output_is_the_separate_models_side_by_side(spec):
+    records, u = [small.record(0, outputs=2), small.record(1, samples=30, outputs=2)], small.record(4).u
+    together = PerOutput(spec).fit(records, seed=3)
+    apart = [spec.fit([column(record, k) for record in records], seed=3) for k in range(2)]
+    assert together.compared == apart[0].compared == ("mean", "moments")
+    for method in together.compared:
+        path, singles = together.simulate(u, method), [model.simulate(u, method) for model in apart]
+        np.testing.assert_array_equal(path.mean, np.hstack([single.mean for single in singles]))
+        assert (path.method, path.skip, path.output_names) == (method, singles[0].skip, ("y0", "y1"))
+        if method == "mean":
+            assert path.std is None
+        else:
+            np.testing.assert_array_equal(path.std, np.hstack([single.std for single in singles]))
+    np.testing.assert_array_equal(together.simulate(u).std, together.simulate(u, "moments").std)
+
+
+@either
+def test_outputs_of_one_shape_compile_once(spec):
+    compiled = (
+        [gp_narx._evidence, gp_narx._exact_posterior, run_mean, run_moments]
+        if spec.inducing is None
+        else [gp_narx._bound, gp_narx._sparse_posterior, run_mean, run_moments]
+    )
+    before = [function._cache_size() for function in compiled]
+    model = PerOutput(spec).fit(small.record(samples=43, outputs=3))
+    for method in model.compared:
+        model.simulate(small.record(1, samples=37).u, method)
+    assert [function._cache_size() for function in compiled] == [size + 1 for size in before]
+
+
+def test_per_output_takes_part_in_a_comparison():
+    train, test = small.record(0, outputs=2), small.record(1, outputs=2)
+    result = compare(train, test, {"Mean": Mean(), "GP-NARX": PerOutput(QUICK["sparse"])}, seeds=1)
+    assert [(line.model, line.method, line.worked) for line in result.lines] == [
+        ("Mean", "residuals", 1),
+        ("GP-NARX", "mean", 1),
+        ("GP-NARX", "moments", 1),
+    ]
+    assert result.skip == 4 and result.paths["GP-NARX", "moments"][0].std.shape == test.y.shape
+
+
+def test_per_output_of_a_model_that_chooses_its_order():
+    model = PerOutput(ARX(3, 3)).fit(small.record(0, outputs=2))
+    assert model.compared == ("residuals",) and model.status is Status.CONVERGED
+    assert model.lags.states == max(member.lags.states for member in model.members)
+    assert model.simulate(small.record(1).u).skip >= max(member.skip for member in model.members)
+
+
+@pytest.mark.parametrize("ends", [("converged", "stalled"), ("stalled", "not finite"), ("iteration limit", "stalled")])
+def test_the_status_is_the_gravest(ends, monkeypatch):
+    ended, real = iter([*ends, *reversed(ends)]), gp_narx.maximise_tree
+
+    def ending(*arguments):
+        tree, optimum = real(*arguments)
+        return tree, optimum._replace(status=Status(next(ended)))
+
+    monkeypatch.setattr(gp_narx, "maximise_tree", ending)
+    for _ in range(2):  # in one order and in the other
+        assert PerOutput(QUICK["exact"]).fit(small.record(outputs=2)).status is Status(ends[1])
+
+
+def pressing(monkeypatch, name, call):
+    """Ctrl-C while a function of `gp_narx` runs for the given time."""
+    calls, real = 0, getattr(gp_narx, name)
+
+    def pressed(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(gp_narx, name, pressed)
+
+
+@pytest.mark.parametrize("name, call", [("_evidence", 1), ("_evidence", 3), ("_exact_posterior", 1)])
+def test_ctrl_c_before_every_output_has_a_model(name, call, monkeypatch):
+    pressing(monkeypatch, name, call)
+    with pytest.raises(KeyboardInterrupt):
+        PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
+
+
+def test_ctrl_c_during_the_last_output_keeps_all(monkeypatch):
+    pressing(monkeypatch, "_exact_posterior", 2)
+    model = PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
+    assert model.status is Status.INTERRUPTED
+    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
+
+
+class Stranger:
+    """A model of somebody's own, which a comparison would take."""
+
+    def fit(self, train, seed=0):
+        return self
+
+
+def test_refusals_per_output():
+    with pytest.raises(InputError, match=r"takes a configuration, such as PerOutput\(GPNARX\(\)\), received <class"):
+        PerOutput(GPNARX)
+    with pytest.raises(InputError, match=r"whose fit returns a Fitted .* which returns a Stranger"):
+        PerOutput(Stranger()).fit(small.record())
+    with pytest.raises(InputError, match="method must be 'residuals', received 'moments'; for others"):
+        PerOutput(Mean()).fit(small.record()).simulate(small.record().u, "moments")

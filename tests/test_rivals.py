@@ -9,6 +9,7 @@ import pytest
 
 import small
 from revarb import ARX, GPNARX, LSTM, MLPNARX, InputError, Mean, Series, Trajectory
+from revarb.baselines import PerOutput
 
 QUICK = {
     "Mean": Mean(),
@@ -17,6 +18,7 @@ QUICK = {
     "LSTM": LSTM(layers=(1,), units=4, subsequence=20, updates=50),
     "GP-NARX": GPNARX(lags=2, input_lags=2, iterations=15),
     "GP-NARX, sparse": GPNARX(lags=2, input_lags=2, iterations=15, inducing=10),
+    "GP-NARX, per output": PerOutput(GPNARX(lags=2, input_lags=2, iterations=15)),
     "RGP": small.spec(),
 }
 every_model = pytest.mark.parametrize("name", QUICK)

@@ -32,6 +32,7 @@ CASES = {
     "revarb.compare(small.record(), small.record(), seeds='two')": "a whole number of at least 1, received 'two'",
     "revarb.compare(small.record(), small.record(), skip='a')": "skip must be a whole number of at least 0",
     "revarb.MLPNARX(units=3)": "units must be a tuple of numbers to choose from, received 3",
+    "revarb.baselines.PerOutput('GPNARX')": "PerOutput takes a configuration, such as PerOutput(GPNARX()), received",
     "revarb.LSTM(layers=2)": "layers must be a tuple of depths to choose from, received 2",
     "revarb.load('no such file')": "cannot read the model file no such file",
 }

@@ -5,6 +5,7 @@ from revarb.baselines.gp_narx import GPNARX, FittedGPNARX
 from revarb.baselines.lstm import LSTM, FittedLSTM
 from revarb.baselines.mean import FittedMean, Mean
 from revarb.baselines.mlp_narx import MLPNARX, FittedMLPNARX
+from revarb.baselines.per_output import FittedPerOutput, PerOutput
 
 __all__ = [
     "ARX",
@@ -16,5 +17,7 @@ __all__ = [
     "FittedLSTM",
     "FittedMLPNARX",
     "FittedMean",
+    "FittedPerOutput",
     "Mean",
+    "PerOutput",
 ]

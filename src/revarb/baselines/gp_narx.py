@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from revarb.baselines.narx import NarxRows, narx_rows
@@ -17,8 +18,8 @@ from revarb.frame import Fitted, Frame
 from revarb.free_run import Method, free_run
 from revarb.initialise import kmeans_centres
 from revarb.interrupts import held_interrupts
-from revarb.numerics import with_numerics
-from revarb.optimise import Optimum, Step
+from revarb.numerics import AnyArray, with_numerics
+from revarb.optimise import Optimum, Status, Step
 from revarb.progress import progress_bar
 from revarb.series import Series, as_records
 from revarb.simulate import Chain
@@ -34,7 +35,9 @@ LEAST_NOISE = 1e-4  # a hundredth of the output's spread; below it the moments o
 
 @dataclass(frozen=True)
 class GPNARX(Lagged):
-    """A GP with RBF-ARD kernel on measured lags, its kernel and noise by evidence (L-BFGS-B); outputs share the kernel.
+    """A GP with RBF-ARD kernel on measured lags, its kernel and noise by evidence (L-BFGS-B).
+
+    Several outputs share the kernel, and each sees the lags of all; `PerOutput(GPNARX(…))` fits separate models.
 
     inducing     None: exact up to 1000 rows, and 200 inducing inputs beyond that; a number: so many, or all rows
     iterations   at most so many of the optimiser
@@ -58,15 +61,15 @@ class GPNARX(Lagged):
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
         if inducing is None:
             layer, optimum = _fit_exact(rows, self.iterations, progress)
-            posterior_of = exact_posterior
+            posterior_of = _exact_posterior
         else:
             rng = np.random.default_rng(check_seed(seed))
             layer, optimum = _fit_sparse(rows, min(inducing, len(rows.y)), self.iterations, rng, progress)
-            posterior_of = _sparse_posterior(rows)
-        with held_interrupts():  # what was found is not lost in the last second
-            known = jax.tree.map(np.asarray, jax.jit(posterior_of)(layer, rows.y))
-        chain = Chain((known,), None, self.lags)
-        return FittedGPNARX(frame, optimum.status, check_seed(seed), chain, optimum.bound)
+            posterior_of = _sparse_posterior
+        with held_interrupts() as pressed:  # what was found is not lost in the last second
+            known = jax.tree.map(np.asarray, posterior_of(layer, rows))
+        status = Status.INTERRUPTED if pressed else optimum.status  # who fits several models must hear of it
+        return FittedGPNARX(frame, status, check_seed(seed), Chain((known,), None, self.lags), optimum.bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,16 +106,9 @@ def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
 
 def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, Optimum]:
     start = _start(rows.x_hat, rows.x_hat)
-
-    @jax.jit
-    @jax.value_and_grad
-    def evidence(kernel):
-        return log_evidence(_noisy_enough(Layer(rows.x_hat, *kernel)), rows.y)
-
+    kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
     with _bar(iterations, progress) as report:
-        kernel, optimum = maximise_tree(
-            evidence, (start.raw_w, start.raw_variance, start.raw_sigma2), iterations, report
-        )
+        kernel, optimum = maximise_tree(lambda kernel: _evidence(kernel, rows), kernel, iterations, report)
     return _noisy_enough(Layer(rows.x_hat, *kernel)), optimum
 
 
@@ -120,19 +116,34 @@ def _fit_sparse(
     rows: NarxRows, inducing: int, iterations: int, rng: np.random.Generator, progress: bool
 ) -> tuple[Layer, Optimum]:
     start = _start(rows.x_hat, kmeans_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
-
-    @jax.jit
-    @jax.value_and_grad
-    def bound(layer):
-        return collapsed_bound(_noisy_enough(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
-
     with _bar(iterations, progress) as report:
-        layer, optimum = maximise_tree(bound, start, iterations, report)
+        layer, optimum = maximise_tree(lambda layer: _bound(layer, rows), start, iterations, report)
     return _noisy_enough(layer), optimum
 
 
-def _sparse_posterior(rows: NarxRows) -> Callable[[Layer, np.ndarray], Posterior]:
-    return lambda layer, y: posterior(layer, Gaussians(rows.x_hat, None), y, JITTER)
+# Rows are arguments, not constants: many fits of one shape compile once.
+
+
+@jax.jit
+@jax.value_and_grad
+def _evidence(kernel: tuple[AnyArray, AnyArray, AnyArray], rows: NarxRows) -> Float[AnyArray, ""]:
+    return log_evidence(_noisy_enough(Layer(rows.x_hat, *kernel)), rows.y)
+
+
+@jax.jit
+@jax.value_and_grad
+def _bound(layer: Layer, rows: NarxRows) -> Float[AnyArray, ""]:
+    return collapsed_bound(_noisy_enough(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
+
+
+@jax.jit
+def _exact_posterior(layer: Layer, rows: NarxRows) -> Posterior:
+    return exact_posterior(layer, rows.y)
+
+
+@jax.jit
+def _sparse_posterior(layer: Layer, rows: NarxRows) -> Posterior:
+    return posterior(layer, Gaussians(rows.x_hat, None), rows.y, JITTER)
 
 
 def _noisy_enough(layer: Layer) -> Layer:

@@ -1,0 +1,120 @@
+"""One model per output: each sees the past of its own output and of the inputs, and nothing of the other outputs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revarb.errors import InputError, check_seed
+from revarb.frame import Fitted, Frame
+from revarb.optimise import Status
+from revarb.progress import progress_bar
+from revarb.series import Series, Standardiser, as_records
+from revarb.trajectory import Trajectory
+from revarb.windows import Lags
+
+GRAVEST_FIRST = (
+    Status.INTERRUPTED,
+    Status.NOT_FINITE,
+    Status.STALLED,
+    Status.ITERATION_LIMIT,
+    Status.CONVERGED,
+)
+
+
+@runtime_checkable
+class Rival(Protocol):
+    """A configuration that can be fitted to every output alone."""
+
+    def fit(self, train: Sequence[Series], seed: int = ...) -> Fitted:
+        """Train it on a list of records."""
+        ...
+
+
+@dataclass(frozen=True)
+class PerOutput:
+    """As many separate models as there are outputs, all of one configuration.
+
+    spec   the configuration, such as `GPNARX(20, 20)`
+    """
+
+    spec: Rival
+
+    def __post_init__(self):
+        if isinstance(self.spec, type) or not isinstance(self.spec, Rival):
+            raise InputError(f"PerOutput takes a configuration, such as PerOutput(GPNARX()), received {self.spec!r}")
+
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedPerOutput":
+        """Fit one model after the other, all with the same seed.
+
+        Ctrl-C during the last one keeps them all, as it left them; before, some output would have no model.
+        """
+        seed, records = check_seed(seed), as_records(train)
+        scaling = Standardiser.of(records)  # a constant column is refused before anything else takes its time
+        first, members = records[0], []
+        with progress_bar("fitting output by output", len(first.output_names), progress) as update:
+            for column, name in enumerate(first.output_names):
+                members.append(self._fit_one([_only(record, column) for record in records], seed))
+                update(len(members), f"{name} {members[-1].status}")
+                if members[-1].status is Status.INTERRUPTED and len(members) < len(first.output_names):
+                    raise KeyboardInterrupt  # before there is anything to keep
+        frame = Frame(scaling, _widest(members), first.input_names, first.output_names, first.dt)
+        status = min((member.status for member in members), key=GRAVEST_FIRST.index)
+        return FittedPerOutput(frame, status, seed, tuple(members))
+
+    def _fit_one(self, records: Sequence[Series], seed: int) -> Fitted:
+        member = self.spec.fit(records, seed=seed)
+        if not isinstance(member, Fitted):
+            raise InputError(
+                f"PerOutput takes a configuration whose fit returns a Fitted (revarb.frame), received {self.spec!r}, "
+                f"which returns a {type(member).__name__}"
+            )
+        return member
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedPerOutput(Fitted):
+    """Separate models of the outputs, as one.
+
+    members   the trained models, in the order of the outputs
+    status    the gravest of theirs
+    """
+
+    members: tuple[Fitted, ...]
+
+    @property
+    def compared(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (the members' class's)
+        """The methods of `simulate`: those that a comparison shows of the members."""
+        return self.members[0].compared
+
+    def simulate(
+        self, u: ArrayLike | None = None, method: str | None = None, *, steps: int | None = None
+    ) -> Trajectory:
+        """Free simulation of every output alone, cold start. `method` is one of `compared`; default: the last."""
+        method = self.compared[-1] if method is None else method
+        if method not in self.compared:
+            known = " or ".join(repr(each) for each in self.compared)
+            raise InputError(f"method must be {known}, received {method!r}; for others simulate the members")
+        paths = [member.simulate(u, method, steps=steps) for member in self.members]
+        bands = [path.std for path in paths if path.std is not None]
+        return Trajectory(
+            mean=np.concatenate([path.mean for path in paths], axis=1),
+            std=np.concatenate(bands, axis=1) if bands else None,
+            method=method,
+            skip=self.skip,
+            output_names=self.output_names,
+            dt=self.dt,
+        )
+
+
+def _only(record: Series, column: int) -> Series:
+    name = record.output_names[column]
+    return Series(record.u, record.y[:, column], record.dt, record.input_names, (name,))
+
+
+def _widest(members: Sequence[Fitted]) -> Lags:
+    # A model that chooses its order (ARX) may choose another one for every output.
+    lags = [member.lags for member in members]
+    return Lags(max(each.states for each in lags), max(each.inputs for each in lags), lags[0].delay)
