@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +8,7 @@ import oracles
 import revarb
 import small
 from revarb import InputError, Recipe, Recognition, Stage
-from revarb.adam import adam_rounds, recognised_start
+from revarb.adam import adam_rounds, recognised_starts
 from revarb.bound import revarb_bound
 from revarb.fit import form_of, prepare
 from revarb.numerics import with_numerics
@@ -92,7 +93,7 @@ def recognised_problem(variance="free"):
     problem = prepare(spec, [small.record(0, samples=14), small.record(1, samples=11)], 0)
     chosen = Recognition(hidden=(4,), variance=variance, start="random")
     rng = np.random.default_rng(1)
-    start = recognised_start(chosen, problem.start, problem.rows, problem.layout, problem.frame.lags, rng)
+    start = recognised_starts(chosen, problem.start, problem.rows, problem.layout, problem.frame.lags, rng)[0]
     return problem, start
 
 
@@ -130,7 +131,7 @@ def test_shared_variances_make_nothing_grow_with_the_record():
         spec = small.spec(recognition=Recognition(hidden=(4,), variance=variance, start="random"))
         problem = prepare(spec, [small.record(samples=samples)], 0)
         rng, lags = np.random.default_rng(0), problem.frame.lags
-        start = recognised_start(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng)
+        start = recognised_starts(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng)[0]
         return int(free_entries(start, ("mu", "lam")).sum())
 
     assert variational(40, "shared") == variational(80, "shared")
@@ -155,12 +156,47 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     recipe, rng = Recipe(stages=(Stage(("mu", "lam"), 1),)), np.random.default_rng(0)
     told = []
     after = adam_rounds(
-        Recognition(rounds=(100,)), recipe, start, problem.rows, problem.layout, rng, lambda *each: told.append(each)
+        Recognition(rounds=(100,)), recipe, [start], problem.rows, problem.layout, rng, lambda *each: told.append(each)
     )
     before = float(revarb_bound(start, problem.rows, problem.layout))
     assert float(revarb_bound(after, problem.rows, problem.layout)) > before + 10.0
     assert [steps for steps, _ in told] == [50, 100]
     np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
+
+
+def test_of_several_starts_the_best_goes_on():
+    problem, good = recognised_problem()
+    bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
+    told = []
+
+    def after(starts):
+        spec, rng = Recognition(rounds=(100, 50), starts=len(starts)), np.random.default_rng(0)
+        found = adam_rounds(spec, Recipe(), starts, problem.rows, problem.layout, rng, lambda *each: told.append(each))
+        return float(revarb_bound(found, problem.rows, problem.layout))
+
+    alone, hopeless = after([good]), after([bad])
+    assert hopeless < alone - 100.0
+    told.clear()
+    assert (
+        after([bad, good])
+        == pytest.approx(alone, abs=0.1 * abs(alone))
+        == pytest.approx(after([good, bad]), abs=0.1 * abs(alone))
+    )
+    assert [steps for steps, _ in told[:5]] == [50, 100, 150, 200, 250] and Recognition(
+        rounds=(100, 50), starts=2
+    ).steps == 250
+
+
+def test_who_listens_can_stop_it():
+    problem, start = recognised_problem()
+
+    def stop(steps, text):
+        raise KeyboardInterrupt
+
+    spec, rng = Recognition(rounds=(1000, 1000), starts=2), np.random.default_rng(0)
+    after = adam_rounds(spec, Recipe(), [start, start], problem.rows, problem.layout, rng, stop)
+    before = float(revarb_bound(start, problem.rows, problem.layout))
+    assert float(revarb_bound(after, problem.rows, problem.layout)) > before
 
 
 def test_a_network_run_is_its_own_simulation(model):

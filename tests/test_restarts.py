@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import jax
 import joblib
@@ -62,10 +63,10 @@ def test_members_that_advance_together_come_to_the_same_place():
     recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
     spec, steps = small.spec(inducing=5, recipe=recipe), []
     apart = spec.fit(small.record(), restarts=3)
-    together = fit_together(spec, [small.record()], range(3), lambda member, step: steps.append((member, step)))
+    together = fit_together(spec, [small.record()], range(3), lambda *report: steps.append(report))
     lengths = [len(member.history) for member in together]
     assert len(set(lengths)) > 1
-    assert [sum(member == number for member, _ in steps) for number in range(3)] == lengths
+    assert [sum(member == number for member, *_ in steps) for number in range(3)] == lengths
     np.testing.assert_allclose([member.bound for member in together], apart.bounds, rtol=1e-3)
     first = [member.history[0].bound for member in together]
     np.testing.assert_allclose(first, [member.history[0].bound for member in apart.members], rtol=1e-9)
@@ -194,15 +195,13 @@ def test_a_start_that_leads_nowhere_does_not_cost_the_others(monkeypatch):
 
 def test_a_killed_worker_is_said_and_nothing_hangs(monkeypatch):
     """A real worker process is killed as soon as it has reported its first step."""
-    real = revarb.restarts.done
 
-    def done_and_killed(recipe, step):
+    def kill_a_worker(member, steps, text):
         found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
         for child in found.stdout.split()[:1]:
             os.kill(int(child), signal.SIGKILL)
-        return real(recipe, step)
 
-    monkeypatch.setattr(revarb.restarts, "done", done_and_killed)
+    monkeypatch.setattr(revarb.restarts, "progress_lines", lambda *all_about: nullcontext(kill_a_worker))
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
     with pytest.warns(UserWarning, match="restarts were lost"), pytest.raises(InputError, match="no fit came back"):
         small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)

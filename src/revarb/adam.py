@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from revarb.bound import Layout, Rows, revarb_bound
 from revarb.initialise import kmeans_centres
@@ -31,21 +31,20 @@ Report = Callable[[int, str], None]
 """Steps of Adam that are behind it, and a text."""
 
 
-def recognised_start(
+def recognised_starts(
     spec: Recognition, start: Parameters, rows: Rows, layout: Layout, lags: Lags, rng: np.random.Generator
-) -> Parameters:
-    """The free-form start with its means replaced by networks; initial states and variances as they were."""
+) -> list[Parameters]:
+    """The free-form start with its means replaced by networks, several times; all else as it was."""
     states = start.states
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
     inputs = rows.u_bar.shape[1] // lags.inputs if lags.inputs else 0
     drawn = [random_networks(spec, lags, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
-    networks = drawn[0]
     if spec.start == "output-error":
-        networks = output_error_networks(spec, drawn, initial, states.mu, rows, layout)
+        drawn = output_error_networks(spec, drawn, initial, states.mu, rows, layout)
     raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
-    return Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors)
+    return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
 
 
 def output_error_networks(
@@ -55,10 +54,10 @@ def output_error_networks(
     targets: Sequence[Float[AnyArray, "S _"]],
     rows: Rows,
     layout: Layout,
-) -> tuple[Network, ...]:
+) -> list[tuple[Network, ...]]:
     """Every layer's free run trained to follow where the free form would start: y, or its principal components.
 
-    All that were drawn are trained side by side; one in a few ends far from y, and the best one is taken.
+    All that were drawn are trained side by side.
     """
 
     def loss(candidate: tuple[Network, ...]) -> AnyArray:
@@ -70,45 +69,48 @@ def output_error_networks(
     side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
     rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
     descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule)
-    trained, _ = descend(side_by_side, spec.start_steps, lambda steps, value: None)
-    best = int(jnp.argmin(jax.vmap(loss)(trained)))
-    return jax.tree.map(lambda several: several[best], trained)
+    trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
+    return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
 
 
 def adam_rounds(
     spec: Recognition,
     recipe: Recipe,
-    start: Parameters,
+    starts: Sequence[Parameters],
     rows: Rows,
     layout: Layout,
     rng: np.random.Generator,
     report: Report,
 ) -> Parameters:
-    """Rounds of Adam on the bound, all that the recipe's last stage frees."""
-    count, form = len(rows.y), form_of(start)
-    free = free_entries(start, recipe.stages[-1].free)
+    """Rounds of Adam on the bound, over all that the recipe's last stage frees.
+
+    Every start has the first round; the one with the best bound after it has the others.
+    """
+    count, form = len(rows.y), form_of(starts[0])
+    free = free_entries(starts[0], recipe.stages[-1].free)
     only_free = optax.stateless(
         lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
     )
     rule = optax.chain(only_free, optax.clip_by_global_norm(spec.clip), optax.adam(spec.learning_rate))
     descend = _descent(lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count, rule)
-    before = 0
-    for steps in spec.rounds:
-        start = with_new_inducing_inputs(recipe, start, rows, layout, rng)
 
-        def tell(done: int, value: float, before: int = before) -> None:
-            report(before + done, f"bound {-value * count:.1f}")
+    def round_from(start: Parameters, steps: int, before: int) -> _Descended:
+        along = with_new_inducing_inputs(recipe, start, rows, layout, rng)
+        return descend(flatten(along), steps, lambda done, value: report(before + done, f"bound {-value * count:.1f}"))
 
-        vector, stopped = descend(flatten(start), steps, tell)
-        start = unflatten(vector, form)
-        before += steps
-        if stopped:
+    first, *later = spec.rounds
+    tried: list[_Descended] = []
+    for number, start in enumerate(starts):
+        tried.append(round_from(start, first, number * first))
+        if tried[-1].stopped:
             break
-    return start
-
-
-def _kept(free: Bool[np.ndarray, " V"], gradient: AnyArray) -> AnyArray:
-    return jnp.where(free, gradient, 0.0)
+    best, before = min(tried, key=lambda descended: descended.value), len(starts) * first
+    for steps in later:
+        if tried[-1].stopped or best.stopped:
+            break
+        best = round_from(unflatten(best.point, form), steps, before)
+        before += steps
+    return unflatten(best.point, form)
 
 
 def with_new_inducing_inputs(
@@ -137,10 +139,18 @@ class _Progress(NamedTuple):
     best_value: AnyArray
 
 
+class _Descended(NamedTuple):
+    """The best point on the way, its value, and whether Ctrl-C ended it."""
+
+    point: Any
+    value: float
+    stopped: bool
+
+
 def _descent(
     loss: Callable[[Any], AnyArray], rule: optax.GradientTransformation
-) -> Callable[[Any, int, Callable[[int, float], None]], tuple[Any, bool]]:
-    """A function that goes down `loss` for so many steps: the best point on its way, and whether Ctrl-C ended it."""
+) -> Callable[[Any, int, Callable[[int, float], None]], _Descended]:
+    """A function that goes down `loss` for so many steps."""
 
     def step(now: _Progress, _: None) -> tuple[_Progress, None]:
         value, gradient = jax.value_and_grad(loss)(now.point)
@@ -152,15 +162,18 @@ def _descent(
 
     advance = jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0])
 
-    def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> tuple[Any, bool]:
+    def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> _Descended:
         start = jax.tree.map(jnp.asarray, start)
         now = _Progress(start, rule.init(start), start, jnp.asarray(jnp.inf))
         with held_interrupts() as pressed:
             for done in range(0, steps, STEPS_PER_CALL):
                 now = advance(now)
-                tell(done + STEPS_PER_CALL, float(now.best_value))
+                try:
+                    tell(done + STEPS_PER_CALL, float(now.best_value))
+                except KeyboardInterrupt:  # whoever listens wants it to stop
+                    pressed.append(done)
                 if pressed:
                     break
-        return jax.tree.map(np.asarray, now.best), bool(pressed)
+        return _Descended(jax.tree.map(np.asarray, now.best), float(now.best_value), bool(pressed))
 
     return descend

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from revarb.adam import adam_rounds, recognised_start
+from revarb.adam import adam_rounds, recognised_starts
 from revarb.bound import Layout, Rows, layer_posteriors, revarb_bound
 from revarb.errors import check_seed
 from revarb.fitted import FittedRGP, Trained
@@ -20,7 +20,6 @@ from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Objective, Optimum, Phase, Settings, Step, Vector, maximise
 from revarb.parameters import Form, Parameters, flatten, form_of, free_entries, unflatten
 from revarb.progress import progress_bar
-from revarb.recipe import Recipe
 from revarb.recognition import RecognisedStates
 from revarb.rgp import RGP
 from revarb.series import Series, as_records
@@ -33,18 +32,16 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
     seed, records = check_seed(seed), as_records(train)
     problem = prepare(affordable(spec, records), records, seed)
-    networks = sum(spec.recognition.rounds) if spec.recognition else 0
-    total = networks + iterations(spec.recipe)
     # Ctrl-C ends the fit after the step it is at; a second one at once.
-    with progress_bar("fitting", total, progress) as update, held_interrupts(patience=1) as pressed:
-        problem = with_trained_networks(problem, update)
+    with progress_bar("fitting", steps_in_all(spec), progress) as update, held_interrupts(patience=1) as pressed:
 
-        def report(step: Step) -> None:
-            update(networks + done(spec.recipe, step), f"bound {step.bound:.1f}")
+        def report(steps: int, text: str) -> None:
+            update(steps, text)
             if pressed:
                 raise KeyboardInterrupt
 
-        return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
+        problem = with_trained_networks(problem, report)
+        return trained(problem, maximise(objective_of(problem), *plan_of(problem), by_steps(spec, report)))
 
 
 def with_trained_networks(problem: "Problem", report: Callable[[int, str], None]) -> "Problem":
@@ -54,8 +51,8 @@ def with_trained_networks(problem: "Problem", report: Callable[[int, str], None]
         return problem
     rng = np.random.default_rng([problem.seed, 1])  # apart from the numbers that the start has drawn
     rows, layout = problem.rows, problem.layout
-    start = recognised_start(recognition, problem.start, rows, layout, problem.frame.lags, rng)
-    return problem._replace(start=adam_rounds(recognition, recipe, start, rows, layout, rng, report))
+    starts = recognised_starts(recognition, problem.start, rows, layout, problem.frame.lags, rng)
+    return problem._replace(start=adam_rounds(recognition, recipe, starts, rows, layout, rng, report))
 
 
 class Problem(NamedTuple):
@@ -138,14 +135,23 @@ def plan_of(problem: Problem) -> Plan:
     return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))
 
 
-def iterations(recipe: Recipe) -> int:
-    """The most iterations that a fit can take."""
-    return sum(stage.iterations for stage in recipe.stages)
+def steps_in_all(spec: RGP) -> int:
+    """The most steps that a fit can take: of Adam, where there are networks, and of L-BFGS-B."""
+    return _adam_steps(spec) + sum(stage.iterations for stage in spec.recipe.stages)
 
 
-def done(recipe: Recipe, step: Step) -> int:
-    """How many of them are behind it after this step."""
-    return sum(stage.iterations for stage in recipe.stages[: step.stage - 1]) + step.iteration
+def by_steps(spec: RGP, report: Callable[[int, str], None]) -> Callable[[Step], None]:
+    """A report of L-BFGS-B's steps as one of steps that are behind the fit, and a text."""
+
+    def tell(step: Step) -> None:
+        before = sum(stage.iterations for stage in spec.recipe.stages[: step.stage - 1])
+        report(_adam_steps(spec) + before + step.iteration, f"bound {step.bound:.1f}")
+
+    return tell
+
+
+def _adam_steps(spec: RGP) -> int:
+    return spec.recognition.steps if spec.recognition else 0
 
 
 def trained(problem: Problem, optimum: Optimum) -> FittedRGP:

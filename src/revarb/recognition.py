@@ -27,8 +27,8 @@ class Recognition:
     hidden         units of the tanh layers of every network, from its input to its output
     variance       "free": one per step, as in the free form; "shared": one per layer, so that nothing grows with N
     start          "output-error": the networks are trained to simulate y first; "random": as in the paper
-    starts         so many random networks are trained for that, and the one that follows y best is taken
     start_steps    steps of Adam for that, with its own `start_rate` and `weight_decay`
+    starts         so many networks are drawn; all have the first round, the one with the best bound has the others
     rounds         steps of Adam on the bound; every round begins with new inducing inputs along the latent paths
     learning_rate  of Adam on the bound
     clip           largest norm of a gradient, per training row
@@ -44,6 +44,11 @@ class Recognition:
     rounds: tuple[int, ...] = (1000, 1000)
     learning_rate: float = 2e-3
     clip: float = 10.0
+
+    @property
+    def steps(self) -> int:
+        """Steps of Adam on the bound, in all."""
+        return self.starts * self.rounds[0] + sum(self.rounds[1:])
 
     def __post_init__(self):
         for name in ("hidden", "rounds"):

@@ -16,11 +16,11 @@ from revarb.errors import InputError, check_seed, check_whole
 from revarb.fit import (
     affordable,
     bounds_and_gradients,
-    done,
-    iterations,
+    by_steps,
     objective_of,
     plan_of,
     prepare,
+    steps_in_all,
     trained,
     with_trained_networks,
 )
@@ -28,7 +28,7 @@ from revarb.fitted import FittedRGP
 from revarb.interrupts import deaf_children, held_interrupts, ignored_interrupts
 from revarb.mesh import devices_in_mesh
 from revarb.numerics import with_numerics
-from revarb.optimise import Objective, Optimum, Status, Step, maximise
+from revarb.optimise import Objective, Optimum, Status, maximise
 from revarb.parameters import form_of
 from revarb.progress import progress_lines
 from revarb.reports import Address, receive_reports, send_reports
@@ -36,8 +36,8 @@ from revarb.rgp import RGP
 from revarb.series import Series, as_records
 from revarb.together import run_together
 
-Report = Callable[[int, Step], None]
-"""A member, counted from 0, and its last step."""
+Report = Callable[[int, int, str], None]
+"""A member, counted from 0, the steps that are behind it, and a text."""
 
 Outcome = FittedRGP | InputError
 """A member, or why there is none: one start that leads nowhere must not cost the others."""
@@ -53,13 +53,9 @@ def fit_restarts(
     jobs = _checked_jobs(jobs)
     records = as_records(train)
     spec = affordable(spec, records)  # what is wrong with the records is said here, and once
-    with progress_lines([f"seed {seed}" for seed in seeds], iterations(spec.recipe), progress) as update:
-
-        def report(member: int, step: Step) -> None:
-            update(member, done(spec.recipe, step), f"bound {step.bound:.1f}")
-
-        with held_interrupts(patience=1) as pressed:
-            outcomes = list(_outcomes(spec, records, seeds, jobs, report, pressed))
+    lines = progress_lines([f"seed {seed}" for seed in seeds], steps_in_all(spec), progress)
+    with lines as update, held_interrupts(patience=1) as pressed:
+        outcomes = list(_outcomes(spec, records, seeds, jobs, update, pressed))
     return _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
 
 
@@ -108,7 +104,10 @@ def _ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> En
 
 def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report) -> list[Outcome]:
     """All members advance at once, every evaluation of the bound one call for all of them."""
-    problems = [with_trained_networks(prepare(spec, records, seed), lambda steps, text: None) for seed in seeds]
+    problems = [
+        with_trained_networks(prepare(spec, records, seed), partial(report, member))
+        for member, seed in enumerate(seeds)
+    ]
     plans = [plan_of(problem) for problem in problems]
     rows, form, layout = problems[0].rows, form_of(problems[0].start), problems[0].layout
 
@@ -118,7 +117,7 @@ def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], rep
 
     def run(member: int, objective: Objective) -> Optimum | InputError:
         try:
-            return maximise(objective, *plans[member], partial(report, member))
+            return maximise(objective, *plans[member], by_steps(spec, partial(report, member)))
         except InputError as error:
             return error
 
@@ -133,8 +132,8 @@ def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], rep
 def _fit_here(
     spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
-    def report_or_stop(member: int, step: Step) -> None:
-        report(member, step)
+    def report_or_stop(member: int, steps: int, text: str) -> None:
+        report(member, steps, text)
         if pressed:
             raise KeyboardInterrupt
 
@@ -164,12 +163,12 @@ def _fit_in_processes(
 def _fit_there(spec: RGP, records: Sequence[Series], seed: int, member: int, address: Address) -> Outcome:
     # Ctrl-C in a terminal reaches all processes. The parent's answer to the next report is what stops this one.
     with ignored_interrupts(), send_reports(address) as send:
-        return _fit_member(spec, records, seed, lambda step: send((member, step)))
+        return _fit_member(spec, records, seed, lambda steps, text: send((member, steps, text)))
 
 
-def _fit_member(spec: RGP, records: Sequence[Series], seed: int, report: Callable[[Step], None]) -> Outcome:
+def _fit_member(spec: RGP, records: Sequence[Series], seed: int, report: Callable[[int, str], None]) -> Outcome:
     try:
-        problem = with_trained_networks(prepare(spec, records, seed), lambda steps, text: None)
-        return trained(problem, maximise(objective_of(problem), *plan_of(problem), report))
+        problem = with_trained_networks(prepare(spec, records, seed), report)
+        return trained(problem, maximise(objective_of(problem), *plan_of(problem), by_steps(spec, report)))
     except InputError as error:
         return error
