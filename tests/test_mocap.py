@@ -156,6 +156,50 @@ def test_the_channels_that_are_rounding_noise_are_named(recorded_data):
     assert cmu35.honest(split.train[0].output_names).sum() == 53
 
 
+@pytest.fixture
+def walk(recorded_data):
+    return cmu35.motion(5), cmu35.series(5)
+
+
+def test_a_pose_is_the_motion_again(walk):
+    motion, record = walk
+    with_root = cmu35.pose(record.y, record.output_names, motion.frames[:, :3])
+    np.testing.assert_allclose(with_root.joints(), motion.joints(), rtol=0, atol=1e-9)
+    in_place = cmu35.pose(record.y, record.output_names).joints()
+    np.testing.assert_array_equal(in_place[:, 0], 0.0)
+    np.testing.assert_allclose(in_place, motion.joints() - motion.joints()[:, :1], rtol=0, atol=1e-9)
+
+
+def test_channels_of_a_pose_may_come_in_any_order(walk, rng):
+    motion, record = walk
+    order = rng.permutation(len(record.output_names))
+    shuffled = cmu35.pose(record.y[:, order], [record.output_names[k] for k in order], motion.frames[:, :3])
+    np.testing.assert_array_equal(shuffled.frames, motion.frames)
+
+
+def test_the_fingers_never_move(recorded_data):
+    for number in (*cmu35.TRAIN, *cmu35.TEST):
+        motion = cmu35.motion(number)
+        for name, angle in cmu35.FINGERS.items():
+            np.testing.assert_array_equal(motion.frames[:, motion.skeleton.channels.index(name)], angle)
+
+
+def test_what_is_no_pose_is_refused(walk):
+    _, record = walk
+    names = list(record.output_names)
+    with pytest.raises(InputError, match=r"values has 56 column\(s\), so it needs as many channels, not 57"):
+        cmu35.pose(record.y[:, 1:], names)
+    with pytest.raises(InputError, match=r"channels lacks 'root\.rx'; a pose needs all 57"):
+        cmu35.pose(record.y[:, 1:], names[1:])
+    for wrong in ("tail.rx", "rfingers.rx", names[1]):
+        with pytest.raises(InputError, match=rf"each once; '{wrong}' is none of them or doubled"):
+            cmu35.pose(record.y, [wrong, *names[1:]])
+    with pytest.raises(InputError, match=r"root must be \[107, 3\], a row per row of values; received \(106, 3\)"):
+        cmu35.pose(record.y, names, np.zeros((106, 3)))
+    with pytest.raises(InputError, match="values has 1 value"):
+        cmu35.pose(np.where(np.arange(record.y.size).reshape(record.y.shape) == 0, np.nan, record.y), names)
+
+
 def test_a_motion_that_is_not_there(recorded_data):
     with pytest.raises(InputError, match="subject 35 has no motion 27; there are 1 to 34, without 27"):
         cmu35.motion(27)

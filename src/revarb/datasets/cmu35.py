@@ -5,16 +5,18 @@ EIA-0196217." Free for research; it may not be resold, even converted.
 """
 
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from revarb.datasets.files import PublicFile, find
 from revarb.datasets.mocap import Motion, Skeleton, read_motion, read_skeleton
 from revarb.errors import InputError
-from revarb.series import Series
+from revarb.series import Series, as_matrix
 
 TRAIN = (1, 2, 3, 4, 17, 18, 19, 20)
 TEST = (5, 6, 7, 8, 21, 22, 23, 24)
@@ -22,7 +24,7 @@ RUNS = range(17, 27)
 STEP = 4  # frames: 120 Hz to 30
 DT = STEP / 120.0
 ROOT_POSITION = 3  # channels, which the paper drops
-FINGERS = ("rfingers.rx", "lfingers.rx")  # constant in all motions
+FINGERS = {"rfingers.rx": 7.12502, "lfingers.rx": 7.12502}  # degrees, constant in all motions
 CLAVICLES = ("rclavicle.ry", "rclavicle.rz", "lclavicle.ry", "lclavicle.rz")  # rounding noise of 1e-14
 CONTROL = "ltoes"
 
@@ -50,9 +52,28 @@ def series(number: int) -> Series:
     recorded = motion(number)
     joints, names = recorded.joints(), recorded.skeleton.names
     control = joints[:, names.index(CONTROL), 2] - joints[:, 0, 2]
-    columns = [k for k, name in enumerate(recorded.skeleton.channels) if k >= ROOT_POSITION and name not in FINGERS]
-    channels = tuple(recorded.skeleton.channels[k] for k in columns)
+    channels = _modelled(recorded.skeleton)
+    columns = [recorded.skeleton.channels.index(name) for name in channels]
     return Series(control, recorded.frames[:, columns], DT, (f"{CONTROL}.z",), channels)
+
+
+def pose(values: ArrayLike, channels: Sequence[str], root: ArrayLike | None = None) -> Motion:
+    """Rows of the 57 channels of `series`, in any order, as a motion of the subject: the way back.
+
+    `root` is its root's position, a row of three per row of `values`; without it the root stays where it is, as on a
+    treadmill.
+    """
+    body, values = skeleton(), as_matrix("values", values)
+    _check_channels(channels, _modelled(body), values)
+    position = np.zeros((len(values), ROOT_POSITION)) if root is None else as_matrix("root", root)
+    if position.shape != (len(values), ROOT_POSITION):
+        raise InputError(
+            f"root must be [{len(values)}, {ROOT_POSITION}], a row per row of values; received {position.shape}"
+        )
+    columns = {name: np.full(len(values), angle) for name, angle in FINGERS.items()}
+    columns |= zip(body.channels[:ROOT_POSITION], position.T, strict=True)
+    columns |= zip(channels, values.T, strict=True)
+    return Motion(body, np.column_stack([columns[name] for name in body.channels]))
 
 
 def honest(channels: tuple[str, ...]) -> np.ndarray:
@@ -70,6 +91,21 @@ def fetch_all() -> Path:
     for number in (*TRAIN, *TEST):
         find(_public(f"35_{number:02d}.amc"))
     return find(_public("35.asf"))
+
+
+def _modelled(body: Skeleton) -> tuple[str, ...]:
+    return tuple(name for name in body.channels[ROOT_POSITION:] if name not in FINGERS)
+
+
+def _check_channels(channels: Sequence[str], wanted: Sequence[str], values: np.ndarray) -> None:
+    if values.shape[1] != len(channels):
+        raise InputError(f"values has {values.shape[1]} column(s), so it needs as many channels, not {len(channels)}")
+    for name in channels:
+        if name not in wanted or list(channels).count(name) > 1:
+            raise InputError(f"channels must be those of cmu35.series, each once; {name!r} is none of them or doubled")
+    missing = [name for name in wanted if name not in channels]
+    if missing:
+        raise InputError(f"channels lacks {missing[0]!r}; a pose needs all {len(wanted)} of cmu35.series")
 
 
 def _public(name: str) -> PublicFile:

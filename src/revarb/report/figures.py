@@ -32,7 +32,7 @@ def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str)
             axes.axvline(path.skip * path.dt, color=QUIET, lw=0.8, ls=":", label="scored from here")
         axes.set_ylabel(path.output_names[column])
     _finish(figure, title)
-    return _picture(figure, "png")
+    return picture(figure, "png")
 
 
 @rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "revarb"})
@@ -59,7 +59,7 @@ def comparison_figure(
         axes.set_ylabel(first.output_names[column], fontsize=8)
         _look_at(axes, measured[:, column])
     _finish(figure, "")
-    return _picture(figure, kind)
+    return picture(figure, kind)
 
 
 def _draw_band(axes, time: np.ndarray, path: Trajectory, column: int) -> None:
@@ -99,7 +99,7 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     axes[-2].set_xlabel("time")
     _draw_bound(axes[-1], model.history)
     _finish(figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}")
-    return _picture(figure, "png")
+    return picture(figure, "png")
 
 
 def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray, seams: np.ndarray) -> None:
@@ -145,7 +145,8 @@ def _finish(figure: Figure, title: str) -> None:
     )  # fmt: skip
 
 
-def _picture(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+def picture(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+    """A finished figure as the bytes of a file."""
     buffer = io.BytesIO()
     # Without a date the same numbers give the same file.
     metadata = {"Software": "revarb"} if kind == "png" else {"Date": None, "Creator": "revarb"}

@@ -54,9 +54,14 @@ def _pictures(comparison: Comparison) -> dict[str, bytes]:
 def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:
     """The page. `opening` is what a reader in a hurry should know; `meta` is where it was made."""
     several = len(sections) > 1
-    body = "\n".join(_section(section, with_verdict=several) for section in sections)
     contents = "".join(f"<li>{escape(section.title)}: {escape(section.verdict)}</li>" for section in sections)
-    notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
+    body = f"""{f"<ul>{contents}</ul>" if several else ""}
+{sections_html(sections, with_verdict=several)}"""
+    return page_shell(title, opening, body, meta)
+
+
+def page_shell(title: str, opening: str, body: str, meta: Mapping[str, Any], style: str = "") -> str:
+    """A page around `body`, which is HTML already; everything else is text. `style` is added to the common one."""
     made = "".join(f"<dt>{escape(str(key))}</dt><dd>{escape(_plain(value))}</dd>" for key, value in meta.items())
     return f"""<!doctype html>
 <html lang="en">
@@ -64,21 +69,27 @@ def comparison_page(title: str, opening: str, sections: Sequence[Section], meta:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{_STYLE}</style>
+<style>{_STYLE}{style}</style>
 </head>
 <body>
 <main>
 <h1>{escape(title)}</h1>
 <p class="opening">{escape(opening)}</p>
-{f"<ul>{contents}</ul>" if several else ""}
 {body}
-<h2>How to read it</h2>
-<ul>{notes}</ul>
 <dl>{made}</dl>
 </main>
 </body>
 </html>
 """
+
+
+def sections_html(sections: Sequence[Section], with_verdict: bool) -> str:
+    """Comparisons one below the other, then how to read their numbers."""
+    body = "\n".join(_section(section, with_verdict) for section in sections)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
+    return f"""{body}
+<h2>How to read it</h2>
+<ul>{notes}</ul>"""
 
 
 def _section(section: Section, with_verdict: bool) -> str:
