@@ -12,13 +12,12 @@ import pytest
 
 import test_page
 from revarb import InputError
-from revarb.comparison import Line, Spread
 from revarb.datasets import cmu35
 from revarb.datasets.mocap import Bone, Motion, Skeleton
 from revarb.report.figures import MEASURED, MODEL
 from revarb.report.motion import bones_by_side, shades, strip_figure
 from revarb.report.motion_page import Clip, motion_page
-from revarb.report.page import Section
+from revarb.report.tables import Grid
 from test_mocap import ROOT
 from test_page import opened
 
@@ -156,12 +155,10 @@ def test_names_are_shown_not_obeyed():
     assert Outline(page).unclosed == [] and HOSTILE in Outline(page).text
 
 
-def test_comparisons_stand_below_the_player():
-    scores = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
-    line = Line("REVARB", "mean", dict.fromkeys(scores, Spread(1.0, 1.0, 1.0)), 1)
-    page = page_of(clip(), sections=[Section("All motions", "It is best.", [line], {})])
-    assert page.index("</canvas>") < page.index("It is best.") < page.index("<table>") < page.index("How to read it")
-    assert "How to read it" not in page_of(clip())
+def test_tables_stand_below_the_player():
+    page = page_of(clip(), grids=[Grid("All <motions>", ("model", "RMSE"), [["Mean", "1.0"], ["A", "0.5"]], best=1)])
+    assert page.index("</canvas>") < page.index("All &lt;motions&gt;") < page.index("<table>")
+    assert "<tr class=best><td>A</td>" in page and "<table>" not in page_of(clip())
 
 
 def test_what_cannot_be_played_is_refused():

@@ -34,14 +34,14 @@ Report = Callable[[int, str], None]
 def recognised_starts(
     spec: Recognition, start: Parameters, rows: Rows, layout: Layout, lags: Lags, rng: np.random.Generator
 ) -> list[Parameters]:
-    """The free-form start with its means replaced by networks, several times; all else as it was."""
+    """A free form, at its start or trained, with its means replaced by networks, several times; all else as it was."""
     states = start.states
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
     inputs = rows.u_bar.shape[1] // lags.inputs if lags.inputs else 0
     drawn = [random_networks(spec, lags, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
-    if spec.start == "output-error":
+    if spec.start != "random":
         drawn = output_error_networks(spec, drawn, initial, states.mu, rows, layout)
     raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
     return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
@@ -55,7 +55,7 @@ def output_error_networks(
     rows: Rows,
     layout: Layout,
 ) -> list[tuple[Network, ...]]:
-    """Every layer's free run trained to follow where the free form would start: y, or its principal components.
+    """Every layer's free run trained to follow the means of a free form: at its start y, or its principal components.
 
     All that were drawn are trained side by side.
     """

@@ -50,8 +50,13 @@ def with_trained_networks(problem: "Problem", report: Callable[[int, str], None]
     if recognition is None:
         return problem
     rng = np.random.default_rng([problem.seed, 1])  # apart from the numbers that the start has drawn
-    rows, layout = problem.rows, problem.layout
-    starts = recognised_starts(recognition, problem.start, rows, layout, problem.frame.lags, rng)
+    rows, layout, free_form = problem.rows, problem.layout, problem.start
+    if recognition.start == "free-form":
+        optimum = maximise(
+            objective_of(problem), *plan_of(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}")
+        )
+        free_form = unflatten(optimum.vector, form_of(problem.start))
+    starts = recognised_starts(recognition, free_form, rows, layout, problem.frame.lags, rng)
     return problem._replace(start=adam_rounds(recognition, recipe, starts, rows, layout, rng, report))
 
 

@@ -26,7 +26,8 @@ class Recognition:
 
     hidden         units of the tanh layers of every network, from its input to its output
     variance       "free": one per step, as in the free form; "shared": one per layer, so that nothing grows with N
-    start          "output-error": the networks are trained to simulate y first; "random": as in the paper
+    start          "output-error": the networks are trained to simulate y first; "random": as in the paper;
+                   "free-form": they are trained to follow the latent path that a fit without networks has found
     start_steps    steps of Adam for that, with its own `start_rate` and `weight_decay`
     starts         so many networks are drawn; all have the first round, the one with the best bound has the others
     rounds         steps of Adam on the bound; every round begins with new inducing inputs along the latent paths
@@ -38,10 +39,10 @@ class Recognition:
     variance: str = "free"
     start: str = "output-error"
     starts: int = 4
-    start_steps: int = 2000
+    start_steps: int = 500
     start_rate: float = 5e-3
     weight_decay: float = 1e-4
-    rounds: tuple[int, ...] = (1000, 1000)
+    rounds: tuple[int, ...] = (500, 500, 1000)
     learning_rate: float = 2e-3
     clip: float = 10.0
 
@@ -61,7 +62,7 @@ class Recognition:
         for name in ("start_rate", "learning_rate", "clip"):
             object.__setattr__(self, name, check_number(f"recognition.{name}", getattr(self, name), above=0.0))
         object.__setattr__(self, "weight_decay", check_number("recognition.weight_decay", self.weight_decay, least=0.0))
-        for name, known in (("variance", ("free", "shared")), ("start", ("output-error", "random"))):
+        for name, known in (("variance", ("free", "shared")), ("start", ("output-error", "random", "free-form"))):
             if getattr(self, name) not in known:
                 raise InputError(f"recognition.{name} must be one of {known}, received {getattr(self, name)!r}")
 

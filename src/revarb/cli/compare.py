@@ -13,7 +13,7 @@ from revarb.files import check_target, make_folder, write_whole
 from revarb.interrupts import held_interrupts
 from revarb.report.figures import comparison_figure, simulation_figure
 from revarb.report.page import comparison_page, comparison_section
-from revarb.report.tables import NOTES, comparison_table, failures
+from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
 from revarb.results import machine, write_results
 from revarb.table import Table
 
@@ -47,7 +47,7 @@ def compare_models(
     comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True)
     screen.print(comparison.verdict, style="bold", soft_wrap=True)
     title = f"free simulation of {test.name}, first {comparison.skip} rows left out, {seeds} seed(s)"
-    screen.print(comparison_table(title, comparison.lines))
+    screen.print(terminal_table(comparison_grid(title, comparison.lines)))
     for sentence in (*failures(comparison.lines), *NOTES):
         screen.print(sentence, soft_wrap=True)
     with held_interrupts():

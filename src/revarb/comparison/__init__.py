@@ -2,13 +2,15 @@
 
 from revarb.comparison.compare import Comparison, compare, default_models, run_comparison
 from revarb.comparison.lines import Line, Spread, plain_lines, summarise
-from revarb.comparison.runs import Spec
+from revarb.comparison.runs import Run, Simulated, Spec, run_all
 from revarb.comparison.verdict import Score, is_linear_enough, ranking, verdict
 
 __all__ = [
     "Comparison",
     "Line",
+    "Run",
     "Score",
+    "Simulated",
     "Spec",
     "Spread",
     "compare",
@@ -16,6 +18,7 @@ __all__ = [
     "is_linear_enough",
     "plain_lines",
     "ranking",
+    "run_all",
     "run_comparison",
     "summarise",
     "verdict",

@@ -41,7 +41,7 @@ class Line:
         return [f"{count} of {self.seeds} seed(s) failed: {reason}" for reason, count in counts.items()]
 
 
-def summarise(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
+def summarise(rows: Sequence[Mapping[str, Any]], scores: Sequence[str] = SCORES) -> list[Line]:
     """Smallest, median and largest over seeds; a failed seed counts among the reasons, not in the numbers."""
     lines = []
     for model in dict.fromkeys(row["model"] for row in rows):
@@ -50,7 +50,7 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
         seeds = len({row["seed"] for row in own})
         for method in dict.fromkeys(row["method"] for row in own if row["seed"] not in failed) or ("",):
             good = [row for row in own if row["method"] == method and row["seed"] not in failed]
-            spread = {score: _spread([row[score] for row in good]) for score in SCORES}
+            spread = {score: _spread([row[score] for row in good]) for score in scores}
             lines.append(Line(model, method, spread, seeds, tuple(failed.values())))
     return lines
 

@@ -36,8 +36,8 @@ class Split(Generic[Records]):
 
     @property
     def skip(self) -> int:
-        """Rows of the test part that the paper's protocol does not score: L + L_u."""
-        return 2 * self.lags
+        """Rows of a test record that are not scored: L + L_u as in the paper, or L where a record has few more."""
+        return 2 * self.lags if isinstance(self.test, Series) else self.lags
 
 
 @dataclass(frozen=True)

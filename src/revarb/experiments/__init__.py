@@ -1,5 +1,7 @@
 """The paper's experiments: one small TOML per table, run by `revarb reproduce`."""
 
+from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
+from revarb.experiments.shipped import shipped_text
 from revarb.experiments.table1 import (
     PROTOCOL,
     Benchmark,
@@ -8,7 +10,36 @@ from revarb.experiments.table1 import (
     headline,
     load_table1,
     run_table1,
-    shipped_text,
+)
+from revarb.experiments.table2 import (
+    MOTION_COLUMNS,
+    MOTION_PROTOCOL,
+    MotionRun,
+    MotionScores,
+    Table2,
+    load_table2,
+    motion_scores,
+    run_table2,
 )
 
-__all__ = ["PROTOCOL", "Benchmark", "Outcome", "Table1", "headline", "load_table1", "run_table1", "shipped_text"]
+__all__ = [
+    "MOTION_COLUMNS",
+    "MOTION_PROTOCOL",
+    "PROTOCOL",
+    "Benchmark",
+    "MotionRun",
+    "MotionScores",
+    "Outcome",
+    "RecognitionTable",
+    "Table1",
+    "Table2",
+    "headline",
+    "load_recognition",
+    "load_table1",
+    "load_table2",
+    "motion_scores",
+    "run_recognition",
+    "run_table1",
+    "run_table2",
+    "shipped_text",
+]

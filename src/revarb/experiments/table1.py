@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from revarb import datasets
@@ -17,6 +16,7 @@ from revarb.comparison import (
     run_comparison,
     summarise,
 )
+from revarb.experiments.shipped import shipped_text
 from revarb.rgp import RGP
 
 PROTOCOL = "free simulation of the test part, cold start, scored after L + L_u samples, raw units"
@@ -60,11 +60,6 @@ class Outcome(NamedTuple):
     benchmark: Benchmark
     rows: list[dict[str, Any]]
     comparison: Comparison
-
-
-def shipped_text(name: str) -> str:
-    """A TOML file of this folder, as text."""
-    return files("revarb.experiments").joinpath(name).read_text(encoding="utf-8")
 
 
 def load_table1() -> Table1:

@@ -14,7 +14,8 @@ from revarb.datasets.mocap import Skeleton
 from revarb.errors import InputError, check_number, check_whole
 from revarb.report.figures import MEASURED, MODEL, QUIET
 from revarb.report.motion import HEAD_SIZE, Joints, bones_by_side, heads, shades
-from revarb.report.page import Section, page_shell, sections_html
+from revarb.report.page import grid_html, page_shell
+from revarb.report.tables import Grid
 
 MILLIMETRES = 1000  # per metre; the page has whole ones
 
@@ -50,13 +51,13 @@ def motion_page(
     opening: str,
     skeleton: Skeleton,
     clips: Sequence[Clip],
-    sections: Sequence[Section] = (),
+    grids: Sequence[Grid] = (),
     meta: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page: what a reader in a hurry should know, the player, then comparisons, and where it was made."""
+    """The page: what a reader in a hurry should know, the player, then tables, and where it was made."""
     _check_clips(clips, skeleton)
-    body = f"{_player(clips, skeleton)}\n{sections_html(sections, with_verdict=True) if sections else ''}"
-    return page_shell(title, opening, body, meta or {}, _STYLE)
+    tables = "".join(f"<h2>{escape(grid.title)}</h2>\n{grid_html(grid)}\n" for grid in grids)
+    return page_shell(title, opening, f"{_player(clips, skeleton)}\n{tables}", meta or {}, _STYLE)
 
 
 def _check_clips(clips: Sequence[Clip], skeleton: Skeleton) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from revarb.comparison import Comparison, Line, Score, ranking, verdict
 from revarb.report.figures import comparison_figure
-from revarb.report.tables import NOTES, comparison_cells, comparison_columns, failures
+from revarb.report.tables import NOTES, Grid, comparison_grid, failures
 
 MOST_PICTURES = 6
 
@@ -109,15 +109,20 @@ def _section(section: Section, with_verdict: bool) -> str:
 
 
 def _table(section: Section) -> str:
-    best = next(iter(ranking(section.lines, section.score).values()), None)
-    header = "".join(f"<th>{escape(head)}</th>" for head in comparison_columns(section.paper))
-    rows = []
-    for line in section.lines:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in comparison_cells(line, section.paper))
-        rows.append(f"<tr{' class=best' if best is not None and line is best.line else ''}>{cells}</tr>")
-    body = "".join(rows)
+    first = next(iter(ranking(section.lines, section.score).values()), None)
+    best = next((number for number, line in enumerate(section.lines) if first is not None and line is first.line), None)
     reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in failures(section.lines))
-    return f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>{reasons}"
+    return grid_html(comparison_grid(section.title, section.lines, section.paper, best)) + reasons
+
+
+def grid_html(grid: Grid) -> str:
+    """A table for a page, without its title."""
+    header = "".join(f"<th>{escape(head)}</th>" for head in grid.columns)
+    rows = []
+    for number, cells in enumerate(grid.rows):
+        inside = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        rows.append(f"<tr{' class=best' if number == grid.best else ''}>{inside}</tr>")
+    return f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
 def _inline(picture: bytes) -> str:

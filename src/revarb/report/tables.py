@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rich import box
 from rich.table import Table
@@ -18,7 +19,7 @@ def score_table(rows: Mapping[str, Scores]) -> Table:
         table.add_column(name, justify="right" if name else "left")
     for name, row in rows.items():
         shares = (row.coverage50, row.coverage90, row.coverage95)
-        table.add_row(name, _number(row.rmse), _number(row.nrmse), _number(row.nlpd), *map(_percent, shares))
+        table.add_row(name, _number(row.rmse), _number(row.nrmse), _number(row.nlpd), *map(percent, shares))
     return table
 
 
@@ -57,19 +58,36 @@ def comparison_cells(line: Line, paper: Mapping[str, float] | None) -> list[str]
         line.model,
         line.method,
         *printed,
-        *(_spread(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
-        _percent(line.spread["coverage95"].median),
+        *(spread_text(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
+        percent(line.spread["coverage95"].median),
         *seconds,
     ]
 
 
-def comparison_table(title: str, lines: Sequence[Line], paper: Mapping[str, float] | None = None) -> Table:
-    """Every model, over seeds."""
-    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for name in comparison_columns(paper):
+@dataclass(frozen=True)
+class Grid:
+    """A table as text, for the terminal and for a page. `best` is the row to mark."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    best: int | None = None
+
+
+def comparison_grid(
+    title: str, lines: Sequence[Line], paper: Mapping[str, float] | None = None, best: int | None = None
+) -> Grid:
+    """Every model, over seeds; `paper` adds its number beside ours."""
+    return Grid(title, comparison_columns(paper), [comparison_cells(line, paper) for line in lines], best)
+
+
+def terminal_table(grid: Grid) -> Table:
+    """A table for the terminal."""
+    table = Table(title=grid.title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for name in grid.columns:
         table.add_column(name, justify="left" if name in ("model", "method") else "right", overflow="fold")
-    for line in lines:
-        table.add_row(*comparison_cells(line, paper))
+    for cells in grid.rows:
+        table.add_row(*cells)
     return table
 
 
@@ -78,7 +96,8 @@ def failures(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(f"{line.model}: {reason}" for line in lines for reason in line.reasons))
 
 
-def _spread(values: Spread) -> str:
+def spread_text(values: Spread) -> str:
+    """Median (smallest – largest)."""
     low, middle, high = (_number(value) for value in values)
     return middle if low == high else f"{middle} ({low}–{high})"
 
@@ -89,5 +108,6 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000.0 else f"{value:.3g}"
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """A share between 0 and 1."""
     return f"{100.0 * value:.1f} %" if math.isfinite(value) else "–"

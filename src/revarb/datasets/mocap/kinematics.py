@@ -76,6 +76,11 @@ class Motion:
         """Every `step`-th frame, the first one included."""
         return Motion(self.skeleton, self.frames[::step])
 
+    @property
+    def root(self) -> Float64[np.ndarray, "T 3"]:
+        """Where the root is."""
+        return self.frames[:, :3]
+
     def joints(self) -> Float64[np.ndarray, "T B 3"]:
         """Where every bone ends (and the root is), in the skeleton's units: y is up, the subject walks along z.
 

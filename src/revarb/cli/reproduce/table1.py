@@ -1,4 +1,4 @@
-"""`revarb reproduce`: the paper's experiments."""
+"""`revarb reproduce table1`: system identification."""
 
 import itertools
 from pathlib import Path
@@ -7,26 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from revarb import experiments
-from revarb.cli.app import app, command_line, say_written, screen
+from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
 from revarb.comparison import summarise
-from revarb.errors import InputError
-from revarb.files import check_target, make_folder, write_whole
+from revarb.files import write_whole
 from revarb.progress import progress_bar
 from revarb.report.figures import comparison_figure, simulation_figure
 from revarb.report.page import Section, comparison_page, comparison_section
-from revarb.report.tables import NOTES, comparison_table, failures
+from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
 from revarb.results import machine, write_results
 
-reproduce_app = typer.Typer(help="The paper's experiments.")
-app.add_typer(reproduce_app, name="reproduce")
 
-
-@reproduce_app.callback()
-def _experiments() -> None:
-    """The paper's experiments."""
-
-
-@reproduce_app.command("table1")
+@experiments_app.command("table1")
 def reproduce_table1(
     seeds: Annotated[int, typer.Option(help="Number of seeds per benchmark.", min=1)] = 5,
     jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
@@ -35,21 +27,14 @@ def reproduce_table1(
     pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every benchmark (first seed).")] = None,
 ) -> None:
     """Table 1 of the paper: REVARB and its rivals, every benchmark with several seeds, simulated on its test part."""
-    for target in (json_file, page_file):
-        if target is not None:
-            make_folder(target.parent)
-            check_target(target)
-    if json_file is not None and json_file == page_file:
-        raise InputError(f"--json and --page both name {json_file}; give each its own file")
-    if pictures is not None:
-        make_folder(pictures)
+    check_targets(json_file, page_file, pictures)
     table = experiments.load_table1()
     rows: list[dict[str, Any]] = []
     sections: list[Section] = []
     for outcome in _outcomes(table, seeds, jobs):
         rows += outcome.rows
         sections.append(_section(outcome))
-        screen.print(comparison_table(outcome.benchmark.name, sections[-1].lines, sections[-1].paper))
+        screen.print(terminal_table(comparison_grid(outcome.benchmark.name, sections[-1].lines, sections[-1].paper)))
         for sentence in (*failures(sections[-1].lines), sections[-1].verdict, *sections[-1].remarks):
             screen.print(sentence, soft_wrap=True)
         if pictures is not None:

@@ -1,0 +1,48 @@
+"""`revarb reproduce recognition`: the recognition model from all its starts."""
+
+import itertools
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from revarb import experiments
+from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
+from revarb.comparison import summarise
+from revarb.progress import progress_bar
+from revarb.report.tables import Grid, percent, spread_text, terminal_table
+from revarb.results import write_results
+
+SCORES = ("rmse", "nlpd", "coverage95")
+
+
+@experiments_app.command("recognition")
+def reproduce_recognition(
+    seeds: Annotated[int, typer.Option(help="Number of seeds.", min=1)] = 5,
+    jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows to this file.")] = None,
+) -> None:
+    """Networks instead of free latent means, on the paper's three sets: every start, its members and their mixture."""
+    check_targets(json_file, None, None)
+    table = experiments.load_recognition()
+    rows: list[dict[str, Any]] = []
+    with progress_bar(table.title, len(table.datasets) * len(table.models(1)), show=True) as update:
+        done = itertools.count(1)
+        for these in experiments.run_recognition(table, seeds, jobs, lambda text: update(next(done), text)):
+            rows += these
+            screen.print(terminal_table(_grid(these)))
+    meta = {"table": "recognition", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command_line.get()}
+    screen.print(f"protocol: {experiments.PROTOCOL}; median (smallest – largest) of {seeds} seed(s)", soft_wrap=True)
+    if json_file is not None:
+        say_written(write_results(json_file, meta, rows))
+
+
+def _grid(rows: list[dict[str, Any]]) -> Grid:
+    lines = summarise(rows, SCORES)
+    cells = [
+        [line.model, line.method, spread_text(line.spread["rmse"]), spread_text(line.spread["nlpd"]),
+         percent(line.spread["coverage95"].median)]
+        for line in lines
+    ]  # fmt: skip
+    return Grid(rows[0]["dataset"], ("model", "method", "RMSE", "NLPD", "in 95 %"), cells)
