@@ -5,8 +5,18 @@ import dataclasses
 import numpy as np
 import pytest
 
+from revarb import RGP, Recognition
 from revarb.comparison import ranking, summarise
-from revarb.experiments import Benchmark, Table1, headline, load_table1, run_table1
+from revarb.experiments import (
+    Benchmark,
+    RecognitionTable,
+    Table1,
+    headline,
+    load_recognition,
+    load_table1,
+    run_recognition,
+    run_table1,
+)
 
 QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 MODELS = ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
@@ -46,6 +56,35 @@ def test_rows_of_a_quick_table():
     low, middle, high = plain.spread["rmse"]
     assert low <= middle <= high
     assert np.isnan(plain.spread["nlpd"].median) and np.isfinite(moments.spread["nlpd"].median)
+
+
+def test_rows_of_a_quick_recognition_table():
+    recipe = {"stages": [{"free": ["mu"], "iterations": 2}]}
+    table = RecognitionTable(
+        "quick",
+        ["artificial"],
+        {"hidden": 1, "inducing": 5, "recipe": recipe},
+        {"output-error": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}},
+    )
+    heard = []
+    (rows,) = run_recognition(table, seeds=2, report=heard.append)
+    assert heard == ["artificial: free form", "artificial: networks, output-error"]
+    networks = [row for row in rows if row["model"] == "networks, output-error"]
+    assert [(row["seed"], row["method"]) for row in networks] == [
+        (seed, method) for seed in (0, 1) for method in ("mean", "moments", "network")
+    ]
+    mixture = [row for row in rows if row["model"] == "networks, output-error: mixture"]
+    assert [row["seed"] for row in mixture] == [None] * 3
+    worst = max(row["rmse"] for row in networks if row["method"] == "mean")
+    assert mixture[0]["rmse"] <= worst  # the error of a mean is at most the mean of the errors
+    assert rows[0]["model"] == "Mean"
+
+
+def test_the_shipped_recognition_table_begins_with_the_default_start():
+    models = load_recognition().models(10)
+    assert list(models) == ["free form", "networks, output-error", "networks, random", "networks, free-form"]
+    assert models["networks, output-error"].recognition == Recognition()
+    assert models["free form"] == RGP(lags=10, input_lags=10)
 
 
 def test_the_headline_counts_what_was_won():

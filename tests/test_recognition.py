@@ -1,3 +1,5 @@
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import small
 from revarb import InputError, Recipe, Recognition, Stage
 from revarb.adam import adam_rounds, recognised_starts
 from revarb.bound import revarb_bound
-from revarb.fit import form_of, prepare
+from revarb.fit import form_of, prepare, with_trained_networks
 from revarb.numerics import with_numerics
 from revarb.optimise import Status
 from revarb.parameters import Parameters, flatten, free_entries, unflatten
@@ -185,6 +187,25 @@ def test_of_several_starts_the_best_goes_on():
     assert [steps for steps, _ in told[:5]] == [50, 100, 150, 200, 250] and Recognition(
         rounds=(100, 50), starts=2
     ).steps == 250
+
+
+def test_networks_can_start_from_what_the_free_form_has_found():
+    spec = small.spec(recognition=dataclasses.replace(QUICK, start="free-form"))
+    found = spec.fit(small.record(), seed=1)
+    free = small.spec().fit(small.record(), seed=1)
+    problem = prepare(spec, [small.record()], 1)
+    seen = []
+
+    def note(recognition, start, *rest):
+        seen.append(start)
+        return recognised_starts(recognition, start, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("revarb.fit.recognised_starts", note)
+        with_trained_networks(problem, lambda steps, text: None)
+    np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
+    test = small.record(5)
+    assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
 
 
 def test_who_listens_can_stop_it():

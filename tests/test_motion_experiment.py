@@ -1,0 +1,90 @@
+"""Table 2: its scores against loops, and the command with small models on the real motions."""
+
+import json
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb import Mean
+from revarb.baselines import PerOutput
+from revarb.cli import main
+from revarb.datasets import cmu35
+from revarb.experiments import MotionScores, Table2, load_table2, motion_scores, run_table2
+
+
+def test_the_scores_are_what_they_say(rng):
+    errors = [rng.standard_normal((rows, 3)) for rows in (5, 9, 4)]
+    found = motion_scores(errors, np.array([True, False, True]), (5, 6, 21))
+    kept = [[[row[0], row[2]] for row in error] for error in errors]
+
+    def rms(values):
+        return (sum(value**2 for value in values) / len(values)) ** 0.5
+
+    per_motion = [rms([value for row in rows for value in row]) for rows in kept]
+    everything = [row for rows in kept for row in rows]
+    expected = MotionScores(
+        motions=sum(per_motion) / 3,
+        pooled=rms([value for row in everything for value in row]),
+        channels=(rms([row[0] for row in everything]) + rms([row[1] for row in everything])) / 2,
+        walks=(per_motion[0] + per_motion[1]) / 2,
+        runs=per_motion[2],
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_shipped_table_is_the_papers():
+    table = load_table2()
+    assert table.paper == {"MLP-NARX": 1.2141, "GP-NARX": 0.8987, "REVARB 2 x 1": 0.8600}
+    models = table.models()
+    assert models["MLP-NARX"].units == (1000,) and isinstance(models["GP-NARX"], PerOutput)
+    revarbs = {name: spec for name, spec in models.items() if isinstance(spec, revarb.RGP)}
+    assert [(spec.hidden, spec.latent_dim, spec.recognition is not None) for spec in revarbs.values()] == [
+        (hidden, dim, networks) for networks in (False, True) for hidden in (1, 2) for dim in (1, 3)
+    ]
+    assert {(spec.inducing, spec.lags, spec.input_lags) for spec in revarbs.values()} == {(200, 20, 20)}
+    assert table.shown in models and set(table.paper) <= set(models)
+
+
+class Quick(Table2):
+    """The table with models that take no time."""
+
+    def models(self):
+        stages = (revarb.Stage(("lam",), 1),)
+        recipe = revarb.Recipe(stages=stages, kmeans_starts=1, output_noise=1.0)
+        fails = revarb.RGP(lags=100, input_lags=20)
+        return {"Mean": Mean(), self.shown: revarb.RGP(20, 20, hidden=1, inducing=5, recipe=recipe), "Too long": fails}
+
+
+@pytest.fixture
+def quick(recorded_data):
+    return Quick(**vars(load_table2()))
+
+
+def test_a_mean_scores_what_the_motions_are(quick):
+    runs = {run.model: run for run in run_table2(quick, seeds=1)}
+    (row,) = runs["Mean"].rows
+    train, test = cmu35.train_and_test()
+    together = np.concatenate([record.y for record in train])
+    z = [((record.y - together.mean(0)) / together.std(0))[20:] for record in test]
+    assert row["pooled_57"] == pytest.approx(np.sqrt(np.mean(np.concatenate(z) ** 2)), rel=1e-9)
+    assert row["runs_57"] > row["walks_57"] and row["skip"] == 20
+    assert runs["Mean"].errors == pytest.approx([np.sqrt(np.mean(each**2)) for each in z])
+    assert "need at least" in runs["Too long"].rows[0]["reason"] and runs["Too long"].paths == ()
+    assert {row["method"] for row in runs[quick.shown].rows} == {"mean", "moments"}
+
+
+def test_the_command_writes_rows_strips_and_a_page(quick, in_empty_folder, monkeypatch, capsys):
+    monkeypatch.setattr("revarb.experiments.load_table2", lambda: quick)
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "table2", "--seeds", "2", "--json", "t.json", "--page", "t.html", "--pictures", "p"])
+    assert ended.value.code == 0
+    content = json.loads((in_empty_folder / "t.json").read_text())
+    assert len(content["rows"]) == 1 + 2 * 2 + 2 and content["meta"]["table"] == "table2"
+    page = (in_empty_folder / "t.html").read_text()
+    assert "35_05 walk" in page and "35_24 run" in page and "53 channels" in page and "http" not in page
+    assert sorted(path.name for path in (in_empty_folder / "p").iterdir()) == [
+        "motion_35_05_walk.png", "motion_35_21_run.png",
+    ]  # fmt: skip
+    out = capsys.readouterr().out
+    assert "57 channels" in out and "Too long: 2 of 2 seed(s) failed" in out
