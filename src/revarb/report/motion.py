@@ -1,6 +1,6 @@
 """Strips of skeletons: joints in, PNG bytes out. No computing, no files, no screen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -8,7 +8,7 @@ from jaxtyping import Float64
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import is_color_like, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
@@ -29,14 +29,23 @@ NARROWEST = 0.6  # metres that a pose has for itself; its time is below
 
 @rc_context({"text.parse_math": False})  # a motion may be called a$b$
 def strip_figure(
-    strips: Mapping[str, Joints], skeleton: Skeleton, title: str, dt: float, scored_from: int = 0, poses: int = 12
+    strips: Mapping[str, Joints],
+    skeleton: Skeleton,
+    title: str,
+    dt: float,
+    scored_from: int = 0,
+    poses: int = 12,
+    phases: Sequence[str] | None = None,
 ) -> bytes:
     """Motions one above the other, the measured one first: poses evenly spaced in time, from left to right.
 
     `strips` has the joints of each as `Motion.joints` gives them. Every pose is seen from the subject's right and
     stands in a place of its own, however far the root went; the ground is the lowest point of the first motion.
+    `phases` has a colour per frame, for a single motion that is to show them: walking in one, running in another.
     """
     first = _check_strips(strips, skeleton)
+    if phases is not None and len(strips) > 1:
+        raise InputError(f"phases colour a single motion, received {len(strips)}; draw one strip per motion")
     shown = np.unique(np.linspace(0, len(first) - 1, check_whole("poses", poses, least=2)).round().astype(int))
     rows = [_side_view(joints[shown], first[..., 1].min()) * skeleton.unit for joints in strips.values()]
     space = max(NARROWEST, *(float(np.ptp(row[..., 0], axis=1).max()) for row in rows))
@@ -45,7 +54,8 @@ def strip_figure(
     figure.suptitle(f"{title}\n", fontsize=12, x=0.003, ha="left")
     panels, colours = figure.axes, [MEASURED] + [MODEL] * (len(rows) - 1)
     for axes, name, row, colour in zip(panels, strips, rows, colours, strict=True):
-        _draw_poses(axes, row, places, skeleton, colour)
+        by_frame = colour_by_frame("phases", phases, len(first), colour)
+        _draw_poses(axes, row, places, skeleton, [by_frame[int(frame)] for frame in shown])
         axes.set_title(name, loc="left", fontsize=10, fontweight="bold", color=colour)
         if 0 < scored_from < len(first):
             _mark_start(axes, float(np.interp(scored_from, shown, places)))
@@ -56,11 +66,25 @@ def strip_figure(
 
 def shades(colour: str) -> dict[Side, str]:
     """What colour the limbs of either side and the trunk have: the left ones pale, the right ones full."""
+    return {side: tint(colour, depth) for side, depth in DEPTH.items()}
+
+
+def tint(colour: str, depth: float) -> str:
+    """A colour on its way from white (depth 0) to itself (depth 1)."""
     red, green, blue = to_rgb(colour)
-    return {
-        side: to_hex((1.0 - depth * (1.0 - red), 1.0 - depth * (1.0 - green), 1.0 - depth * (1.0 - blue)))
-        for side, depth in DEPTH.items()
-    }
+    return to_hex((1.0 - depth * (1.0 - red), 1.0 - depth * (1.0 - green), 1.0 - depth * (1.0 - blue)))
+
+
+def colour_by_frame(name: str, given: Sequence[str] | None, frames: int, otherwise: str) -> Sequence[str]:
+    """The colours that were given, if there is one per frame; where none were given, the same one for all."""
+    if given is None:
+        return [otherwise] * frames
+    if len(given) != frames:
+        raise InputError(f"{name} must have a colour per frame, {frames}; received {len(given)}")
+    for colour in dict.fromkeys(given):
+        if not is_color_like(colour):
+            raise InputError(f"{name} must be colours such as 'red' or '#c1272d', received {colour!r}")
+    return given
 
 
 def bones_by_side(skeleton: Skeleton) -> dict[Side, list[tuple[int, int]]]:
@@ -117,15 +141,16 @@ def _empty_figure(rows: list[SideView], poses: int, space: float) -> Figure:
     return figure
 
 
-def _draw_poses(axes: Axes, row: SideView, places: np.ndarray, skeleton: Skeleton, colour: str) -> None:
+def _draw_poses(axes: Axes, row: SideView, places: np.ndarray, skeleton: Skeleton, colours: Sequence[str]) -> None:
     placed = row + np.stack([places, np.zeros_like(places)], axis=-1)[:, None]
     # What is further away comes first: the right side is nearest.
     for side, bones in bones_by_side(skeleton).items():
         lines = [ends for bone in bones for ends in placed[:, bone]]
-        axes.add_collection(LineCollection(lines, colors=shades(colour)[side], lw=2.2, capstyle="round"))
+        shaded = [shades(colour)[side] for colour in colours] * len(bones)
+        axes.add_collection(LineCollection(lines, colors=shaded, lw=2.2, capstyle="round"))
     for joint, parent in heads(skeleton):
         radius = HEAD_SIZE * skeleton.bones[joint].length * skeleton.unit
-        for centre in placed[:, [joint, parent]].mean(axis=1):
+        for centre, colour in zip(placed[:, [joint, parent]].mean(axis=1), colours, strict=True):
             axes.add_patch(Circle(centre, radius, color=shades(colour)["middle"], lw=0))
 
 

@@ -223,7 +223,7 @@ def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
         lines += _bone_lines(number, bone)
     lines += [":hierarchy", "  begin"]
     for position, bone in enumerate(skeleton.bones):
-        children = [child.name for child in skeleton.bones if child.parent == position]
+        children = [skeleton.names[child] for child in skeleton.children(position)]
         lines += [f"    {' '.join([bone.name, *children])}"] if children else []
     return write_whole(path, ("\n".join([*lines, "  end"]) + "\n").encode())
 

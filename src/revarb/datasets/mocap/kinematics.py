@@ -34,6 +34,11 @@ class Bone:
     axis: Vector3
     channels: tuple[str, ...]
 
+    @property
+    def reach(self) -> Float64[np.ndarray, "3"]:
+        """From where it begins to where it ends, at rest; the root is a point."""
+        return np.zeros(3) if self.parent is None else self.length * np.array(self.direction)
+
 
 @dataclass(frozen=True)
 class Skeleton:
@@ -56,6 +61,10 @@ class Skeleton:
     def channels(self) -> tuple[str, ...]:
         """Names of all channels, such as "lfemur.rx"."""
         return tuple(f"{bone.name}.{channel}" for bone in self.bones for channel in bone.channels)
+
+    def children(self, position: int) -> list[int]:
+        """Positions of the bones that begin where this one ends."""
+        return [child for child, bone in enumerate(self.bones) if bone.parent == position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +97,20 @@ class Motion:
         """
         turns: list[np.ndarray] = []
         ends: list[np.ndarray] = []
-        for bone, values in zip(self.skeleton.bones, self._by_bone(), strict=True):
+        for bone, turn in zip(self.skeleton.bones, self.turns(), strict=True):
             if bone.parent is None:
-                turns.append(_turn(bone, values))
-                ends.append(values[:, :3])
+                turns.append(turn)
+                ends.append(self.root)
             else:
-                turns.append(turns[bone.parent] @ _turn(bone, values))
-                ends.append(ends[bone.parent] + turns[-1] @ (bone.length * np.array(bone.direction)))
+                turns.append(turns[bone.parent] @ turn)
+                ends.append(ends[bone.parent] + turns[-1] @ bone.reach)
         return np.stack(ends, axis=1)
 
-    def _by_bone(self) -> list[np.ndarray]:
+    def turns(self) -> list[Float64[np.ndarray, "T 3 3"]]:
+        """How every bone is turned against its parent, the root against the world, in the skeleton's frame."""
         sizes = [len(bone.channels) for bone in self.skeleton.bones]
-        return np.split(self.frames, np.cumsum(sizes)[:-1], axis=1)
+        by_bone = np.split(self.frames, np.cumsum(sizes)[:-1], axis=1)
+        return [_turn(bone, values) for bone, values in zip(self.skeleton.bones, by_bone, strict=True)]
 
 
 def _turn(bone: Bone, values: np.ndarray) -> np.ndarray:
