@@ -26,6 +26,7 @@ ORDER = [
     *(
         "rgp",
         "fitted",
+        "live",
         "ensemble",
         "load",
         "fit",

@@ -8,6 +8,7 @@ from revarb.comparison import Comparison, compare
 from revarb.ensemble import Ensemble
 from revarb.errors import InputError
 from revarb.fitted import FittedRGP
+from revarb.live import Live, LiveFrame
 from revarb.load import load
 from revarb.mesh import row_mesh
 from revarb.recipe import Recipe, Stage
@@ -29,6 +30,8 @@ __all__ = [
     "Ensemble",
     "FittedRGP",
     "InputError",
+    "Live",
+    "LiveFrame",
     "Mean",
     "Recipe",
     "Recognition",

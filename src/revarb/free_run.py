@@ -31,7 +31,7 @@ def free_run(
     seed: int,
 ) -> Trajectory:
     """Simulate a chain of GPs. `initial` None is cold: see `FittedRGP.simulate`."""
-    start = _checked_start(frame, chain, initial)
+    start = checked_start(frame, chain, initial)
     z = frame.checked_inputs(u, steps, warm=initial is not None)
     u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
     fresh, skip = (frame.lags.reach, frame.skip) if initial is None else (0, 0)
@@ -73,7 +73,7 @@ def _network_pieces(
     steps: int | None,
 ) -> list[tuple[AnyArray, ...]]:  # fmt: skip
     # A cold run begins anew where the window of inputs is full, as that of the chain does: two pieces.
-    start = _checked_start(frame, chain, initial)
+    start = checked_start(frame, chain, initial)
     z = frame.checked_inputs(u, steps, warm=initial is not None)
     u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]
@@ -89,7 +89,8 @@ def cold_mean(chain: Chain, lags: Lags, z: Float64[np.ndarray, "T Du"]) -> Float
     return run_mean(chain, start, input_windows(np.concatenate([start.past_u, z]), lags), lags.reach)
 
 
-def _checked_start(frame: Frame, chain: Chain, initial: Start | None) -> Start:
+def checked_start(frame: Frame, chain: Chain, initial: Start | None) -> Start:
+    """Where a run begins: `initial`, if it fits the chain, or cold."""
     cold = cold_start(chain.latent_dims, chain.lags, frame.lags.reach, len(frame.input_names))
     if initial is None:
         return cold

@@ -60,10 +60,10 @@ class Chain(eqx.Module, Generic[AnyLayer]):
 
 
 class Moments(NamedTuple):
-    """Mean and variance of the outputs at every step, noise included."""
+    """Mean and variance of the outputs, noise included."""
 
-    mean: Float[AnyArray, "*K T Dy"]
-    variance: Float[AnyArray, "*K T Dy"]
+    mean: Float[AnyArray, "*K Dy"]
+    variance: Float[AnyArray, "*K Dy"]
 
 
 class Start(eqx.Module):
@@ -127,20 +127,25 @@ def run_mean(
     chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]
 ) -> Float[AnyArray, "T Dy"]:
     """Mean-only free run: every layer predicts at the mean of its regressors."""
-    windows = _windows(chain)
-    wiring = _wiring(chain)
 
     def step(state, now):
         inputs_now, is_fresh = now
-        state = _renewed(state, start.mean, is_fresh)
-        for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
-            x_hat = jnp.concatenate([state[inputs], inputs_now]) if h == 0 else state[inputs]
-            mean = layer.mean(x_hat[None])[0]
-            state = jnp.concatenate([state, mean])[_shifted(windows, h, len(mean))]
-        newest = state[windows[-1]]
-        return state, newest[: chain.latent_dims[-1]] if chain.output is None else chain.output.mean(newest[None])[0]
+        return mean_step(chain, _renewed(state, start.mean, is_fresh), inputs_now)
 
     return jax.lax.scan(step, start.mean, (u_bar, _fresh_rows(u_bar, fresh)))[1]
+
+
+def mean_step(
+    chain: Chain, state: Float[AnyArray, " S"], inputs_now: Float[AnyArray, " Du"]
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"]]:
+    """One step of the mean-only run: the joint state after it, and y."""
+    windows = _windows(chain)
+    for h, (layer, inputs) in enumerate(zip(chain.hidden, _wiring(chain), strict=True)):
+        x_hat = jnp.concatenate([state[inputs], inputs_now]) if h == 0 else state[inputs]
+        mean = layer.mean(x_hat[None])[0]
+        state = jnp.concatenate([state, mean])[_shifted(windows, h, len(mean))]
+    newest = state[windows[-1]]
+    return state, newest[: chain.latent_dims[-1]] if chain.output is None else chain.output.mean(newest[None])[0]
 
 
 @partial(jax.jit, static_argnames="count")
@@ -153,27 +158,33 @@ def run_samples(
     count: int,
 ) -> tuple[Moments, Float[AnyArray, "count T Dy"]]:
     """`count` trajectories of y, and the moments of y given each trajectory's states."""
-    windows = _windows(chain)
-    wiring = _wiring(chain)
     start_key, walk_key = jax.random.split(key)
 
     def step(states, now):
         step_key, inputs_now, is_fresh = now
-        states = _renewed(states, first, is_fresh)
-        keys = jax.random.split(step_key, len(chain.hidden) + 1)
-        known = jnp.broadcast_to(inputs_now, (count, len(inputs_now)))
-        draws: list[tuple[AnyArray, Moments]] = []
-        for h, (layer, inputs) in enumerate(zip(chain.hidden, wiring, strict=True)):
-            x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
-            draws.append(_draw(layer, x_hat, keys[h]))
-            drawn = draws[-1][0]
-            states = jnp.concatenate([states, drawn], axis=1)[:, _shifted(windows, h, drawn.shape[1])]
-        return states, draws[-1] if chain.output is None else _draw(chain.output, states[:, windows[-1]], keys[-1])
+        return sample_step(chain, _renewed(states, first, is_fresh), inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
     steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, _fresh_rows(u_bar, fresh))
     drawn, given = jax.lax.scan(step, first, steps)[1]
     return jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), (given, drawn))
+
+
+def sample_step(
+    chain: Chain[Posterior], states: Float[AnyArray, "count S"], inputs_now: Float[AnyArray, " Du"],
+    key: Key[jax.Array, ""],
+) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Moments]]:  # fmt: skip
+    """One step of sampled trajectories: their joint states after it, the drawn y, and its moments given the states."""
+    windows = _windows(chain)
+    keys = jax.random.split(key, len(chain.hidden) + 1)
+    known = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
+    draws: list[tuple[AnyArray, Moments]] = []
+    for h, (layer, inputs) in enumerate(zip(chain.hidden, _wiring(chain), strict=True)):
+        x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
+        draws.append(_draw(layer, x_hat, keys[h]))
+        drawn = draws[-1][0]
+        states = jnp.concatenate([states, drawn], axis=1)[:, _shifted(windows, h, drawn.shape[1])]
+    return states, draws[-1] if chain.output is None else _draw(chain.output, states[:, windows[-1]], keys[-1])
 
 
 def _draw(layer: Posterior, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, Moments]:

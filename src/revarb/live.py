@@ -1,0 +1,88 @@
+"""A trained model one step at a time: for control loops, and for motion that follows a slider."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Float64, Key
+from numpy.typing import ArrayLike
+
+from revarb.collapsed import Posterior
+from revarb.errors import InputError, check_seed, check_whole
+from revarb.fitted import FittedRGP
+from revarb.free_run import checked_start
+from revarb.numerics import AnyArray, with_numerics
+from revarb.simulate import Chain, Start, mean_step, sample_step
+from revarb.windows import input_windows
+
+
+class LiveFrame(NamedTuple):
+    """One step, raw units: the mean-only run, and the ghosts beside it without the outputs' own noise."""
+
+    mean: Float64[np.ndarray, " Dy"]
+    ghosts: Float64[np.ndarray, "G Dy"]
+
+
+class Live:
+    """A free run that waits for its next input.
+
+    initial   one of the model's `final_states`; default: cold, as in `simulate`
+    ghosts    so many trajectories are drawn beside the mean-only run: where else it could be by now
+    horizon   after so many steps the ghosts begin anew at the mean-only run
+    """
+
+    def __init__(
+        self, model: FittedRGP, initial: Start | None = None, ghosts: int = 0, horizon: int = 30, seed: int = 0
+    ):
+        if not isinstance(model, FittedRGP):
+            raise InputError(f"a live run takes one fitted RGP, received a {type(model).__name__}")
+        self._model = model
+        self._cold = initial is None
+        self._start = checked_start(model.frame, model.trained.chain, initial)
+        self._ghosts = check_whole("ghosts", ghosts, least=0)
+        self._horizon = check_whole("horizon", horizon, least=1)
+        self._seed = check_seed(seed)
+        self.reset()
+
+    @with_numerics
+    def reset(self) -> None:
+        """Back to the first step."""
+        self._steps = 0
+        self._past_u = np.asarray(self._start.past_u)
+        self._state: Any = np.asarray(self._start.mean)
+        self._ghost_states: Any = np.tile(self._state, (self._ghosts, 1))
+        self._key = jax.random.key(self._seed)
+
+    @with_numerics
+    def step(self, u: ArrayLike) -> LiveFrame:
+        """Take the inputs of one step, a value per input, and go on."""
+        frame, chain = self._model.frame, self._model.trained.chain
+        z = frame.checked_inputs(np.reshape(np.asarray(u, dtype=np.float64), (1, -1)), None, warm=True)
+        seen = np.concatenate([self._past_u, z])
+        if self._cold and self._steps == frame.lags.reach:
+            self._state = np.asarray(self._start.mean)  # as in `simulate`: the run that counts begins here
+        if self._steps % self._horizon == 0:
+            self._ghost_states = np.tile(np.asarray(self._state), (self._ghosts, 1))
+        inputs_now = input_windows(seen, frame.lags)[0]
+        key = jax.random.fold_in(self._key, self._steps)
+        self._state, self._ghost_states, mean, ghosts = _advance(
+            chain, self._state, self._ghost_states, inputs_now, key
+        )
+        self._past_u, self._steps = seen[1:], self._steps + 1
+        raw = frame.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
+        return LiveFrame(raw[0], raw[1:])
+
+
+@jax.jit
+def _advance(
+    chain: Chain[Posterior],
+    state: Float[AnyArray, " S"],
+    ghosts: Float[AnyArray, "G S"],
+    inputs_now: Float[AnyArray, " Du"],
+    key: Key[jax.Array, ""],
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, "G S"], Float[AnyArray, " Dy"], Float[AnyArray, "G Dy"]]:
+    state, mean = mean_step(chain, state, inputs_now)
+    if len(ghosts) == 0:
+        return state, ghosts, mean, mean[None][:0]
+    ghosts, (_, given) = sample_step(chain, ghosts, inputs_now, key)
+    return state, ghosts, mean, given.mean
