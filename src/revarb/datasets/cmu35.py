@@ -27,6 +27,10 @@ ROOT_POSITION = 3  # channels, which the paper drops
 FINGERS = {"rfingers.rx": 7.12502, "lfingers.rx": 7.12502}  # degrees, constant in all motions
 CLAVICLES = ("rclavicle.ry", "rclavicle.rz", "lclavicle.ry", "lclavicle.rz")  # rounding noise of 1e-14
 CONTROL = "ltoes"
+HEIGHT = "root.ty"
+FORWARD = 2  # the root's z
+SPEED = "speed"
+AVATAR = (*range(1, 6), *range(17, 22))  # walks and runs of the paper's last experiment
 
 
 def skeleton() -> Skeleton:
@@ -53,15 +57,30 @@ def series(number: int) -> Series:
     joints, names = recorded.joints(), recorded.skeleton.names
     control = joints[:, names.index(CONTROL), 2] - joints[:, 0, 2]
     channels = _modelled(recorded.skeleton)
-    columns = [recorded.skeleton.channels.index(name) for name in channels]
-    return Series(control, recorded.frames[:, columns], DT, (f"{CONTROL}.z",), channels)
+    return Series(control, _columns(recorded, channels), DT, (f"{CONTROL}.z",), channels)
+
+
+def controlled(number: int) -> Series:
+    """A motion as a record: its average forward speed, in metres per second, to everything but where it goes.
+
+    That is the root's height and attitude, and all joints but those that are constant or rounding noise.
+    """
+    recorded = motion(number)
+    seconds = (len(recorded.frames) - 1) * DT
+    speed = float(recorded.root[-1, FORWARD] - recorded.root[0, FORWARD]) * recorded.skeleton.unit / seconds
+    channels = (HEIGHT, *(name for name in _modelled(recorded.skeleton) if name not in CLAVICLES))
+    return Series(np.full(len(recorded.frames), speed), _columns(recorded, channels), DT, (SPEED,), channels)
+
+
+def _columns(recorded: Motion, channels: Sequence[str]) -> np.ndarray:
+    return recorded.frames[:, [recorded.skeleton.channels.index(name) for name in channels]]
 
 
 def pose(values: ArrayLike, channels: Sequence[str], root: ArrayLike | None = None) -> Motion:
-    """Rows of the 57 channels of `series`, in any order, as a motion of the subject: the way back.
+    """Rows of the channels of `series` or `controlled`, in any order, as a motion of the subject: the way back.
 
     `root` is its root's position, a row of three per row of `values`; without it the root stays where it is, as on a
-    treadmill.
+    treadmill. A height among the channels goes before that of `root`.
     """
     body, values = skeleton(), as_matrix("values", values)
     _check_channels(channels, _modelled(body), values)
@@ -70,7 +89,8 @@ def pose(values: ArrayLike, channels: Sequence[str], root: ArrayLike | None = No
         raise InputError(
             f"root must be [{len(values)}, {ROOT_POSITION}], a row per row of values; received {position.shape}"
         )
-    columns = {name: np.full(len(values), angle) for name, angle in FINGERS.items()}
+    still = FINGERS | dict.fromkeys(CLAVICLES, 0.0)
+    columns = {name: np.full(len(values), angle) for name, angle in still.items()}
     columns |= zip(body.channels[:ROOT_POSITION], position.T, strict=True)
     columns |= zip(channels, values.T, strict=True)
     return Motion(body, np.column_stack([columns[name] for name in body.channels]))
@@ -101,11 +121,11 @@ def _check_channels(channels: Sequence[str], wanted: Sequence[str], values: np.n
     if values.shape[1] != len(channels):
         raise InputError(f"values has {values.shape[1]} column(s), so it needs as many channels, not {len(channels)}")
     for name in channels:
-        if name not in wanted or list(channels).count(name) > 1:
+        if name not in (HEIGHT, *wanted) or list(channels).count(name) > 1:
             raise InputError(f"channels must be those of cmu35.series, each once; {name!r} is none of them or doubled")
-    missing = [name for name in wanted if name not in channels]
+    missing = [name for name in wanted if name not in channels and name not in CLAVICLES]
     if missing:
-        raise InputError(f"channels lacks {missing[0]!r}; a pose needs all {len(wanted)} of cmu35.series")
+        raise InputError(f"channels lacks {missing[0]!r}; a pose needs all of cmu35.series but the clavicles")
 
 
 def _public(name: str) -> PublicFile:
