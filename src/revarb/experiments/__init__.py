@@ -1,5 +1,6 @@
 """The paper's experiments: one small TOML per table, run by `revarb reproduce`."""
 
+from revarb.experiments import avatar
 from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
 from revarb.experiments.shipped import shipped_text
 from revarb.experiments.table1 import (
@@ -33,6 +34,7 @@ __all__ = [
     "RecognitionTable",
     "Table1",
     "Table2",
+    "avatar",
     "headline",
     "load_recognition",
     "load_table1",
