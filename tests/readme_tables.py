@@ -4,10 +4,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+
 from revarb.comparison import plain_lines, summarise
-from revarb.experiments import load_table1
+from revarb.comparison.lines import SCORES
+from revarb.experiments import MOTION_COLUMNS, load_table1, load_table2
 
 ROOT = Path(__file__).parent.parent
+RECOGNITION_SCORES = ("rmse", "nlpd", "coverage95")
 MODELS = ("Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB")
 
 
@@ -20,9 +24,9 @@ def spread(values):
     return middle if low == high else f"{middle} ({low} – {high})"
 
 
-def by_dataset(rows):
+def by_dataset(rows, scores=SCORES):
     names = dict.fromkeys(row["dataset"] for row in rows)
-    return {name: summarise([row for row in rows if row["dataset"] == name]) for name in names}
+    return {name: summarise([row for row in rows if row["dataset"] == name], scores) for name in names}
 
 
 def table1():
@@ -48,6 +52,37 @@ def bands():
     return lines
 
 
+def table2():
+    """Human motion: every model by the better of its methods."""
+    lines = [["model", "method", "paper", "motions", "pooled", "channels", "walks", "runs", "motions, 53", "in 95 %"]]
+    paper = load_table2().paper
+    better = {}
+    for line in summarise(results("table2.json")["rows"], MOTION_COLUMNS):
+        known = better.setdefault(line.model, line)
+        if line.spread["motions_57"].median < known.spread["motions_57"].median:
+            better[line.model] = line
+    for model, line in better.items():
+        errors = (f"{name}_57" for name in ("motions", "pooled", "channels", "walks", "runs"))
+        cells = [spread(line.spread[name]) for name in (*errors, "motions_53")]
+        share = line.spread["coverage95"].median
+        printed = f"{paper[model]:.4f}" if model in paper else "–"
+        lines.append([model, line.method, printed, *cells, "–" if np.isnan(share) else f"{share:.3f}"])
+    return lines
+
+
+def recognition():
+    """The recognition model by its starts, members and mixture, mean-only; the networks alone beside it."""
+    lines = [["data", "model", "RMSE, mean-only", "RMSE, moments", "NLPD", "networks alone"]]
+    for name, these in by_dataset(results("recognition.json")["rows"], RECOGNITION_SCORES).items():
+        methods = {(line.model, line.method): line.spread for line in these}
+        for model in dict.fromkeys(line.model for line in these):
+            plain, moments, alone = (methods.get((model, method)) for method in ("mean", "moments", "network"))
+            plain = methods[model, "residuals"] if plain is None else plain
+            band = [spread(moments[score]) if moments else "–" for score in ("rmse", "nlpd")]
+            lines.append([name, model, spread(plain["rmse"]), *band, spread(alone["rmse"]) if alone else "–"])
+    return lines
+
+
 def seconds(value):
     if value is None:
         return ""
@@ -69,7 +104,7 @@ def h200():
     ]
 
 
-TABLES = {"table1": table1, "bands": bands, "bench": bench, "h200": h200}
+TABLES = {"table1": table1, "bands": bands, "table2": table2, "recognition": recognition, "bench": bench, "h200": h200}
 
 
 def block(name):

@@ -56,19 +56,19 @@ class Gaits:
         return float(np.mean([record.u[0, 0] for record in self.runs]))
 
 
-def signals(gaits: Gaits, dt: float) -> dict[str, Float64[np.ndarray, " T"]]:
-    """Speeds over time, by name. Nobody in the training motions changes his speed."""
+def signals(gaits: Gaits, dt: float, pace: float = 1.0) -> dict[str, Float64[np.ndarray, " T"]]:
+    """Speeds over time, by name; with a smaller `pace` they are shorter. Nobody in training changes his speed."""
     walk, run = gaits.walking_speed, gaits.running_speed
 
     def hold(speed: float, seconds: float) -> np.ndarray:
-        return np.full(round(seconds / dt), speed)
+        return np.full(round(pace * seconds / dt), speed)
 
-    slope = np.linspace(walk, run, round(15.0 / dt))
-    time = np.arange(round(40.0 / dt)) * dt
+    slope = np.linspace(walk, run, round(pace * 15.0 / dt))
+    time = np.arange(round(pace * 40.0 / dt)) * dt
     return {
         "step": np.concatenate([hold(walk, 20.0), hold(run, 20.0), hold(walk, 20.0)]),
         "ramp": np.concatenate([hold(walk, 5.0), slope, hold(run, 5.0), slope[::-1], hold(walk, 5.0)]),
-        "sine": walk + (run - walk) * 0.5 * (1.0 - np.cos(2.0 * np.pi * time / 20.0)),
+        "sine": walk + (run - walk) * 0.5 * (1.0 - np.cos(2.0 * np.pi * time / (pace * 20.0))),
         "stop and go": np.concatenate([hold(speed, 4.0) for speed in (walk, 0.5 * walk, walk, run, 0.5 * walk, walk)]),
     }
 

@@ -1,0 +1,101 @@
+"""`revarb reproduce avatar`: motion under speeds that nobody has seen."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
+from revarb.datasets import cmu35
+from revarb.datasets.mocap import write_bvh, write_motion
+from revarb.experiments import avatar
+from revarb.experiments.avatar import Gaits
+from revarb.files import write_whole
+from revarb.fitted import FittedRGP
+from revarb.report.motion import strip_figure
+from revarb.report.motion_film import film
+from revarb.report.tables import Grid, terminal_table
+from revarb.results import write_results
+from revarb.table import write_table
+
+WALKING, RUNNING = "#2a5caa", "#c1272d"
+STRIPS = {"step": 0.125, "ramp": 0.2, "sine": 0.2}
+"""Signals that are drawn, and how much shorter than those that are judged: a strip has room for seconds."""
+
+POSES = 18
+
+
+@experiments_app.command("avatar")
+def reproduce_avatar(
+    out: Annotated[Path, typer.Option(help="Folder for the model, the strips and the exported motion.")] = Path(
+        "avatar"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the training.", min=0)] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures of every signal.")] = None,
+) -> None:
+    """The paper's avatar: learns five walks and five runs by their speed, then walks, runs and walks again."""
+    check_targets(json_file, None, out)
+    records = avatar.avatar_records()
+    gaits = Gaits.of(records)
+    model = avatar.avatar_spec().fit(records, seed=seed, progress=True)
+    say_written(model.save(out / "avatar.rgp"))
+    rows = [_row(name, speeds, model, gaits) for name, speeds in avatar.signals(gaits, model.dt).items()]
+    screen.print(terminal_table(_grid(rows)))
+    for name, pace in STRIPS.items():
+        say_written(_draw(out, name, avatar.signals(gaits, model.dt, pace)[name], model, gaits))
+    say_written(*_export(out, avatar.signals(gaits, model.dt)["step"], model, gaits))
+    if json_file is not None:
+        meta = {"experiment": "avatar", "seed": seed, "bound": model.bound, "command": command_line.get()}
+        say_written(write_results(json_file, meta, rows))
+
+
+def _row(name: str, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> dict[str, Any]:
+    values = avatar.synthesise(model, speeds)
+    return {"signal": name, "seconds": len(speeds) * model.dt, **avatar.figures(values, speeds, gaits, model.dt)}
+
+
+def _grid(rows: list[dict[str, Any]]) -> Grid:
+    cells = []
+    for row in rows:
+        for number, phase in enumerate(row["phases"]):
+            common = [row["signal"], f"{row['range_excess']:.3f}", f"{row['jump_ratio']:.2f}"]
+            cells.append([
+                *(common if number == 0 else ["", "", ""]), phase["gait"], f"{phase['frequency']:.2f}",
+                f"{phase['training_frequency']:.2f}", f"{phase['settled_after']:.2f}",
+            ])  # fmt: skip
+    columns = ("signal", "out of range", "jump", "gait", "hip Hz", "in training", "settled after s")
+    return Grid("the avatar", columns, cells)
+
+
+def _draw(folder: Path, name: str, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> Path:
+    motion = avatar.in_motion(avatar.synthesise(model, speeds), model.output_names, speeds, model.dt)
+    picture = strip_figure(
+        {f"{name}: {speeds.min():.1f} to {speeds.max():.1f} m/s, walking blue, running red": motion.joints()},
+        motion.skeleton,
+        "Motion under a speed that no training motion has",
+        model.dt,
+        poses=POSES,
+        phases=_colours(speeds, gaits),
+    )
+    return write_whole(folder / f"avatar_{name}.png", picture)
+
+
+def _colours(speeds: np.ndarray, gaits: Gaits) -> list[str]:
+    phases = avatar.phases_of(speeds, gaits)
+    return [RUNNING if phase.name == "run" else WALKING for phase in phases for _ in range(phase.begin, phase.end)]
+
+
+def _export(folder: Path, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> list[Path]:
+    values = avatar.synthesise(model, speeds)
+    motion = avatar.in_motion(values, model.output_names, speeds, model.dt)
+    table = {"time": np.arange(len(speeds)) * model.dt, cmu35.SPEED: speeds}
+    table |= zip(model.output_names, values.T, strict=True)
+    moving = film(motion.joints(), motion.skeleton, model.dt, "step", _colours(speeds, gaits))
+    return [
+        write_bvh(folder / "step.bvh", motion, model.dt),
+        write_motion(folder / "step.amc", motion),
+        write_table(folder / "step.csv", table),
+        write_whole(folder / "step.gif", moving),
+    ]
