@@ -62,7 +62,7 @@ def test_rows_of_a_quick_recognition_table():
     recipe = {"stages": [{"free": ["mu"], "iterations": 2}]}
     table = RecognitionTable(
         "quick",
-        ["artificial"],
+        {"artificial": ["output-error"]},
         {"hidden": 1, "inducing": 5, "recipe": recipe},
         {"output-error": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}},
     )
@@ -81,7 +81,8 @@ def test_rows_of_a_quick_recognition_table():
 
 
 def test_the_shipped_recognition_table_begins_with_the_default_start():
-    models = load_recognition().models(10)
+    models = load_recognition().models("artificial_recorded", 10)
+    assert all(starts[0] == "output-error" for starts in load_recognition().datasets.values())
     assert list(models) == ["free form", "networks, output-error", "networks, random", "networks, free-form"]
     assert models["networks, output-error"].recognition == Recognition()
     assert models["free form"] == RGP(lags=10, input_lags=10)

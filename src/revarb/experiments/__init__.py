@@ -21,6 +21,7 @@ from revarb.experiments.table2 import (
     load_table2,
     motion_scores,
     run_table2,
+    variant_name,
 )
 
 __all__ = [
@@ -44,4 +45,5 @@ __all__ = [
     "run_table1",
     "run_table2",
     "shipped_text",
+    "variant_name",
 ]

@@ -22,18 +22,18 @@ class RecognitionTable:
     """What to run: experiments/recognition.toml."""
 
     title: str
-    datasets: Sequence[str]
+    datasets: Mapping[str, Sequence[str]]
     networks: Mapping[str, Any]
     starts: Mapping[str, Mapping[str, Any]]
 
-    def models(self, lags: int) -> dict[str, RGP]:
-        """The free form by the default recipe, and networks from every start."""
+    def models(self, name: str, lags: int) -> dict[str, RGP]:
+        """What one data set is fitted with: the free form by the default recipe, and networks from its starts."""
         common = {"lags": lags, "input_lags": lags}
         networks = {
             f"networks, {start}": RGP.from_dict(
-                {**common, **self.networks, "recognition": {"start": start, **settings}}
+                {**common, **self.networks, "recognition": {"start": start, **self.starts[start]}}
             )
-            for start, settings in self.starts.items()
+            for start in self.datasets[name]
         }
         return {"free form": RGP.from_dict(common), **networks}
 
@@ -54,7 +54,7 @@ def run_recognition(
         split = datasets.load(name)
         mean = Mean().fit(split.train)
         rows = [_row(split, "Mean", mean, "residuals", None)]
-        for model, spec in table.models(split.lags).items():
+        for model, spec in table.models(name, split.lags).items():
             begin = time.perf_counter()
             ensemble = spec.fit(split.train, restarts=seeds, jobs=jobs)
             seconds = (time.perf_counter() - begin) / seeds

@@ -46,9 +46,9 @@ class Table2:
             "MLP-NARX": MLPNARX(**self.narx, **{**self.mlp, "units": tuple(self.mlp["units"])}),
             "GP-NARX": PerOutput(GPNARX(**self.narx, **self.gp)),
         }
-        free = {_name(these): RGP.from_dict({**self.model, **these}) for these in self.variants}
+        free = {variant_name(these): RGP.from_dict({**self.model, **these}) for these in self.variants}
         networks = {
-            f"{_name(these)} + networks": RGP.from_dict({**self.model, **these, "recognition": self.recognition})
+            f"{variant_name(these)} + networks": RGP.from_dict({**self.model, **these, "recognition": self.recognition})
             for these in self.variants
         }
         return {**rivals, **free, **networks}
@@ -60,7 +60,8 @@ class Table2:
         return [(fixed, range(1)), (drawing, range(seeds))]
 
 
-def _name(variant: Mapping[str, Any]) -> str:
+def variant_name(variant: Mapping[str, Any]) -> str:
+    """Hidden layers x latent states of each."""
     return f"REVARB {variant['hidden']} x {variant['latent_dim']}"
 
 

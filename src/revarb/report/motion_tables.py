@@ -6,14 +6,15 @@ from revarb.comparison import Line
 from revarb.report.tables import Grid, percent, spread_text
 
 NOTES = (
-    "Median (smallest – largest) over seeds of the RMSE in z-scored units, from the inputs alone, cold start. The "
-    "paper does not say which mean it reports. motions: mean over the test motions of each one's; pooled: over all "
-    "rows and channels; channels: mean over the channels of each one's. walks, runs: mean over the four "
+    "Median (smallest – largest), or median, over seeds of the RMSE in z-scored units, from the inputs alone, cold "
+    "start. The paper does not say which mean it reports. motions: mean over the test motions of each one's; pooled: "
+    "over all rows and channels; channels: mean over the channels of each one's. walks, runs: mean over the four "
     "motions of each kind.",
     "57 channels: as in the paper. Four of them, the clavicles, are rounding noise of the files; 53: without them.",
     "REVARB H x D: H hidden layers of D latent states; + networks: with the recognition model.",
 )
-COLUMNS = ("motions", "pooled", "channels", "walks", "runs")
+WITH_SPREAD, MEDIANS = ("motions", "pooled"), ("channels", "walks", "runs")
+COLUMNS = (*WITH_SPREAD, *MEDIANS)
 
 
 def motion_grids(lines: Sequence[Line], paper: Mapping[str, float]) -> list[Grid]:
@@ -36,7 +37,10 @@ def _names(line: Line) -> tuple[str, str]:
 
 
 def _errors(line: Line, channels: int) -> list[str]:
-    return [spread_text(line.spread[f"{name}_{channels}"]) if line.worked else "–" for name in COLUMNS]
+    if not line.worked:
+        return ["–"] * len(COLUMNS)
+    spreads = [spread_text(line.spread[f"{name}_{channels}"]) for name in WITH_SPREAD]
+    return spreads + [f"{line.spread[f'{name}_{channels}'].median:.3f}" for name in MEDIANS]
 
 
 def _rest(line: Line) -> list[str]:

@@ -27,7 +27,8 @@ def reproduce_recognition(
     check_targets(json_file, None, None)
     table = experiments.load_recognition()
     rows: list[dict[str, Any]] = []
-    with progress_bar(table.title, len(table.datasets) * len(table.models(1)), show=True) as update:
+    ensembles = sum(len(table.models(name, 1)) for name in table.datasets)
+    with progress_bar(table.title, ensembles, show=True) as update:
         done = itertools.count(1)
         for these in experiments.run_recognition(table, seeds, jobs, lambda text: update(next(done), text)):
             rows += these
