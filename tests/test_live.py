@@ -9,7 +9,7 @@ from revarb import InputError, Live
 
 @pytest.fixture(scope="module")
 def model():
-    return small.spec().fit(small.record())
+    return small.spec(hidden=1).fit(small.record())
 
 
 @pytest.mark.parametrize("start", ["cold", "warm"])

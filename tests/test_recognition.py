@@ -166,27 +166,17 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
 
 
-def test_of_several_starts_the_best_goes_on():
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_several_starts_the_best_goes_on(order):
     problem, good = recognised_problem()
     bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
-    told = []
-
-    def after(starts):
-        spec, rng = Recognition(rounds=(100, 50), starts=len(starts)), np.random.default_rng(0)
-        found = adam_rounds(spec, Recipe(), starts, problem.rows, problem.layout, rng, lambda *each: told.append(each))
-        return float(revarb_bound(found, problem.rows, problem.layout))
-
-    alone, hopeless = after([good]), after([bad])
-    assert hopeless < alone - 100.0
-    told.clear()
-    assert (
-        after([bad, good])
-        == pytest.approx(alone, abs=0.1 * abs(alone))
-        == pytest.approx(after([good, bad]), abs=0.1 * abs(alone))
+    spec, starts, told = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
+    found = adam_rounds(
+        spec, Recipe(), starts, problem.rows, problem.layout, np.random.default_rng(0), lambda *each: told.append(each)
     )
-    assert [steps for steps, _ in told[:5]] == [50, 100, 150, 200, 250] and Recognition(
-        rounds=(100, 50), starts=2
-    ).steps == 250
+    ends = [each.states.networks[0].biases[-1] for each in (found, good)]
+    np.testing.assert_allclose(*ends, atol=2.0)  # so far Adam goes in 150 steps, and no further
+    assert [steps for steps, _ in told] == [50, 100, 150, 200, 250] and spec.steps == 250
 
 
 def test_networks_can_start_from_what_the_free_form_has_found():
