@@ -36,6 +36,7 @@ ORDER = [
         "datasets",
         "experiments",
         "report",
+        "avatar",
         "cli",
         "__main__",
     ),

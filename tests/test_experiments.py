@@ -64,7 +64,7 @@ def test_rows_of_a_quick_recognition_table():
         "quick",
         {"artificial": ["output-error"]},
         {"hidden": 1, "inducing": 5, "recipe": recipe},
-        {"output-error": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}},
+        {"output-error": {"recognition": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}}},
     )
     heard = []
     (rows,) = run_recognition(table, seeds=2, report=heard.append)

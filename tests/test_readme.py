@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import revarb
-from readme_tables import TABLES, block, by_dataset, marked, results
+from readme_tables import RECOGNITION_SCORES, TABLES, block, by_dataset, marked, results
 from revarb.comparison import plain_lines, ranking, summarise, verdict
 from revarb.experiments import MOTION_COLUMNS, headline, load_table1, load_table2, variant_name
 
@@ -110,6 +110,16 @@ def test_the_committed_motions_reach_the_paper():
     rivals = min(*errors["Mean"], *errors["MLP-NARX"], *errors["GP-NARX"])
     assert all(max(errors[variant_name(variant)]) < rivals for variant in load_table2().variants)
     assert f"RMSE {min(errors[shown]):.3f}" in (ROOT / "docs" / "table2.html").read_text()
+
+
+@pytest.mark.parametrize("dataset", ["drive", "actuator"])
+def test_the_committed_networks_do_as_well_as_the_free_form(dataset):
+    lines = by_dataset(results("recognition.json")["rows"], RECOGNITION_SCORES)[dataset]
+    rmse = {(line.model, line.method): line.spread["rmse"] for line in lines}
+    networks, free = rmse["networks, output-error", "mean"], rmse["free form", "mean"]
+    assert networks.high < rmse["Mean", "residuals"].median
+    assert networks.median <= 1.1 * free.median
+    assert rmse["networks, output-error: mixture", "mean"].median <= networks.median
 
 
 def test_a_rival_far_from_the_papers_has_a_sentence():

@@ -30,12 +30,14 @@ class RecognitionTable:
         """What one data set is fitted with: the free form by the default recipe, and networks from its starts."""
         common = {"lags": lags, "input_lags": lags}
         networks = {
-            f"networks, {start}": RGP.from_dict(
-                {**common, **self.networks, "recognition": {"start": start, **self.starts[start]}}
-            )
+            f"networks, {start}": RGP.from_dict({**common, **self._networks_from(start)})
             for start in self.datasets[name]
         }
         return {"free form": RGP.from_dict(common), **networks}
+
+    def _networks_from(self, start: str) -> dict[str, Any]:
+        fields = {**self.networks, **self.starts[start]}
+        return {**fields, "recognition": {"start": start, **fields.get("recognition", {})}}
 
 
 def load_recognition() -> RecognitionTable:
