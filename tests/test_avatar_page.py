@@ -148,6 +148,7 @@ def the_skeleton_is_painted(pixels):
     assert red.mean() > 0.004 and (pixels.min(axis=2) > 0.9).mean() > 0.4
 
 
+@pytest.mark.slow
 def test_browsers_come_and_go_and_the_server_goes_on(browser, model, tmp_path):
     player = Player(trained(), gaits())
     with (

@@ -35,7 +35,8 @@ def test_the_second_run_finds_its_programs_and_the_same_numbers(tmp_path):
     assert any("bound_and_gradient" in name for name in programs)
     assert (tmp_path / "revarb" / "compiled").is_dir()
     second, err = fit_in(tmp_path, JAX_LOG_COMPILES="1")
-    assert second == first and kept(tmp_path) == programs
+    # On a busy machine small programs, too quick to be kept the first time, may join them.
+    assert second == first and programs.items() <= kept(tmp_path).items()
     assert "Persistent compilation cache hit" in err and "bound_and_gradient" in err
 
 
