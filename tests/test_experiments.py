@@ -59,11 +59,12 @@ def test_rows_of_a_quick_table():
 
 
 def test_rows_of_a_quick_recognition_table():
-    recipe = {"stages": [{"free": ["mu"], "iterations": 2}]}
+    small = {"hidden": 1, "inducing": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
     table = RecognitionTable(
         "quick",
         {"artificial": ["output-error"]},
-        {"hidden": 1, "inducing": 5, "recipe": recipe},
+        small,
+        small,
         {"output-error": {"recognition": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}}},
     )
     heard = []

@@ -23,6 +23,7 @@ class RecognitionTable:
 
     title: str
     datasets: Mapping[str, Sequence[str]]
+    free_form: Mapping[str, Any]
     networks: Mapping[str, Any]
     starts: Mapping[str, Mapping[str, Any]]
 
@@ -33,7 +34,7 @@ class RecognitionTable:
             f"networks, {start}": RGP.from_dict({**common, **self._networks_from(start)})
             for start in self.datasets[name]
         }
-        return {"free form": RGP.from_dict(common), **networks}
+        return {"free form": RGP.from_dict({**common, **self.free_form}), **networks}
 
     def _networks_from(self, start: str) -> dict[str, Any]:
         fields = {**self.networks, **self.starts[start]}
