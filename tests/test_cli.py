@@ -178,7 +178,7 @@ def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
     assert code == 0 and out.startswith("No model worked") and not list((folder / "none").glob("*.png"))
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
     command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
     process = subprocess.Popen(

@@ -55,6 +55,7 @@ def test_only_devices_make_a_mesh(devices):
         row_mesh(devices)
 
 
+@pytest.mark.slow
 def test_two_joined_processes_agree_with_one():
     """jax.distributed on loopback, two devices in each process; both come to the same numbers."""
     with socket.socket() as free:
