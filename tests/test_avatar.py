@@ -262,6 +262,7 @@ def test_only_an_avatar_moves(model, tmp_path):
     assert "sampling interval must be 0.0083 to 0.2 s, but is 1 s" in refused(renamed(model, dt=1.0))
 
 
+@pytest.mark.slow
 def test_an_ensemble_does_not_move(tmp_path):
     several = Ensemble.of([small.spec().fit(small.record(), seed=seed) for seed in (0, 1)])
     with pytest.raises(InputError, match="holds several fits; save one of its members"):

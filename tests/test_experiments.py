@@ -58,6 +58,7 @@ def test_rows_of_a_quick_table():
     assert np.isnan(plain.spread["nlpd"].median) and np.isfinite(moments.spread["nlpd"].median)
 
 
+@pytest.mark.slow
 def test_rows_of_a_quick_recognition_table():
     small = {"hidden": 1, "inducing": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
     table = RecognitionTable(

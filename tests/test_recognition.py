@@ -179,6 +179,7 @@ def test_of_several_starts_the_best_goes_on(order):
     assert [steps for steps, _ in told] == [50, 100, 150, 200, 250] and spec.steps == 250
 
 
+@pytest.mark.slow
 def test_networks_can_start_from_what_the_free_form_has_found():
     spec = small.spec(recognition=dataclasses.replace(QUICK, start="free-form"))
     found = spec.fit(small.record(), seed=1)

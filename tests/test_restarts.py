@@ -243,7 +243,10 @@ def drained_until(terminal, enough, seconds=120):
     return text
 
 
-@pytest.mark.parametrize(("restarts", "jobs"), [(4, 1), pytest.param(4, 2, marks=pytest.mark.slow), (2, 3)])
+@pytest.mark.parametrize(
+    ("restarts", "jobs"),
+    [(4, 1), pytest.param(4, 2, marks=pytest.mark.slow), pytest.param(2, 3, marks=pytest.mark.slow)],
+)
 def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, jobs):
     """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
     record = small.record()
