@@ -92,7 +92,7 @@ def test_the_command_writes_model_strips_exports_and_figures(gaits, in_empty_fol
     assert ended.value.code == 0
     written = {path.name for path in (in_empty_folder / "a").iterdir()}
     strips = {f"avatar_{name}.png" for name in ("step", "ramp", "sine")}
-    assert written == strips | {"avatar.rgp"} | {f"step.{kind}" for kind in ("amc", "bvh", "csv", "gif")}
+    assert written == strips | {"avatar.rgp"} | {f"step.{kind}" for kind in ("amc", "asf", "bvh", "csv", "gif")}
     rows = json.loads((in_empty_folder / "a.json").read_text())["rows"]
     assert [row["signal"] for row in rows] == ["step", "ramp", "sine", "stop and go"]
     assert set(rows[0]) == {"signal", "seconds", "range_excess", "jump_ratio", "phases"}

@@ -6,19 +6,17 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from revarb.avatar.export import export
+from revarb.avatar.player import Played
 from revarb.cli.app import command_line, say_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
-from revarb.datasets import cmu35
-from revarb.datasets.mocap import write_bvh, write_motion
 from revarb.experiments import avatar
 from revarb.experiments.avatar import Gaits
 from revarb.files import write_whole
 from revarb.fitted import FittedRGP
 from revarb.report.motion import strip_figure
-from revarb.report.motion_film import film
 from revarb.report.tables import Grid, terminal_table
 from revarb.results import write_results
-from revarb.table import write_table
 
 WALKING, RUNNING = "#2a5caa", "#c1272d"
 STRIPS = {"step": 0.125, "ramp": 0.2, "sine": 0.2}
@@ -88,14 +86,5 @@ def _colours(speeds: np.ndarray, gaits: Gaits) -> list[str]:
 
 
 def _export(folder: Path, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> list[Path]:
-    values = avatar.synthesise(model, speeds)
-    motion = avatar.in_motion(values, model.output_names, speeds, model.dt)
-    table = {"time": np.arange(len(speeds)) * model.dt, cmu35.SPEED: speeds}
-    table |= zip(model.output_names, values.T, strict=True)
-    moving = film(motion.joints(), motion.skeleton, model.dt, "step", _colours(speeds, gaits))
-    return [
-        write_bvh(folder / "step.bvh", motion, model.dt),
-        write_motion(folder / "step.amc", motion),
-        write_table(folder / "step.csv", table),
-        write_whole(folder / "step.gif", moving),
-    ]
+    played = Played(speeds, avatar.synthesise(model, speeds), model.output_names, model.dt)
+    return export(played, folder, "step", film_seconds=len(speeds) * model.dt, colours=_colours(speeds, gaits))
