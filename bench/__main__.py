@@ -30,6 +30,7 @@ def main() -> None:
     rows += _part("simulation", usable)
     for samples in (1_000, 10_000, 100_000):
         rows += _part("long_records", usable, str(samples))
+    rows += _part("frames", 1)
     rows += _part("fits", usable)
     Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
     if options.json is not None:

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import jax
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from revarb.compiled import keep_compiled
 
@@ -31,7 +31,14 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         keep_compiled()
-        with jax.enable_x64(True), threadpool_limits(limits=1, user_api="blas"):
+        with jax.enable_x64(True), _thread_pools().limit(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 
     return wrapped
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    # Finding the libraries that have threads takes a millisecond, too long for every step of a live run. Those that
+    # matter (SciPy's LAPACK, which JAX calls) are there as soon as JAX is.
+    return ThreadpoolController()

@@ -1,0 +1,36 @@
+"""One frame of the avatar, ghosts included: the 99th percentile over a minute of walking and running."""
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from revarb import Recipe
+from revarb.avatar.player import GHOSTS, Player
+from revarb.experiments.avatar import Gaits, avatar_records, avatar_spec
+from revarb.recipe import R0_FREE, Stage
+
+SHARE = 99.0
+
+
+def row() -> dict[str, Any]:
+    """The time does not depend on how well the model was trained: a few steps will do, and no networks."""
+    records = avatar_records()
+    spec = replace(avatar_spec(), recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
+    player = Player(spec.fit(records), Gaits.of(records))
+    player.follow("step")
+    player.tick(GHOSTS)
+    seconds = [_frame(player) for _ in range(len(player.presets["step"]))]
+    return {"name": "avatar, 99 % of frames within", "n": len(seconds), "seconds": float(np.percentile(seconds, SHARE))}
+
+
+def _frame(player: Player) -> float:
+    begin = time.perf_counter()
+    player.tick(GHOSTS)
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    print(json.dumps([row()]))
