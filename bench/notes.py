@@ -13,8 +13,8 @@ NOTES = {
     "start of the fit and compiled as well",
     "fits": "recipe R0 on Drive in a fresh interpreter, from before the import to the fitted model, with an empty "
     "cache of compiled programs and with a full one; eight restarts with two jobs, cache full",
-    "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve ghosts, and the places of all "
-    "joints, without the browser; on one core",
+    "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve ghosts, and the places of "
+    "all joints, without the browser; on one core",
     "simulation": "medians, taking turns; free simulation of Actuator's test part by a model fitted with "
     "seed 0, raw units in and out. Peer: the same recursion in Python with GPy's predictions, mean only (kernel matrix "
     "times weights) or with moments (GPy's uncertain inputs; it cannot keep covariances between states of a window)",

@@ -83,6 +83,17 @@ def recognition():
     return lines
 
 
+def avatar():
+    """What the figures say of every signal, a line per phase."""
+    lines = [["signal", "out of range", "jump", "gait", "hip, Hz", "in training, Hz", "settled after, s"]]
+    for row in results("avatar.json")["rows"]:
+        for number, phase in enumerate(row["phases"]):
+            common = [row["signal"], f"{100 * row['range_excess']:.0f} %", f"{row['jump_ratio']:.2f}"]
+            found = (f"{phase[name]:.2f}" for name in ("frequency", "training_frequency", "settled_after"))
+            lines.append([*(common if number == 0 else [""] * 3), phase["gait"], *found])
+    return lines
+
+
 def seconds(value):
     if value is None:
         return ""
@@ -104,7 +115,8 @@ def h200():
     ]
 
 
-TABLES = {"table1": table1, "bands": bands, "table2": table2, "recognition": recognition, "bench": bench, "h200": h200}
+TABLES = {"table1": table1, "bands": bands, "table2": table2, "recognition": recognition, "avatar": avatar,
+          "bench": bench, "h200": h200}  # fmt: skip
 
 
 def block(name):

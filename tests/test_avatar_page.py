@@ -1,5 +1,6 @@
 """The avatar's page in a real browser, and its server with and without one."""
 
+import os
 import re
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -83,12 +85,19 @@ def test_the_avatar_does_as_its_page_says(browser, model, tmp_path):
         it_pauses_and_begins_anew(tab, player)
         it_is_exported(tab, tmp_path / "out")
         tab.value("document.querySelector('.mantine-Notification-closeButton')?.click()")  # there is no graphics card
-        picture = tmp_path / "avatar.png"
+        picture = artefacts(tmp_path) / "avatar_page.png"
         picture.write_bytes(tab.picture())
         the_skeleton_is_painted(matplotlib.image.imread(picture)[..., :3])
         local = (page.url, page.url.replace("http", "ws"), "data:", "blob:")
         assert [url for url in tab.asked_for() if not url.startswith(local)] == []
         assert tab.complaints() == []
+
+
+def artefacts(otherwise):
+    """Where what a person may want to look at is kept: .ci/run says, or it goes with the test."""
+    folder = Path(os.environ.get("REVARB_ARTEFACTS", otherwise))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def the_slider_is_pulled(tab, player):

@@ -30,6 +30,18 @@ def test_the_demo_in_the_readme_comes_from_the_results():
     assert claim == (f"{moments['rmse']:.2f}", f"{mean['rmse']:.2f}", f"{100 * moments['coverage95']:.0f}")
 
 
+def test_the_avatar_walks_and_runs_as_it_should():
+    """Angles in the training range ± 15 %, no jump above 1.5 of training's, the gaits' frequencies, settled in 2 s."""
+    step = next(row for row in results("avatar.json")["rows"] if row["signal"] == "step")
+    assert step["seconds"] == pytest.approx(60.0) and step["range_excess"] < 0.15 and step["jump_ratio"] < 1.5
+    assert [phase["gait"] for phase in step["phases"]] == ["walk", "run", "walk"]
+    for phase in step["phases"]:
+        assert phase["frequency"] == pytest.approx(phase["training_frequency"], rel=0.15)
+        assert phase["settled_after"] < 2.0
+    frame = next(row for row in results("bench.json")["rows"] if row["part"] == "frames")
+    assert frame["threads"] == 1 and frame["seconds"] < 0.010
+
+
 def test_an_evaluation_is_no_slower_than_the_peer():
     ratios = [row["ratio"] for row in results("bench.json")["rows"] if "ratio" in row]
     assert len(ratios) == 8 and min(ratios) >= 1.0
