@@ -26,7 +26,7 @@ RECIPE = Recipe(
 @pytest.fixture(scope="module")
 def start():
     spec, record = small.spec(recipe=RECIPE), small.record()
-    rows, y_blocks, layout = training_rows(Frame.of([record], spec.lags_for(1)), [record], RECIPE.jitter)
+    rows, layout, y_blocks = training_rows(Frame.of([record], spec.lags_for(1)), [record], RECIPE.jitter)
     rng = np.random.default_rng(0)
     parameters = initial_parameters(RECIPE, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     return parameters, rows, y_blocks, layout

@@ -5,13 +5,15 @@ docs/derivation.md, Eqs. 17 to 27. Bound and predictions share one factorisation
     K_z = A Aᵀ,   B = I + σ⁻² A⁻¹ Ψ2 A⁻ᵀ = C Cᵀ,   c = σ⁻² C⁻¹ A⁻¹ Ψ1ᵀ Y
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from revarb import psi
 from revarb.kernel import rbf
@@ -56,10 +58,19 @@ class Targets(NamedTuple):
 
 
 class Gaussians(NamedTuple):
-    """Independent Gaussian regressors x̂, one row each. The last D − U of them are known; without a variance, all."""
+    """Independent Gaussian regressors x̂, one row each. The last D − U of them are known; without a variance, all.
+
+    `seen` says which rows have a measured target; without it, all. The targets of the others must be zero.
+    """
 
     mean: Float[AnyArray, "R D"]
     variance: Float[AnyArray, "R U"] | None
+    seen: Bool[AnyArray, " R"] | None = None
+
+    @property
+    def count(self) -> Float[AnyArray, ""] | int:
+        """Number of rows with a measured target."""
+        return self.mean.shape[0] if self.seen is None else jnp.sum(self.seen, dtype=jnp.float64)
 
 
 class Sums(NamedTuple):
@@ -78,8 +89,9 @@ def _sums(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
     x_hat, y = rows
     if x_hat.variance is None:  # the limit λ → 0, where Ψ2 is a plain product
         known = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
+        known = known if x_hat.seen is None else known * x_hat.seen[:, None]
         return Sums(known.T @ y, known.T @ known)
-    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance)
+    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.seen)
     return Sums(psi.psi1(*arguments).T @ y, psi.psi2(*arguments))
 
 
@@ -142,7 +154,7 @@ explained.defvjp(_explained_forward, _explained_backward)
 
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
     """The layer's share of the bound, inducing outputs integrated out (Eq. 21). Outputs share the kernel."""
-    rows, outputs = targets.mean.shape
+    rows, outputs = x_hat.count, targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = rows * layer.variance
     return (
@@ -170,7 +182,7 @@ class Posterior(eqx.Module):
     variance: Float[AnyArray, ""]
     sigma2: Float[AnyArray, ""]
     beta: Float[AnyArray, "M Dy"]
-    reduction: Float[AnyArray, "M M"]  # G
+    reduction: Float[AnyArray, "*Dy M M"]  # G, one for all outputs, or one each where they were measured at other rows
 
     @property
     def outputs(self) -> int:
@@ -190,12 +202,26 @@ def posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter
     return Posterior(layer.zeta, layer.w, layer.variance, layer.sigma2, inverse_CA.T @ factors.c, reduction)
 
 
+def with_outputs_apart(parts: Sequence[Posterior], columns: Sequence[Sequence[int]]) -> Posterior:
+    """One posterior from several of the same layer, each of which knows some of the outputs (their columns)."""
+    order = np.argsort([column for group in columns for column in group])
+    beta = jnp.concatenate([part.beta for part in parts], axis=1)[:, order]
+    if len(parts) == 1:
+        return Posterior(*_kernel_of(parts[0]), beta, parts[0].reduction)
+    reductions = jnp.concatenate([jnp.stack([part.reduction] * part.outputs) for part in parts])
+    return Posterior(*_kernel_of(parts[0]), beta, reductions[order])
+
+
+def _kernel_of(layer: Posterior) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+    return layer.zeta, layer.w, layer.variance, layer.sigma2
+
+
 def predict_certain(
     layer: Posterior, x: Float[AnyArray, "N D"]
-) -> tuple[Float[AnyArray, "N Dy"], Float[AnyArray, " N"]]:
-    """Mean and variance of f at known regressors; the variance is the same for all outputs."""
+) -> tuple[Float[AnyArray, "N Dy"], Float[AnyArray, "N *Dy"]]:
+    """Mean and variance of f at known regressors; outputs that share their G share the variance."""
     cross = rbf(x, layer.zeta, layer.w, layer.variance)
-    variance = layer.variance - jnp.sum((cross @ layer.reduction) * cross, axis=1)
+    variance = layer.variance - jnp.sum((cross @ layer.reduction) * cross, axis=-1).T
     return cross @ layer.beta, jnp.maximum(variance, 0.0)
 
 
@@ -243,7 +269,7 @@ def predict_gaussian(
     psi2 = psi.psi2_full(mean, cov, split.zeta, split.w, layer.variance, split.apart)
     psi1, psi2 = psi1 * factor, psi2 * factor[:, None] * factor[None, :]
     f_mean = psi1 @ layer.beta
-    own = layer.variance - jnp.sum(layer.reduction * psi2)
+    own = jnp.broadcast_to(layer.variance - jnp.sum(layer.reduction * psi2, axis=(-2, -1)), f_mean.shape)
     spread = layer.beta.T @ psi2 @ layer.beta - f_mean[:, None] * f_mean[None, :]
     # Both are differences of large numbers where the noise is small; rounding must not make a variance negative.
     lost = jnp.maximum(-jnp.diagonal(spread), 0.0)

@@ -87,19 +87,30 @@ def affordable(spec: RGP, records: Sequence[Series]) -> RGP:
 def prepare(spec: RGP, records: Sequence[Series], seed: int) -> Problem:
     """Find the start."""
     frame = Frame.of(records, spec.lags_for(records[0].u.shape[1]))
-    rows, y_blocks, layout = training_rows(frame, records, spec.recipe.jitter)
+    rows, layout, y_blocks = training_rows(frame, records, spec.recipe.jitter)
     rng = np.random.default_rng(seed)
     start = initial_parameters(spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     past_u = tuple(frame.scaling.inputs(record.u)[len(record) - frame.lags.reach :] for record in records)
     return Problem(spec, seed, frame, start, rows, layout, past_u)
 
 
-def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tuple[Rows, list[np.ndarray], Layout]:
-    """The z-scored rows of all records, and the outputs at the times of each record's latent states."""
+def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tuple[Rows, Layout, list[np.ndarray]]:
+    """The z-scored rows of all records, and the outputs at the times of each record's latent states (may be NaN)."""
     blocks = frame.blocks(records)
     lags, y_blocks = frame.lags.states, [block.y for block in blocks]
     rows = Rows(np.concatenate([block.u_bar for block in blocks]), np.concatenate([y[lags:] for y in y_blocks]))
-    return rows, y_blocks, Layout(lags, tuple(len(y) for y in y_blocks), jitter)
+    layout = Layout(lags, tuple(len(y) for y in y_blocks), jitter)
+    return *masked(rows, layout), y_blocks
+
+
+def masked(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
+    """The same rows with what is missing of y (NaN) masked: outputs with the same gaps are one group."""
+    seen = ~np.isnan(rows.y)
+    if seen.all():
+        return rows, layout
+    patterns, group_of = np.unique(seen, axis=1, return_inverse=True)
+    groups = tuple(tuple(np.flatnonzero(group_of == g).tolist()) for g in range(patterns.shape[1]))
+    return Rows(rows.u_bar, np.nan_to_num(rows.y), patterns), layout._replace(groups=groups)
 
 
 def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout) -> tuple[AnyArray, AnyArray]:

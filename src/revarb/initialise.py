@@ -28,8 +28,9 @@ def initial_parameters(
 ) -> Parameters:
     """Latent means at y, inducing inputs at k-means centres, everything else at the recipe's numbers.
 
-    `y_blocks` are the z-scored outputs at the times of the latent states, one block per record.
+    `y_blocks` are the z-scored outputs at the times of the latent states, one block per record, NaN where missing.
     """
+    y_blocks = [without_gaps(y) for y in y_blocks]
     mu = tuple(latent_start(y_blocks, dim) for dim in latent_dims)
     x_hat = [np.asarray(mean) for mean in regressors(mu, rows.u_bar, layout.lags, layout.lengths)]
     noises = [recipe.hidden_noise] * len(latent_dims) + [recipe.output_noise]
@@ -37,6 +38,16 @@ def initial_parameters(
     raw_lam = tuple(np.full(m.shape, unconstrained(recipe.latent_variance)) for m in mu)
     priors = tuple(_prior(recipe, layout.lags, dim) for dim in latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
+
+
+def without_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:
+    """Straight lines over what is missing; an output that is missing altogether stays at its mean, zero."""
+    time = np.arange(len(y))
+    filled = np.zeros_like(y)
+    for column, seen in enumerate(~np.isnan(y.T)):
+        if seen.any():
+            filled[:, column] = np.interp(time, time[seen], y[seen, column])
+    return filled
 
 
 def latent_start(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:

@@ -2,7 +2,7 @@
 
 Two kinds of Gaussian: training has many rows with independent entries (`psi1`, `psi2`), the free simulation has
 one regressor with a full covariance (`psi1_full`, `psi2_full`). Where `lam` has fewer columns (U) than `mu`, the last
-regressors are known exactly.
+regressors are known exactly. Rows that are not `seen` count for nothing: their exponentials vanish.
 """
 
 from typing import NamedTuple
@@ -11,10 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from revarb.kernel import squared_distances
 from revarb.numerics import AnyArray
+
+VANISHING = -1e4  # an exponent whose exponential is zero
 
 
 def psi1(
@@ -23,10 +25,11 @@ def psi1(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
+    seen: Bool[AnyArray, " R"] | None = None,
 ) -> Float[AnyArray, "R M"]:
     """Ψ1 = ⟨k(x̂, ζ)⟩ for x̂ ~ N(mu, diag lam), row by row."""
     known = 0.5 * w[lam.shape[1] :]
-    return variance * _exponentials(_row_side(mu, lam, 0.5 * w), _point_side(zeta, known))
+    return variance * _exponentials(_row_side(mu, lam, 0.5 * w, seen), _point_side(zeta, known))
 
 
 def psi2(
@@ -35,11 +38,12 @@ def psi2(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
+    seen: Bool[AnyArray, " R"] | None = None,
 ) -> Float[AnyArray, "M M"]:
     """Ψ2 = Σ_rows ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed once for every pair of inducing inputs."""
     middle = 0.5 * (zeta + _partners(zeta))
     points = _point_side(middle.reshape(-1, zeta.shape[1]), w[lam.shape[1] :])
-    pairs = sum_of_exponentials(*_row_side(mu, lam, w), points).reshape(middle.shape[:2])
+    pairs = sum_of_exponentials(*_row_side(mu, lam, w, seen), points).reshape(middle.shape[:2])
     return variance**2 * jnp.exp(pair_distances(zeta, w)) * _symmetric(pairs)
 
 
@@ -152,7 +156,7 @@ def _blocks(a: AnyArray, c: AnyArray, b: AnyArray) -> _Blocks:
     more_rows, more_points = row_blocks * rows - a.shape[0], point_blocks * points - b.shape[0]
     return _Blocks(
         jnp.pad(a, ((0, more_rows), (0, 0))).reshape(row_blocks, rows, -1),
-        jnp.pad(c, (0, more_rows), constant_values=-1e4).reshape(row_blocks, rows),
+        jnp.pad(c, (0, more_rows), constant_values=VANISHING).reshape(row_blocks, rows),
         jnp.pad(b, ((0, more_points), (0, 0))).reshape(point_blocks, points, -1),
     )
 
@@ -194,7 +198,7 @@ def pair_distances(zeta: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]) -> Fl
     return -0.25 * squared_distances(zeta, zeta, w)
 
 
-def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray, seen: AnyArray | None) -> tuple[AnyArray, AnyArray]:
     # exp(−Σ p (x − ζ)²) under x ~ N(mu, lam) is Π (1 + 2pλ)^-½ exp(−a (mu − ζ)²) with a = p / (1 + 2pλ).
     # The square is expanded, so that all rows and points together are one product of this with `_point_side`, and a
     # constant for every row. Regressors that are known have one a for all rows: their squares share a column.
@@ -203,6 +207,8 @@ def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray) -> tuple[AnyArra
     a = precision[:uncertain] / widened
     every_a = jnp.concatenate([a, jnp.broadcast_to(precision[uncertain:], mu[:, uncertain:].shape)], axis=1)
     constant = -jnp.sum(every_a * mu**2, axis=1) - 0.5 * jnp.sum(jnp.log(widened), axis=1)
+    if seen is not None:
+        constant += jnp.where(seen, 0.0, VANISHING)
     shared = [-jnp.ones((mu.shape[0], 1))] if uncertain < mu.shape[1] else []
     return jnp.concatenate([2.0 * every_a * mu, -a, *shared], axis=1), constant
 

@@ -85,15 +85,33 @@ def run_moments(
     chain: Chain[Posterior], start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]
 ) -> Moments:
     """Moments of the outputs, all covariances between the windows' states kept."""
-    windows = _windows(chain)
-    wiring = _wiring(chain)
-    splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, wiring, strict=True)]
-    certain = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
-    observe = _observed_moments(chain, windows[-1])
+    advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
         factor, is_fresh = now
-        mean, cov = _renewed(state, (start.mean, start.cov), is_fresh)
+        state = advance(_renewed(state, Joint(start.mean, start.cov), is_fresh), factor)
+        seen = observe(state)
+        return state, Moments(seen.mean, jnp.diagonal(seen.cov))
+
+    steps = (known_factor(chain.hidden[0], u_bar), _fresh_rows(u_bar, fresh))
+    return jax.lax.scan(step, Joint(start.mean, start.cov), steps)[1]
+
+
+class Joint(NamedTuple):
+    """The joint Gaussian of all windows."""
+
+    mean: Float[AnyArray, " S"]
+    cov: Float[AnyArray, "S S"]
+
+
+def advance_moments(chain: Chain[Posterior]) -> Callable[[Joint, Float[AnyArray, " M"]], Joint]:
+    """One step of the joint Gaussian through all hidden layers, given the factor of the step's inputs."""
+    windows, wiring = _windows(chain), _wiring(chain)
+    splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, wiring, strict=True)]
+    certain = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
+
+    def advance(state: Joint, factor: AnyArray) -> Joint:
+        mean, cov = state
         for h, (split, inputs) in enumerate(zip(splits, wiring, strict=True)):
             f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else certain[h])
             cross = cov[:, inputs] @ f.gain
@@ -101,23 +119,32 @@ def run_moments(
             order = _shifted(windows, h, len(f.mean))
             mean = jnp.concatenate([mean, f.mean])[order]
             cov = jnp.block([[cov, cross], [cross.T, noisy]])[order][:, order]
-        return (mean, cov), observe(mean, cov)
+        return Joint(mean, cov)
 
-    steps = (known_factor(chain.hidden[0], u_bar), _fresh_rows(u_bar, fresh))
-    return jax.lax.scan(step, (start.mean, start.cov), steps)[1]
+    return advance
 
 
-def _observed_moments(chain: Chain[Posterior], window: np.ndarray) -> Callable[[AnyArray, AnyArray], Moments]:
-    # From the joint state to the moments of y, by way of the last hidden layer's window.
+class Seen(NamedTuple):
+    """What the joint state says of y, noise included, and the covariance of the two."""
+
+    mean: Float[AnyArray, " Dy"]
+    cov: Float[AnyArray, "Dy Dy"]
+    cross: Float[AnyArray, "S Dy"]
+
+
+def observe_moments(chain: Chain[Posterior]) -> Callable[[Joint], Seen]:
+    """From the joint state to y, by way of the last hidden layer's window."""
+    window = _windows(chain)[-1]
     if chain.output is None:
         newest = window[: chain.latent_dims[-1]]
-        return lambda mean, cov: Moments(mean[newest], jnp.diagonal(cov)[newest])
+        return lambda state: Seen(state.mean[newest], state.cov[newest][:, newest], state.cov[:, newest])
     output, sigma2 = split_posterior(chain.output, len(window)), chain.output.sigma2
     certain = jnp.ones(chain.output.zeta.shape[0])
 
-    def observe(mean: AnyArray, cov: AnyArray) -> Moments:
-        g = predict_gaussian(output, mean[window], cov[window][:, window], certain)
-        return Moments(g.mean, jnp.diagonal(g.cov) + sigma2)
+    def observe(state: Joint) -> Seen:
+        g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], certain)
+        noisy = g.cov + sigma2 * jnp.eye(len(g.mean))
+        return Seen(g.mean, noisy, state.cov[:, window] @ g.gain)
 
     return observe
 
