@@ -60,7 +60,7 @@ class Comparison:
         """How honest the bands are, over all test records, by (model, method), of the simulations that have one."""
         outputs = [record.y for record in self.test]
         banded = {key: paths for key, paths in self.paths.items() if all(path.std is not None for path in paths)}
-        with np.errstate(over="ignore"):  # a model may have run away
+        with np.errstate(over="ignore", invalid="ignore"):  # a model may have run away
             return {key: calibration(paths, outputs, self.skip) for key, paths in banded.items()}
 
 

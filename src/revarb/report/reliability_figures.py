@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarFormatter
 from scipy.stats import binom
 
 from revarb.reliability import Calibration, ErrorByHorizon, Reliability
@@ -67,8 +67,10 @@ def _draw_pit(axes: Axes, values: np.ndarray) -> None:
 def _draw_horizon(axes: Axes, horizon: ErrorByHorizon, skip: int) -> None:
     axes.plot(horizon.steps, horizon.error, color=MEASURED, lw=1.3, marker="o", ms=2.5, label="error")
     axes.plot(horizon.steps, horizon.predicted, color=MODEL, lw=1.3, ls="--", label="predicted std")
-    axes.axvline(skip + 0.5, color=QUIET, lw=0.8, ls=":", label="scored from here")
+    if skip > 0:
+        axes.axvline(skip + 0.5, color=QUIET, lw=0.8, ls=":", label="scored from here")
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(ScalarFormatter())
 
 
