@@ -86,7 +86,7 @@ def _highest_error(horizons: Sequence[ErrorByHorizon]) -> float:
 
 def _label(panels: np.ndarray) -> None:
     below = ("nominal level of the band", "PIT: place in the predicted distribution", "steps since the start")
-    beside = ("inside the band", "measurements", "std of the output")
+    beside = ("inside the band", "measurements", "in std of the output")
     for row in panels:
         for axes, label in zip(row, beside, strict=True):
             axes.spines[["top", "right"]].set_visible(False)
