@@ -22,7 +22,8 @@ ORDER = [
         "initialise",
         "adam",
     ),
-    *("optimise", "together", "simulate", "trajectory", "scores", "store", "results", "table", "frame", "free_run"),
+    *("optimise", "together", "simulate", "trajectory", "scores", "reliability"),
+    *("store", "results", "table", "frame", "free_run"),
     *(
         "rgp",
         "fitted",

@@ -13,7 +13,7 @@ from revarb import ARX, Mean, Series, compare
 from revarb.comparison import Line, Spread
 from revarb.report.figures import comparison_figure
 from revarb.report.page import Section, comparison_page, comparison_section
-from test_comparison import Broken
+from test_comparison import Broken, Zero
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
@@ -64,7 +64,20 @@ def test_it_opens_with_the_sentence_and_has_every_model(page):
     assert body.index('class="opening"') < body.index("<table>") < body.index("<svg")
     for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held-out pieces", "95 % band"):
         assert text in page
-    assert page.count("<svg") == 2  # one per output
+    assert page.count("<svg") == 3  # one per output, and one of the bands
+
+
+def test_it_shows_whether_the_bands_are_honest_and_names_the_start_of_every_number(page):
+    bands = page[page.rindex("<svg") :]
+    for text in ("ARX (residuals)", "REVARB (moments)", "nominal level of the band", "predicted std"):
+        assert text in bands
+    assert "All numbers are from a cold start." in page
+    assert len(re.findall(r"<figcaption>[^<]* from a cold start", page)) == page.count("<figure>") == 3
+
+
+def test_without_a_band_there_is_no_picture_of_bands():
+    unbanded = compare(small.record(), small.record(1), {"Zero": Zero()}, seeds=1)
+    assert not any("bands" in caption for caption in comparison_section("", unbanded).pictures)
 
 
 def test_a_browser_opens_it_without_an_error(page, browser, tmp_path):
@@ -73,7 +86,7 @@ def test_a_browser_opens_it_without_an_error(page, browser, tmp_path):
     done = opened(browser, file, tmp_path, "--dump-dom")
     assert done.returncode == 0
     assert "CONSOLE" not in done.stderr
-    assert done.stdout.count("<svg") == 2 and "<h2>test.csv</h2>" in done.stdout
+    assert done.stdout.count("<svg") == 3 and "<h2>test.csv</h2>" in done.stdout
 
 
 def test_a_browser_draws_it(page, browser, tmp_path):
@@ -125,4 +138,6 @@ def test_the_row_that_the_verdict_names_stands_out_and_no_failed_one():
 def test_more_outputs_than_pictures_are_mentioned():
     record = small.record(outputs=8)
     section = comparison_section("many", compare(record, record, {"Mean": Mean()}, seeds=1))
-    assert len(section.pictures) == 6 and all("2 further output(s)" in caption for caption in section.pictures)
+    *outputs, bands = section.pictures
+    assert len(outputs) == 6 and all("2 further output(s)" in caption for caption in outputs)
+    assert bands.startswith("Are the bands honest?")

@@ -40,9 +40,7 @@ def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
 
 def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> Scores:
     """Score the trajectories of several records together: every row after the first `skip` of its record counts."""
-    skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
-    skip = check_whole("skip", skip, least=0)
-    measured = [_measured(path, y, skip) for path, y in zip(paths, outputs, strict=True)]
+    measured, skip = checked_outputs(paths, outputs, skip)
     y = np.concatenate([values[skip:] for values in measured])
     error = y - np.concatenate([path.mean[skip:] for path in paths])
     # An output that stands still in the scored rows has no scale of its own to be judged by.
@@ -53,10 +51,22 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     return Scores(_rms(error), _rms(relative), *_band_scores(error, std), skip)
 
 
-def _measured(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
+def checked_outputs(
+    paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None, gaps: bool = False
+) -> tuple[list[np.ndarray], int]:
+    """The measured output of every record as a matrix like its path, and how many first rows are left out.
+
+    NaN (not measured) is refused unless there may be `gaps`.
+    """
+    skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
+    skip = check_whole("skip", skip, least=0)
+    return [_measured(path, y, skip, gaps) for path, y in zip(paths, outputs, strict=True)], skip
+
+
+def _measured(path: Trajectory, y: ArrayLike, skip: int, gaps: bool) -> np.ndarray:
     if not isinstance(path, Trajectory):
-        raise InputError(f"scores takes what simulate returned and the measured y, received a {type(path).__name__}")
-    measured = as_matrix("y", y)
+        raise InputError(f"pass what simulate returned and the measured y, received a {type(path).__name__}")
+    measured = as_matrix("y", y, gaps)
     if measured.shape != path.mean.shape:
         raise InputError(
             f"y has shape {measured.shape} but the simulated trajectory has {path.mean.shape}; "

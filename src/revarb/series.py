@@ -62,8 +62,8 @@ class Series:
         return f"Series({len(self)} samples, inputs {self.input_names}, outputs {self.output_names}, dt={self.dt})"
 
 
-def as_matrix(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
-    """A float64 copy of rank 2 without NaN or infinity; a vector becomes one column."""
+def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.ndarray, "N D"]:
+    """A float64 copy of rank 2 without infinity, nor NaN unless there may be `gaps`; a vector becomes one column."""
     try:
         raw = np.asarray(values)
         matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
@@ -75,7 +75,7 @@ def as_matrix(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
         raise InputError(f"{name} must be a vector or a matrix [samples, columns], received shape {matrix.shape}")
-    bad = np.argwhere(~np.isfinite(matrix))
+    bad = np.argwhere(np.isinf(matrix) if gaps else ~np.isfinite(matrix))
     if len(bad):
         row, column = bad[0]
         raise InputError(

@@ -13,6 +13,7 @@ from revarb.files import check_target, make_folder, write_whole
 from revarb.interrupts import held_interrupts
 from revarb.report.figures import comparison_figure, simulation_figure
 from revarb.report.page import comparison_page, comparison_section
+from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
 from revarb.results import machine, write_results
 from revarb.table import Table
@@ -59,6 +60,7 @@ class _Targets(NamedTuple):
 
     json: Path
     page: Path
+    calibration: Path
     outputs: list[Path]
     models: dict[str, Path]
 
@@ -69,10 +71,11 @@ def _targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[P
     targets = _Targets(
         folder / "compare.json",
         folder / "compare.html",
+        folder / "calibration.png",
         [folder / f"compare{ending}.png" for ending in endings],
         {model: folder / f"{model.lower()}.png" for model in models},
     )
-    for target in (targets.json, targets.page, *targets.outputs, *targets.models.values()):
+    for target in (targets.json, targets.page, targets.calibration, *targets.outputs, *targets.models.values()):
         if check_target(target).resolve() in [path.resolve() for path in read]:
             raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
     return targets
@@ -93,6 +96,8 @@ def _write(targets: _Targets, name: str, comparison: Comparison, command: str) -
     record, paths = comparison.test[0], comparison.by_model()
     for column, target in enumerate(targets.outputs if paths else []):
         written.append(write_whole(target, comparison_figure(paths, record.y, column, "png")))
+    if calibrations := comparison.calibrations():
+        written.append(write_whole(targets.calibration, calibration_figure(calibrations, "png")))
     for model, several in paths.items():
         picture = simulation_figure(several[-1], record.y, f"{model}: free simulation of {name}")
         written.append(write_whole(targets.models[model], picture))

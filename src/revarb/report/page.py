@@ -7,9 +7,11 @@ from typing import Any
 
 from revarb.comparison import Comparison, Line, Score, ranking, verdict
 from revarb.report.figures import comparison_figure
+from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, Grid, comparison_grid, failures
 
 MOST_PICTURES = 6
+START = "<p class=start>All numbers are from a cold start.</p>"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ def comparison_section(
     """A comparison as a section, its first test record drawn. `lines` where there is more behind them than it."""
     lines = comparison.lines if lines is None else lines
     sentence = verdict(lines, comparison.score)
-    return Section(title, sentence, lines, _pictures(comparison), comparison.score, paper, remarks)
+    pictures = {**_pictures(comparison), **_calibration_picture(comparison)}
+    return Section(title, sentence, lines, pictures, comparison.score, paper, remarks)
 
 
 def _pictures(comparison: Comparison) -> dict[str, bytes]:
@@ -45,10 +48,26 @@ def _pictures(comparison: Comparison) -> dict[str, bytes]:
     more = len(record.output_names) - len(shown)
     rest = f" {more} further output(s) are not drawn here." if more and shown else ""
     return {
-        f"{output}, measured and simulated{of_several}, first seed. The axis follows what was measured; a simulation "
-        f"may leave it.{rest}": comparison_figure(comparison.by_model(), record.y, column, "svg")
+        f"{output}, measured and simulated from a cold start{of_several}, first seed. The axis follows what was "
+        f"measured; a simulation may leave it.{rest}": comparison_figure(comparison.by_model(), record.y, column, "svg")
         for column, output in enumerate(shown)
     }
+
+
+def _calibration_picture(comparison: Comparison) -> dict[str, bytes]:
+    calibrations = comparison.calibrations()
+    if not calibrations:
+        return {}
+    records = "" if len(comparison.test) == 1 else f", {len(comparison.test)} test records together"
+    caption = (
+        f"Are the bands honest? Simulated from a cold start, first seed{records}; left and middle without the first "
+        f"{comparison.skip} rows. Left: the share of measurements inside a band, against the share it should hold; "
+        "below the diagonal bands are too narrow. Middle: where in its predicted distribution every measurement lies; "
+        "flat is honest, a valley means too narrow, a hill too wide. Right: root mean square error and predicted "
+        "standard deviation, in standard deviations of the output; the axis may end before a line does. Grey is where "
+        "honest bands stay 95 % of the time if errors are independent; those of neighbours in time seldom are."
+    )
+    return {caption: calibration_figure(calibrations, "svg")}
 
 
 def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:
@@ -112,7 +131,7 @@ def _table(section: Section) -> str:
     first = next(iter(ranking(section.lines, section.score).values()), None)
     best = next((number for number, line in enumerate(section.lines) if first is not None and line is first.line), None)
     reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in failures(section.lines))
-    return grid_html(comparison_grid(section.title, section.lines, section.paper, best)) + reasons
+    return grid_html(comparison_grid(section.title, section.lines, section.paper, best)) + START + reasons
 
 
 def grid_html(grid: Grid) -> str:
@@ -148,6 +167,7 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 th, td { padding: .2rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e3e3e3; }
 th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
 tr.best td { background: #fdf0ea; font-weight: 600; }
+.start { color: #666; font-size: .85rem; margin: .3rem 0; }
 .reason { color: #8a3a1d; font-size: .9rem; }
 figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; } figcaption { color: #666; font-size: .85rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .8rem; color: #666; }

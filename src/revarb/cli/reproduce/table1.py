@@ -14,6 +14,7 @@ from revarb.files import write_whole
 from revarb.progress import progress_bar
 from revarb.report.figures import comparison_figure, simulation_figure
 from revarb.report.page import Section, comparison_page, comparison_section
+from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
 from revarb.results import machine, write_results
 
@@ -71,6 +72,8 @@ def _draw(folder: Path, outcome: experiments.Outcome) -> None:
     measured, paths = comparison.test[0].y, comparison.by_model()
     if paths:
         write_whole(folder / f"{name}_all.png", comparison_figure(paths, measured, 0, "png"))
+    if calibrations := comparison.calibrations():
+        write_whole(folder / f"{name}_calibration.png", calibration_figure(calibrations, "png"))
     if "REVARB" in paths:
         title = f"{name}: free simulation of the test part"
         write_whole(folder / f"{name}.png", simulation_figure(paths["REVARB"][-1], measured, title))
