@@ -46,7 +46,8 @@ class ParquetCells:
         if not pa.types.is_timestamp(column.type):
             return self.numbers(name)
         ticks = column.cast(pa.int64())  # subtracted as integers, or nanoseconds since 1970 would be rounded
-        return pc.subtract(ticks, ticks[0]).cast(pa.float64()).to_numpy() / TICKS_PER_SECOND[column.type.unit]
+        passed = pc.call_function("subtract", [ticks, ticks[0]])
+        return passed.cast(pa.float64(), safe=False).to_numpy() / TICKS_PER_SECOND[column.type.unit]
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -12,6 +12,7 @@ from revarb.errors import InputError
 from revarb.table.csv_cells import CsvCells
 
 
+@runtime_checkable
 class Cells(Protocol):
     """What a kind of file has to say about its cells. Rows are counted from 0, NaN is a missing value."""
 
