@@ -233,6 +233,10 @@ def test_a_gap_in_the_measured_output_is_no_obstacle(capsys, folder):
     code, out, err = run(capsys, "simulate", "m.rgp", "words.csv", "-o", "p.csv")
     assert code == 0 and "wrote p.csv" in out and "RMSE" not in out
     assert err.startswith("warning: words.csv, line 6, column 'pressure'") and err.count("\n") == 1
+    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "test.csv")
+    assert code == 2 and "would overwrite test.csv" in err
+    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.png")
+    assert code == 2 and "-o p.png is where the picture goes; choose another ending" in err
 
 
 def test_a_gap_in_an_input_is_a_mistake(capsys, folder):
@@ -279,10 +283,6 @@ def test_a_comparison_of_files_with_times(capsys, folder):
     (folder / "lost.csv").write_text("\n".join([*text[:30], *text[31:]]))
     code, _, err = run(capsys, "compare", "a.csv", "lost.csv", *some)
     assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
-    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "test.csv")
-    assert code == 2 and "would overwrite test.csv" in err
-    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.png")
-    assert code == 2 and "-o p.png is where the picture goes; choose another ending" in err
 
 
 def test_sampled_trajectories_and_odd_names(capsys, folder):
