@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import revarb
@@ -101,6 +104,11 @@ COLUMNS = ("-u", "valve", "-y", "pressure")
         (("simulate", "m.rgp", "test.csv", "-o", "p.csv"), "cannot read the model file m.rgp"),
         ((*START[:-1], "train.csv"), "would overwrite train.csv, which is read"),
         ((*START[:-1], "."), "it is a folder"),
+        ((*START, "--dt", "0.1", "--time", "t"), "--dt and --time both say how the records are sampled"),
+        ((*START, "--time", "t"), "train.csv has no column 't'; its columns are valve, pressure"),
+        ((*START, "--dt", "0"), "dt must be a finite number above 0, received 0"),
+        (("fit", "none.parquet", *START[2:]), "cannot read none.parquet"),
+        (("fit", "bad.parquet", *START[2:]), "bad.parquet is not a Parquet file, or it is damaged"),
         ((*START, "--seed", "-1"), "seed must be a whole number from 0 to"),
         (("fit", "train.csv", "-u", "valve", *START[2:]), "column 'valve' is named twice in u"),
         (("fit", "train.csv", "-u", "pressure", *START[4:]), "named as an input and as an output"),
@@ -126,6 +134,7 @@ COLUMNS = ("-u", "valve", "-y", "pressure")
 )
 def test_a_mistake_is_one_line_and_status_2(capsys, folder, arguments, message):
     (folder / "bad.toml").write_text("lag = 3")
+    (folder / "bad.parquet").write_text("u,y")
     (folder / "compare.json").write_bytes((folder / "train.csv").read_bytes())
     code, out, err = run(capsys, *arguments)
     assert code == 2
@@ -204,18 +213,76 @@ def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
     assert code == 2 and "--method must be moments, mean, samples or network" in err
 
 
+def with_cells(folder, name, cell, lines):
+    """The test file with other words in the output column of some lines."""
+    text = (folder / "test.csv").read_text().splitlines()
+    for line in lines:
+        text[line - 1] = f"{text[line - 1].split(',')[0]},{cell}"
+    (folder / name).write_text("\n".join(text))
+
+
 def test_a_gap_in_the_measured_output_is_no_obstacle(capsys, folder):
     assert run(capsys, *FIT)[0] == 0
-    text = (folder / "test.csv").read_text().splitlines()
-    text[5] = text[5].split(",")[0] + ","
-    (folder / "gap.csv").write_text("\n".join(text))
+    with_cells(folder, "gap.csv", "", [6])
     code, out, err = run(capsys, "simulate", "m.rgp", "gap.csv", "-o", "p.csv")
+    assert code == 0 and "wrote p.csv" in out and "RMSE" in out and err == ""
+    with_cells(folder, "none.csv", "NaN", range(2, 62))
+    code, out, err = run(capsys, "simulate", "m.rgp", "none.csv", "-o", "p.csv")
+    assert code == 0 and "wrote p.csv" in out and "RMSE" not in out and err == ""
+    with_cells(folder, "words.csv", "broken", [6])
+    code, out, err = run(capsys, "simulate", "m.rgp", "words.csv", "-o", "p.csv")
     assert code == 0 and "wrote p.csv" in out and "RMSE" not in out
-    assert err.startswith("warning: gap.csv, line 6, column 'pressure'") and err.count("\n") == 1
+    assert err.startswith("warning: words.csv, line 6, column 'pressure'") and err.count("\n") == 1
     code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "test.csv")
     assert code == 2 and "would overwrite test.csv" in err
     code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.png")
     assert code == 2 and "-o p.png is where the picture goes; choose another ending" in err
+
+
+def test_a_gap_in_an_input_is_a_mistake(capsys, folder):
+    (folder / "gap.csv").write_text((folder / "train.csv").read_text() + ",1.0\n")
+    code, _, err = run(capsys, "fit", "gap.csv", *START[2:])
+    assert code == 2 and "gap.csv, line 62, column 'valve': '' is no value, and only outputs may be missing" in err
+
+
+def test_a_comparison_with_gaps_names_who_cannot_do_with_them(capsys, folder):
+    with_cells(folder, "gap.csv", "NA", [6, 7])
+    some = ("--only", "Mean", "--only", "ARX", "--seeds", "1", "--out", "all")
+    code, out, err = run(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *some)
+    assert code == 0 and err == ""
+    reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which can do without"
+    assert f"ARX: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE")
+    assert reason in (folder / "all" / "compare.html").read_text()
+    rows = {row["model"]: row for row in json.loads((folder / "all" / "compare.json").read_text())["rows"]}
+    assert rows["ARX"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
+
+
+def test_from_parquet_with_times_to_a_simulated_trajectory(capsys, folder):
+    for name, seed in (("train", 0), ("test", 2)):
+        record, times = small.record(seed), datetime(2026, 1, 1) + 0.25 * np.arange(60) * timedelta(seconds=1)
+        columns = {"when": times, "valve": record.u[:, 0], "pressure": record.y[:, 0]}
+        pq.write_table(pa.table(columns), f"{name}.parquet")
+    code, out, err = run(capsys, "fit", "train.parquet", *FIT[2:], "--time", "when")
+    assert code == 0 and "fitted 1 record(s), 60 samples" in out, err
+    assert revarb.load("m.rgp").dt == 0.25
+    code, out, err = run(capsys, "simulate", "m.rgp", "test.parquet", "-o", "p.csv", "--time", "when")
+    assert code == 0 and "RMSE" in out, err
+    write_table("slow.csv", {"t": np.arange(60.0), "valve": small.record().u[:, 0]})
+    code, _, err = run(capsys, "simulate", "m.rgp", "slow.csv", "-o", "p.csv", "--time", "t")
+    assert code == 2 and "slow.csv is sampled every 1, but the model was fitted with dt=0.25; resample" in err
+
+
+def test_a_comparison_of_files_with_times(capsys, folder):
+    for name, first in (("a.csv", 0.0), ("b.csv", 33.3)):
+        record = small.record()
+        write_table(name, {"t": first + 0.1 * np.arange(60), "valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = (*COLUMNS, "--only", "Mean", "--seeds", "1", "--time", "t")
+    code, _, err = run(capsys, "compare", "a.csv", "b.csv", *some)
+    assert code == 0 and err == ""
+    text = (folder / "b.csv").read_text().splitlines()
+    (folder / "lost.csv").write_text("\n".join([*text[:30], *text[31:]]))
+    code, _, err = run(capsys, "compare", "a.csv", "lost.csv", *some)
+    assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
 
 
 def test_sampled_trajectories_and_odd_names(capsys, folder):

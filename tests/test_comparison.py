@@ -11,6 +11,7 @@ import pytest
 import small
 from revarb import ARX, InputError, Mean, Series, Trajectory, compare, scores
 from revarb.comparison import Line, Spread, default_models, summarise, verdict
+from revarb.report.page import comparison_page, comparison_section
 from revarb.results import write_results
 
 QUICK = {"Mean": Mean(), "ARX": ARX(lags=2, input_lags=2), "REVARB": small.spec()}
@@ -117,6 +118,26 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
     assert written["rows"][0]["reason"] == "no luck today" and written["rows"][0]["rmse"] is None
 
 
+def gappy(record, *gaps):
+    y = record.y.copy()
+    for gap in gaps:
+        y[gap] = np.nan
+    return Series(record.u, y)
+
+
+def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
+    models = {"Mean": Mean(), "ARX": ARX(2, 2), "Zero": Zero()}
+    test = gappy(small.record(1), slice(30, 40))
+    result = compare(gappy(small.record(), 5, 6), test, models, seeds=1)
+    lines = {line.model: line for line in result.lines}
+    reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which can do without"
+    assert lines["ARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
+    assert result.verdict.startswith("Nothing was learnt here: predicting the training mean misses by 0.458")
+    assert lines["Zero"].spread["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))
+    page = comparison_page("t", "o", [comparison_section("s", result)], {})
+    assert reason in page and "failed" in page
+
+
 class Zero:
     """A user's own model, with no more than the two functions."""
 
@@ -202,6 +223,7 @@ def test_the_default_models_are_the_columns_of_the_table():
         ({"train": Series(small.record().u, np.ones(60))}, "output column 'y' is constant"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1"),
         ({"test": Series(np.zeros((9, 2)), np.zeros(9))}, "train and test must agree in input_names"),
+        ({"test": gappy(small.record(1), slice(None))}, "the test part has no measured output value"),
         ({"test": small.record(samples=4)}, "a test record has 4 rows, but 4 are left out"),
     ],
 )

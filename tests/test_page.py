@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import matplotlib.image
+import numpy as np
 import pytest
 
 import small
@@ -45,6 +46,21 @@ def opened(browser, file, folder, *options):
         [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
+
+
+def test_what_was_measured_is_drawn_where_it_was():
+    """Single values between gaps are dots; an output that was never measured is a panel with the simulation alone."""
+    path = Mean().fit(small.record()).simulate(small.record(1).u)
+
+    def markers(y):  # ticks, and dots
+        return comparison_figure({"Mean": [path]}, y, 0, "svg").count(b"<use ")
+
+    y = small.record(1).y.copy()
+    y[30:35] = np.nan
+    before = markers(y)
+    y[32] = 0.1
+    assert markers(y) == before + 1
+    assert markers(np.full_like(y, np.nan)) > 0
 
 
 def test_nothing_comes_from_elsewhere(page):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,56 @@ def test_mistakes_at_the_border(name):
         QUICK[name].fit(small.record(), seed=-1)
     with pytest.raises(InputError, match="output column 'y' is constant"):
         QUICK[name].fit(Series(small.record().u, np.ones(60)))
+
+
+def gappy(record, *gaps):
+    y = record.y.copy()
+    for gap in gaps:
+        y[gap] = np.nan
+    return Series(record.u, y)
+
+
+@pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "LSTM", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
+def test_most_rivals_need_every_output(name):
+    model = name.split(",")[0]
+    match = f"^{model} needs every output value, and 3 of 60 are missing; fill them, or use RGP"
+    with pytest.raises(InputError, match=match):
+        QUICK[name].fit(gappy(small.record(), slice(20, 23)))
+
+
+def test_the_mean_of_what_was_measured():
+    train = gappy(small.record(outputs=2), (slice(3, 9), 0), (slice(50, 55), 0), (slice(45, None), 1))
+    path = Mean().fit(train).simulate(np.zeros(4))
+    np.testing.assert_allclose(path.mean[0], np.nanmean(train.y, axis=0))
+    tail = train.y[45:, 0] - np.nanmean(train.y[:45, 0])
+    # The second output has no tail to be judged by: its band is as wide as all it does.
+    np.testing.assert_allclose(path.std[0], [np.sqrt(np.nanmean(tail**2)), np.nanstd(train.y[:, 1])])
+
+
+def test_per_output_does_without_a_record_that_lacks_it():
+    whole, lacking = small.record(outputs=2), gappy(small.record(1, outputs=2), (slice(None), 1))
+    model = PerOutput(ARX(2, 2)).fit([whole, lacking])
+    alone = ARX(2, 2).fit(Series(whole.u, whole.y[:, 1]))
+    u = small.record(5).u
+    np.testing.assert_array_equal(model.simulate(u).mean[:, 1], alone.simulate(u).mean[:, 0])
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Notes which outputs it is fitted to."""
+
+    seen: list
+
+    def fit(self, train, seed=0):
+        self.seen.append(train[0].output_names[0])
+        return ARX(2, 2).fit(train)
+
+
+def test_per_output_refuses_gaps_before_anything_takes_its_time():
+    counting = Counting([])
+    with pytest.raises(InputError, match="ARX needs every output value, and 1 of 60 are missing"):
+        PerOutput(counting).fit(gappy(small.record(outputs=3), (7, 2)))
+    assert counting.seen == ["y2"]
 
 
 PROGRAM = """

@@ -35,6 +35,22 @@ def test_the_warm_up_is_left_out():
     assert scores(trajectory(mean, skip=2), y, skip=0).rmse > 50.0
 
 
+def test_only_what_was_measured_is_scored(rng):
+    """Gaps in one output: the same as the measured values alone."""
+    mean, y = rng.normal(size=(2, 30, 1))
+    gappy = y.copy()
+    gappy[[4, 11, 12]] = np.nan
+    kept = np.isfinite(gappy[:, 0])
+    assert scores(trajectory(mean, 0.8), gappy) == scores(trajectory(mean[kept], 0.8), y[kept])
+
+
+def test_a_value_counts_the_same_whatever_its_neighbour_lacks():
+    y = np.array([[1.0, np.nan, np.nan], [-1.0, 10.0, np.nan], [1.0, -10.0, np.nan], [-1.0, np.nan, np.nan]])
+    result = scores(trajectory(np.zeros((4, 3)), std=100.0), y)
+    assert result.rmse == pytest.approx(np.sqrt((4 * 1.0 + 2 * 100.0) / 6))
+    assert result.nrmse == pytest.approx(1.0) and result.coverage95 == 1.0
+
+
 def test_every_output_counts_by_its_own_scale():
     y = np.stack([np.tile([1.0, -1.0], 10), np.tile([1000.0, -1000.0], 10)], axis=1)
     result = scores(trajectory(0.9 * y), y)
@@ -62,7 +78,8 @@ def test_intervals():
         ([1, 2], 0, r"y has shape \(2, 1\) but the simulated trajectory has \(3, 1\)"),
         ([1, 2, 3], 3, "skip must leave rows to score: received skip=3 for 3 rows"),
         ([1, 2, 3], -1, "skip must be a whole number of at least 0, received -1"),
-        ([1, np.nan, 3], 0, "not finite"),
+        ([1, np.inf, 3], 0, "not finite"),
+        ([1, np.nan, np.nan], 1, "y has no measured value after the first 1 rows; there is nothing to score"),
     ],
 )
 def test_refusals(y, skip, message):

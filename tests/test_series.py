@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from revarb import InputError, Series
+from revarb.frame import Frame
 from revarb.series import Standardiser, as_records
+from revarb.windows import Lags
 
 
 def test_vectors_become_columns_and_cannot_be_changed():
@@ -25,7 +27,7 @@ def test_the_callers_array_is_not_shared():
     ("u", "y", "message"),
     [
         ([1, 2, 3], [1, 2], r"same number of rows: u has 3, y has 2"),
-        ([1, np.nan, 3], [1, 2, 3], r"u has 1 value\(s\) that are not finite, the first \(nan\) in row 1, column 0"),
+        ([1, np.nan, 3], [1, 2, 3], r"u has 1 value\(s\) that are not finite, the first \(nan\) in row 1, column 'u'"),
         ([1, 2], [1, np.inf], r"y has 1 value.*row 1"),
         (np.zeros((2, 2, 2)), [1, 2], r"u must be a vector or a matrix .*received shape \(2, 2, 2\)"),
         (["a", "b"], [1, 2], "u must be a table of real numbers, received <U1 values"),
@@ -35,6 +37,23 @@ def test_the_callers_array_is_not_shared():
 def test_wrong_arrays_are_refused(u, y, message):
     with pytest.raises(InputError, match=message):
         Series(u, y)
+
+
+def test_a_gap_in_the_inputs_is_refused_by_name():
+    u = np.zeros((4, 2))
+    u[2, 1] = np.nan
+    with pytest.raises(InputError, match=r"u has 1 value.*\(nan\) in row 2, column 'fan'; remove or fill"):
+        Series(u, np.zeros(4), input_names=["valve", "fan"])
+
+
+@pytest.mark.parametrize(
+    "y", [[1.0, np.nan, 3.0], [1, None, 3], np.ma.masked_array([1, 7, 3], mask=[False, True, False])]
+)
+def test_a_gap_in_the_outputs_is_kept(y):
+    series = Series([1, 2, 3], y)
+    np.testing.assert_array_equal(series.y, [[1.0], [np.nan], [3.0]])
+    assert series.missing == 1 and "1 of 3 output values missing" in repr(series)
+    assert "missing" not in repr(Series([1, 2], [1, 2]))
 
 
 @pytest.mark.parametrize("dt", [0.0, -1.0, np.nan, np.inf])
@@ -75,6 +94,56 @@ def test_a_constant_column_is_refused_by_name(constant, rng):
     record = Series(u, rng.normal(size=10), input_names=["valve", "stuck"])
     with pytest.raises(InputError, match="input column 'stuck' is constant"):
         Standardiser.of([record])
+
+
+def with_gaps(y, *gaps):
+    y = np.array(y, dtype=float)
+    for gap in gaps:
+        y[gap] = np.nan
+    return Series(np.arange(len(y)) % 3, y, output_names=["pressure", "flow"][: y.ndim if y.ndim == 1 else y.shape[1]])
+
+
+def test_only_measured_values_make_the_scaling(rng):
+    values = rng.normal(-5, 0.1, size=(20, 2))
+    record = with_gaps(values, (slice(3, 9), 0), (0, 1))
+    scaling = Standardiser.of([record])
+    seen = np.delete(values[:, 0], range(3, 9))
+    np.testing.assert_allclose((scaling.y_mean[0], scaling.y_std[0]), (seen.mean(), seen.std()))
+    z = scaling.outputs(record.y)
+    np.testing.assert_array_equal(np.isnan(z), np.isnan(record.y))
+    np.testing.assert_allclose((np.nanmean(z[:, 1]), np.nanstd(z[:, 1])), (0, 1), atol=1e-12)
+
+
+def test_an_output_may_be_missing_in_one_of_several_records(rng):
+    values = rng.normal(size=(20, 2))
+    scaling = Standardiser.of([with_gaps(values, (slice(None), 1)), with_gaps(values)])
+    np.testing.assert_allclose(scaling.y_mean, values.mean(0))
+
+
+@pytest.mark.parametrize(
+    ("gaps", "message"),
+    [
+        ([slice(None)], "record 1 has no measured output value; leave it out"),
+        ([(slice(None), 1)], "output column 'flow' has 1 measured value.* at least 2 are needed"),
+    ],
+)
+def test_what_was_not_measured_is_refused_by_name(gaps, message, rng):
+    values = rng.normal(size=(20, 2))
+    with pytest.raises(InputError, match=message):
+        Standardiser.of([with_gaps(values, (slice(1, None), 1)), with_gaps(values, *gaps)])
+
+
+def test_a_constant_with_gaps_is_a_constant():
+    with pytest.raises(InputError, match=r"output column 'pressure' is constant \(7.0\)"):
+        Standardiser.of([with_gaps(np.full(9, 7.0), slice(0, 3))])
+
+
+def test_blocks_keep_the_gaps(rng):
+    record = with_gaps(rng.normal(size=12), 6)
+    (block,) = Frame.of([record], Lags(2, 2, 1)).blocks([record])
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(block.y[:, 0])), [6])
+    with pytest.raises(InputError, match="output column 'pressure' is measured in no row after the first 2"):
+        Frame.of([with_gaps(rng.normal(size=12), slice(2, None))], Lags(2, 2, 1))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])

@@ -17,7 +17,10 @@ from revarb.windows import Lags, input_windows
 
 
 class Block(NamedTuple):
-    """One training record, z-scored and aligned: R rows, and the outputs of L more samples before the first of them."""
+    """One training record, z-scored and aligned: R rows, and the outputs of L more samples before the first of them.
+
+    NaN in `y` is an output that was not measured.
+    """
 
     u_bar: Float64[np.ndarray, "R Du"]
     y: Float64[np.ndarray, "P Dy"]
@@ -47,8 +50,14 @@ class Frame:
                     f"record {position} has {len(record)} samples, but lags={lags.states}, input_lags={lags.inputs}, "
                     f"input_delay={lags.delay} need at least {least}; use fewer lags or a longer record"
                 )
-        first = records[0]
-        return cls(Standardiser.of(records), lags, first.input_names, first.output_names, first.dt)
+        first, scaling = records[0], Standardiser.of(records)
+        measured = np.any([np.isfinite(record.y[lags.first :]).any(0) for record in records], axis=0)
+        if not measured.all():
+            raise InputError(
+                f"output column {first.output_names[int(np.argmin(measured))]!r} is measured in no row after the first "
+                f"{lags.first}, which the lags take; use fewer lags or leave it out"
+            )
+        return cls(scaling, lags, first.input_names, first.output_names, first.dt)
 
     @property
     def skip(self) -> int:

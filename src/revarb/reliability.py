@@ -121,7 +121,7 @@ class _Rows(NamedTuple):
 
 
 def _pooled(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None) -> _Rows:
-    measured, skip = checked_outputs(paths, outputs, skip, gaps=True)
+    measured, skip = checked_outputs(paths, outputs, skip)
     for path in paths:
         if path.std is None:
             raise InputError(f"a simulation with method={path.method!r} has no band to judge; use method='moments'")

@@ -13,10 +13,10 @@ from revarb.trajectory import Trajectory, half_width
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores over all rows after the first `skip` and over all outputs.
+    """Scores over all values that were measured after the first `skip` rows, of all outputs.
 
     rmse        root of the mean squared error, raw units
-    nrmse       the same with every output divided by its standard deviation in the scored rows
+    nrmse       the same with every output divided by the standard deviation of its scored values
     nlpd        mean negative log predictive density of one measured value, raw units (nan without a std)
     coverage50, coverage90, coverage95   share of measurements inside the central interval (nan without a std)
     """
@@ -31,7 +31,7 @@ class Scores:
 
 
 def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
-    """Score a trajectory against the measured output `y` (raw units).
+    """Score a trajectory against the measured output `y` (raw units); where `y` is NaN nothing is scored.
 
     The first `skip` rows are left out: by default `path.skip`, the paper's protocol (lags + input lags).
     """
@@ -40,41 +40,41 @@ def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
 
 def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> Scores:
     """Score the trajectories of several records together: every row after the first `skip` of its record counts."""
-    measured, skip = checked_outputs(paths, outputs, skip)
-    y = np.concatenate([values[skip:] for values in measured])
+    checked, skip = checked_outputs(paths, outputs, skip)
+    y = np.concatenate([values[skip:] for values in checked])
+    measured = ~np.isnan(y)
+    if not measured.any():
+        raise InputError(f"y has no measured value after the first {skip} rows; there is nothing to score")
     error = y - np.concatenate([path.mean[skip:] for path in paths])
     # An output that stands still in the scored rows has no scale of its own to be judged by.
-    spread = y.std(0)
+    spread = np.nanstd(np.where(measured.any(0), y, 0.0), axis=0)
     relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
     spreads = [path.std[skip:] for path in paths if path.std is not None]
-    std = np.concatenate(spreads) if len(spreads) == len(paths) else None
-    return Scores(_rms(error), _rms(relative), *_band_scores(error, std), skip)
+    std = np.concatenate(spreads)[measured] if len(spreads) == len(paths) else None
+    return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(error[measured], std), skip)
 
 
 def checked_outputs(
-    paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None, gaps: bool = False
+    paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None
 ) -> tuple[list[np.ndarray], int]:
-    """The measured output of every record as a matrix like its path, and how many first rows are left out.
-
-    NaN (not measured) is refused unless there may be `gaps`.
-    """
+    """The measured output of every record as a matrix like its path, and how many first rows are left out."""
     skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
     skip = check_whole("skip", skip, least=0)
-    return [_measured(path, y, skip, gaps) for path, y in zip(paths, outputs, strict=True)], skip
+    return [_outputs(path, y, skip) for path, y in zip(paths, outputs, strict=True)], skip
 
 
-def _measured(path: Trajectory, y: ArrayLike, skip: int, gaps: bool) -> np.ndarray:
+def _outputs(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     if not isinstance(path, Trajectory):
         raise InputError(f"pass what simulate returned and the measured y, received a {type(path).__name__}")
-    measured = as_matrix("y", y, gaps)
-    if measured.shape != path.mean.shape:
+    outputs = as_matrix("y", y, gaps=True)
+    if outputs.shape != path.mean.shape:
         raise InputError(
-            f"y has shape {measured.shape} but the simulated trajectory has {path.mean.shape}; "
+            f"y has shape {outputs.shape} but the simulated trajectory has {path.mean.shape}; "
             "pass the outputs measured at the same samples"
         )
-    if skip >= len(measured):
-        raise InputError(f"skip must leave rows to score: received skip={skip} for {len(measured)} rows")
-    return measured
+    if skip >= len(outputs):
+        raise InputError(f"skip must leave rows to score: received skip={skip} for {len(outputs)} rows")
+    return outputs
 
 
 def _rms(values: np.ndarray) -> float:

@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 
 from revarb.errors import InputError, check_number
 
+LEAST_MEASURED = 2  # values of an output: one has no spread
+
 
 @dataclass(frozen=True, eq=False, init=False)
 class Series:
     """One record of a system: inputs `u` and outputs `y`, sampled every `dt`.
 
     Both are kept as read-only float64 matrices, one row per sample. A vector is one column; `u=None` (or a
-    matrix without columns) is a system without inputs.
+    matrix without columns) is a system without inputs. NaN in `y` is a value that was not measured; `u` has no gaps.
 
     >>> Series(u=[0.0, 1.0, 0.5], y=[0.1, 0.2, 0.6]).y.shape
     (3, 1)
@@ -35,8 +37,8 @@ class Series:
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ):
-        y_matrix = as_matrix("y", y)
-        u_matrix = np.empty((len(y_matrix), 0)) if u is None else as_matrix("u", u)
+        y_matrix = _numbers("y", y)
+        u_matrix = np.empty((len(y_matrix), 0)) if u is None else _numbers("u", u)
         if len(u_matrix) != len(y_matrix):
             raise InputError(
                 f"u and y must have the same number of rows: u has {len(u_matrix)}, y has {len(y_matrix)}; "
@@ -51,6 +53,8 @@ class Series:
         object.__setattr__(self, "dt", check_number("dt", dt, above=0.0))
         object.__setattr__(self, "input_names", _names("u", input_names, u_matrix.shape[1]))
         object.__setattr__(self, "output_names", _names("y", output_names, y_matrix.shape[1]))
+        _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
+        _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
         both = [name for name in self.input_names if name in self.output_names]
         if both:
             raise InputError(f"column {both[0]!r} is named as an input and as an output; it can only be one of them")
@@ -59,11 +63,24 @@ class Series:
         return len(self.y)
 
     def __repr__(self) -> str:
-        return f"Series({len(self)} samples, inputs {self.input_names}, outputs {self.output_names}, dt={self.dt})"
+        columns = f"inputs {self.input_names}, outputs {self.output_names}"
+        gaps = f", {self.missing} of {self.y.size} output values missing" if self.missing else ""
+        return f"Series({len(self)} samples, {columns}, dt={self.dt}{gaps})"
+
+    @property
+    def missing(self) -> int:
+        """Number of output values that were not measured."""
+        return int(np.isnan(self.y).sum())
 
 
 def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.ndarray, "N D"]:
-    """A float64 copy of rank 2 without infinity, nor NaN unless there may be `gaps`; a vector becomes one column."""
+    """A float64 copy of rank 2 without infinity, and without NaN unless it may have `gaps`; a vector is one column."""
+    matrix = _numbers(name, values)
+    _refuse(name, matrix, np.isinf(matrix) if gaps else ~np.isfinite(matrix), range(matrix.shape[1]))
+    return matrix
+
+
+def _numbers(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
     try:
         raw = np.asarray(values)
         matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
@@ -71,18 +88,23 @@ def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.nd
         raise InputError(f"{name} must be a table of numbers: {error}") from None
     if matrix is None:
         raise InputError(f"{name} must be a table of real numbers, received {raw.dtype} values")
+    if isinstance(values, np.ma.MaskedArray):
+        matrix[np.ma.getmaskarray(values)] = np.nan  # what lies below a mask was not measured
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
         raise InputError(f"{name} must be a vector or a matrix [samples, columns], received shape {matrix.shape}")
-    bad = np.argwhere(np.isinf(matrix) if gaps else ~np.isfinite(matrix))
-    if len(bad):
-        row, column = bad[0]
-        raise InputError(
-            f"{name} has {len(bad)} value(s) that are not finite, the first ({matrix[row, column]}) in row {row}, "
-            f"column {column}; remove or fill them"
-        )
     return matrix
+
+
+def _refuse(name: str, matrix: np.ndarray, wrong: np.ndarray, columns: Sequence[str | int]) -> None:
+    places = np.argwhere(wrong)
+    if len(places):
+        row, column = places[0]
+        raise InputError(
+            f"{name} has {len(places)} value(s) that are not finite, the first ({matrix[row, column]}) in row {row}, "
+            f"column {columns[column]!r}; remove or fill them"
+        )
 
 
 def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
@@ -115,11 +137,12 @@ class Standardiser:
 
     @classmethod
     def of(cls, records: Sequence[Series]) -> "Standardiser":
-        """Scaling from all training samples together; a constant column is refused by name."""
+        """Scaling from all measured training values together; a column that is constant or missing is refused."""
+        _check_measured(records)
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y for record in records])
         return cls(u.mean(0), _spread("input", records[0].input_names, u),
-                   y.mean(0), _spread("output", records[0].output_names, y))  # fmt: skip
+                   np.nanmean(y, axis=0), _spread("output", records[0].output_names, y))  # fmt: skip
 
     def __post_init__(self):
         sizes = (self.u_mean.shape == self.u_std.shape, self.y_mean.shape == self.y_std.shape)
@@ -136,7 +159,7 @@ class Standardiser:
         return z
 
     def outputs(self, y: Float64[np.ndarray, "N Dy"]) -> Float64[np.ndarray, "N Dy"]:
-        """Raw outputs to z-scores."""
+        """Raw outputs to z-scores; what is missing stays so."""
         return (y - self.y_mean) / self.y_std
 
     def raw_outputs(self, y: Float64[np.ndarray, "*N Dy"]) -> Float64[np.ndarray, "*N Dy"]:
@@ -159,15 +182,29 @@ def _names(prefix: str, names: Sequence[str] | None, columns: int) -> tuple[str,
     return tuple(names)
 
 
+def _check_measured(records: Sequence[Series]) -> None:
+    for position, record in enumerate(records):
+        if record.missing == record.y.size:
+            raise InputError(f"record {position} has no measured output value; leave it out")
+    measured = np.sum([np.isfinite(record.y).sum(0) for record in records], axis=0)
+    if measured.min() < LEAST_MEASURED:
+        column = int(np.argmin(measured))
+        raise InputError(
+            f"output column {records[0].output_names[column]!r} has {measured[column]} measured value(s) in the "
+            f"training data, and at least {LEAST_MEASURED} are needed; leave it out"
+        )
+
+
 def _spread(what: str, names: tuple[str, ...], values: np.ndarray) -> np.ndarray:
     # Scaled by the largest value first, so that no square over- or underflows; and compared with it: the rounding of
     # a constant 1e6 is not a signal.
-    largest = np.abs(values).max(0, initial=0.0)
-    relative = (values / np.where(largest > 0.0, largest, 1.0)).std(0)
+    largest = np.nanmax(np.abs(values), axis=0, initial=0.0)
+    relative = np.nanstd(values / np.where(largest > 0.0, largest, 1.0), axis=0)
     std, constant = relative * largest, relative <= 1e-12
     if constant.any():
         column = int(np.argmax(constant))
         raise InputError(
-            f"{what} column {names[column]!r} is constant ({values[0, column]}) in the training data; leave it out"
+            f"{what} column {names[column]!r} is constant ({np.nanmin(values[:, column])}) in the training data; leave "
+            "it out"
         )
     return std

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64
 
+from revarb.baselines.complete import complete_records
 from revarb.baselines.held_out import TAIL, error_size, held_out_errors, residual_spread, rows_apart
 from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows
 from revarb.errors import InputError, check_seed
@@ -18,7 +19,7 @@ from revarb.free_run import cold_mean
 from revarb.interrupts import delayed_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Status
-from revarb.series import Series, as_records
+from revarb.series import Series
 from revarb.simulate import Chain
 from revarb.windows import Lagged, Lags
 
@@ -50,7 +51,7 @@ class ARX(Lagged):
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedARX":
         """Least squares for every order; there is nothing random in it."""
-        records = as_records(train)
+        records = complete_records(train, "ARX")
         largest = Frame.of(records, _affordable(self.lags_for(records[0].u.shape[1]), records))
         with delayed_interrupts():
             order, spread = _best_order(largest, records)

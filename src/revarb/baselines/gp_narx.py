@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from revarb.baselines.complete import complete_records
 from revarb.baselines.narx import NarxRows, narx_rows
 from revarb.baselines.training import maximise_tree
 from revarb.collapsed import Gaussians, Layer, Posterior, Targets, collapsed_bound, posterior, unconstrained
@@ -21,7 +22,7 @@ from revarb.interrupts import held_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Optimum, Status, Step
 from revarb.progress import progress_bar
-from revarb.series import Series, as_records
+from revarb.series import Series
 from revarb.simulate import Chain
 from revarb.trajectory import Trajectory
 from revarb.windows import Lagged
@@ -55,7 +56,7 @@ class GPNARX(Lagged):
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPNARX":
         """Maximise the evidence, or its collapsed bound. `seed` only moves the k-means start of inducing inputs."""
-        records = as_records(train)
+        records = complete_records(train, "GP-NARX")
         frame = Frame.of(records, self.lags_for(records[0].u.shape[1]))
         rows = narx_rows(frame, records)
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
+from revarb.baselines.complete import complete_records
 from revarb.baselines.held_out import TAIL, error_size, held_out_errors, piece, residual_spread
 from revarb.baselines.memory import UPDATES_PER_ROUND, Cuts, Memory, run_memory, training
 from revarb.baselines.residuals import FittedByResiduals
@@ -17,7 +18,7 @@ from revarb.interrupts import held_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Status
 from revarb.progress import progress_bar
-from revarb.series import Series, as_records
+from revarb.series import Series
 from revarb.windows import Lags, input_windows
 
 
@@ -60,7 +61,7 @@ class LSTM:
         The last training has the depth and the number of updates that were best on the tail. Ctrl-C keeps the best
         network of the search.
         """
-        records = as_records(train)
+        records = complete_records(train, "LSTM")
         frame = Frame.of(records, Lags(0, 1 if records[0].input_names else 0, self.input_delay))
         key = jax.random.key(check_seed(seed))
         with progress_bar("fitting LSTM", _rounds(self) * len(self.layers), progress) as update:

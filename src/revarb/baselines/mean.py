@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 
-from revarb.baselines.held_out import TAIL, held_out_errors, residual_spread, rows_apart
+from revarb.baselines.held_out import LEAST_ERRORS, LEAST_SPREAD, TAIL, held_out_errors, rows_apart
 from revarb.baselines.residuals import FittedByResiduals
 from revarb.errors import check_seed
 from revarb.frame import Frame
@@ -20,13 +20,16 @@ class Mean:
     """Predicts the training mean, whatever the inputs."""
 
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMean":
-        """Take the mean; its band is as wide as the deviations of a held-out piece from the mean of the rest."""
+        """Take the mean; its band is as wide as the deviations of a held-out piece from the mean of the rest.
+
+        Only measured values count. An output that was hardly measured in that piece gets the spread of all its values.
+        """
         records = as_records(train)
         frame = Frame.of(records, Lags(0, 0, 1))
         y = np.concatenate([frame.scaling.outputs(record.y) for record in records])
         apart = rows_apart(frame, [len(record) for record in records], TAIL)
-        constant = [np.broadcast_to(y[apart].mean(0), record.y.shape) for record in records]
-        spread = residual_spread(held_out_errors(frame, records, constant, TAIL))
+        constant = [np.broadcast_to(_mean_of_measured(y[apart]), record.y.shape) for record in records]
+        spread = _spread(held_out_errors(frame, records, constant, TAIL))
         return FittedMean(frame, Status.CONVERGED, check_seed(seed), spread)
 
 
@@ -37,3 +40,17 @@ class FittedMean(FittedByResiduals):
     def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
         """Zero, which is the mean of z-scores."""
         return np.zeros((len(z), len(self.output_names)))
+
+
+def _mean_of_measured(values: Float64[np.ndarray, "R Dy"]) -> Float64[np.ndarray, " Dy"]:
+    # Zero, the mean of all z-scores, where nothing was measured.
+    return np.nansum(values, axis=0) / np.maximum(_measured(values), 1)
+
+
+def _spread(deviations: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
+    held_out = np.maximum(np.sqrt(_mean_of_measured(deviations**2)), LEAST_SPREAD)
+    return np.where(_measured(deviations) >= LEAST_ERRORS, held_out, 1.0)
+
+
+def _measured(values: Float64[np.ndarray, "R Dy"]) -> Int[np.ndarray, " Dy"]:
+    return np.isfinite(values).sum(0)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
+from revarb.baselines.complete import complete_records
 from revarb.baselines.held_out import PIECES, error_size, held_out_errors, residual_spread, rows_apart
 from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows, simulated_records
 from revarb.baselines.training import maximise_tree
@@ -19,7 +20,7 @@ from revarb.interrupts import delayed_interrupts
 from revarb.numerics import AnyArray, with_numerics
 from revarb.optimise import Optimum, Status
 from revarb.progress import progress_bar
-from revarb.series import Series, as_records
+from revarb.series import Series
 from revarb.simulate import Chain
 from revarb.windows import Lagged
 
@@ -71,7 +72,7 @@ class MLPNARX(Lagged):
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMLPNARX":
         """Choose the number of units by cross-validation, then train on everything. `seed` draws the first weights."""
-        records = as_records(train)
+        records = complete_records(train, "MLP-NARX")
         frame = Frame.of(records, self.lags_for(records[0].u.shape[1]))
         rows = narx_rows(frame, records)
         key = jax.random.key(check_seed(seed))

@@ -53,13 +53,17 @@ class PerOutput:
         """
         seed, records = check_seed(seed), as_records(train)
         scaling = Standardiser.of(records)  # a constant column is refused before anything else takes its time
-        first, members = records[0], []
-        with progress_bar("fitting output by output", len(first.output_names), progress) as update:
-            for column, name in enumerate(first.output_names):
-                members.append(self._fit_one([_only(record, column) for record in records], seed))
-                update(len(members), f"{name} {members[-1].status}")
-                if members[-1].status is Status.INTERRUPTED and len(members) < len(first.output_names):
+        first, fitted = records[0], {}
+        parts = [_measured_parts(records, column) for column in range(len(first.output_names))]
+        # A model that cannot do with gaps says so before the others take their time.
+        gaps_first = sorted(range(len(parts)), key=lambda column: -sum(record.missing for record in parts[column]))
+        with progress_bar("fitting output by output", len(parts), progress) as update:
+            for column in gaps_first:
+                fitted[column] = self._fit_one(parts[column], seed)
+                update(len(fitted), f"{first.output_names[column]} {fitted[column].status}")
+                if fitted[column].status is Status.INTERRUPTED and len(fitted) < len(parts):
                     raise KeyboardInterrupt  # before there is anything to keep
+        members = [fitted[column] for column in range(len(parts))]
         frame = Frame(scaling, _widest(members), first.input_names, first.output_names, first.dt)
         status = min((member.status for member in members), key=GRAVEST_FIRST.index)
         return FittedPerOutput(frame, status, seed, tuple(members))
@@ -109,9 +113,13 @@ class FittedPerOutput(Fitted):
         )
 
 
-def _only(record: Series, column: int) -> Series:
-    name = record.output_names[column]
-    return Series(record.u, record.y[:, column], record.dt, record.input_names, (name,))
+def _measured_parts(records: Sequence[Series], column: int) -> list[Series]:
+    # One output alone; a record in which it was never measured says nothing about it.
+    parts = [
+        Series(record.u, record.y[:, column], record.dt, record.input_names, (record.output_names[column],))
+        for record in records
+    ]
+    return [part for part in parts if part.missing < len(part)]
 
 
 def _widest(members: Sequence[Fitted]) -> Lags:

@@ -15,11 +15,11 @@ from rich.console import Console
 from revarb import __version__
 from revarb.errors import InputError
 from revarb.series import Series
-from revarb.table import Table
+from revarb.table import Table, common_interval
 
 app = typer.Typer(
     name="revarb",
-    help="Recurrent Gaussian processes: from a CSV of inputs and outputs to simulations with honest bands.",
+    help="Recurrent Gaussian processes: from a table of inputs and outputs to simulations with honest bands.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -59,9 +59,24 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-def read_record(table: Table, inputs: Sequence[str], outputs: Sequence[str], dt: float) -> Series:
-    """The named columns of a table as a record."""
-    return Series(table.columns(inputs), table.columns(outputs), dt, tuple(inputs), tuple(outputs))
+def read_records(
+    paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str], dt: float | None, time: str | None
+) -> list[Series]:
+    """The named columns of every file as a record; `time` is the column that shows their sampling interval."""
+    tables = [Table(path) for path in paths]
+    interval = _interval(tables, dt, time)
+    return [
+        Series(table.columns(inputs), table.columns(outputs, missing=True), interval, tuple(inputs), tuple(outputs))
+        for table in tables
+    ]
+
+
+def _interval(tables: Sequence[Table], dt: float | None, time: str | None) -> float:
+    if time is None:
+        return 1.0 if dt is None else dt
+    if dt is not None:
+        raise InputError("--dt and --time both say how the records are sampled; give one of them")
+    return common_interval(tables, time)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from revarb.cli.app import app, command_line, read_record, say_written, screen
+from revarb.cli.app import app, command_line, read_records, say_written, screen
 from revarb.comparison import Comparison, compare, default_models
 from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
@@ -16,13 +16,12 @@ from revarb.report.page import comparison_page, comparison_section
 from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
 from revarb.results import machine, write_results
-from revarb.table import Table
 
 
 @app.command("compare")
 def compare_models(
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CSV file with a header line, to fit to.")],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="CSV file with the same columns, to simulate.")],
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CSV or Parquet file, to fit to.")],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="A file with the same columns, to simulate.")],
     outputs: Annotated[list[str], typer.Option("-y", "--output-column", help="Output column; repeat for several.")],
     inputs: Annotated[list[str] | None, typer.Option("-u", "--input-column", help="Input column; repeat.")] = None,
     more_train: Annotated[list[Path] | None, typer.Option(help="A further training record; repeat.")] = None,
@@ -33,7 +32,10 @@ def compare_models(
     only: Annotated[list[str] | None, typer.Option(help="Only this model, by its name in the table; repeat.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds per model.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
-    dt: Annotated[float, typer.Option(help="Sampling interval, for the time axis of pictures.")] = 1.0,
+    dt: Annotated[float | None, typer.Option(help="Sampling interval, for pictures; default: 1.")] = None,
+    time_column: Annotated[
+        str | None, typer.Option("--time", help="Column of times; must be even, and gives dt.")
+    ] = None,
     folder: Annotated[Path, typer.Option("--out", help="Folder for the table, the page and the pictures.")] = Path(
         "revarb-compare"
     ),
@@ -41,9 +43,8 @@ def compare_models(
     """Which model is best on your records? REVARB and its rivals: the same records, the same start, the same scores."""
     models = _chosen(default_models(lags, input_lags, input_delay), only)
     train_files, test_files = [train, *(more_train or [])], [test, *(more_test or [])]
-    trains, tests = (
-        [read_record(Table(path), inputs or [], outputs, dt) for path in files] for files in (train_files, test_files)
-    )
+    records = read_records([*train_files, *test_files], inputs or [], outputs, dt, time_column)
+    trains, tests = records[: len(train_files)], records[len(train_files) :]
     targets = _targets(make_folder(folder), list(models), len(outputs), [*train_files, *test_files])
     comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True)
     screen.print(comparison.verdict, style="bold", soft_wrap=True)

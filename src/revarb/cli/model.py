@@ -13,7 +13,7 @@ import typer
 
 from revarb import datasets, experiments
 from revarb.baselines import Mean
-from revarb.cli.app import app, complain, read_record, read_toml, say_written, screen
+from revarb.cli.app import app, complain, read_records, read_toml, say_written, screen
 from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
 from revarb.fitted import FittedRGP
@@ -25,7 +25,7 @@ from revarb.report.tables import score_table
 from revarb.results import write_results
 from revarb.rgp import RGP
 from revarb.scores import scores
-from revarb.table import Table, write_table
+from revarb.table import Table, is_same_interval, sampling_interval, write_table
 from revarb.trajectory import Trajectory
 
 DEMO_RECORD = 3  # experiments/demo.toml says why
@@ -34,7 +34,7 @@ KEPT = "the best model so far was kept"
 
 @app.command()
 def fit(
-    train: Annotated[list[Path], typer.Argument(help="CSV file(s) with a header line; each file is one record.")],
+    train: Annotated[list[Path], typer.Argument(help="CSV or Parquet file(s); each is one record.")],
     outputs: Annotated[list[str], typer.Option("-y", "--output-column", help="Output column; repeat for several.")],
     model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
     inputs: Annotated[list[str] | None, typer.Option("-u", "--input-column", help="Input column; repeat.")] = None,
@@ -48,7 +48,10 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
     restarts: Annotated[int | None, typer.Option(help="Fit so often, with seeds SEED, SEED+1, …; keep all.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes that share the restarts; -1: one per core.")] = None,
-    dt: Annotated[float, typer.Option(help="Sampling interval, for the time axis of pictures.")] = 1.0,
+    dt: Annotated[float | None, typer.Option(help="Sampling interval, for pictures; default: 1.")] = None,
+    time_column: Annotated[
+        str | None, typer.Option("--time", help="Column of times; must be even, and gives dt.")
+    ] = None,
 ) -> None:
     """Fit a model to one or more records; draws the training fit and the latent paths next to the model.
 
@@ -58,7 +61,7 @@ def fit(
         config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim,
     )  # fmt: skip
-    records = [read_record(Table(path), inputs or [], outputs, dt) for path in train]
+    records = read_records(train, inputs or [], outputs, dt, time_column)
     picture = _picture_beside(model_file, ".fit.png", read=train)
     begun = time.perf_counter()
     if restarts is None and jobs is not None:
@@ -82,15 +85,20 @@ def fit(
 @app.command()
 def simulate(
     model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="CSV file with the input columns.")],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="CSV or Parquet file with the input columns.")],
     path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the simulated trajectory (CSV).")],
     method: Annotated[str, typer.Option(help="moments, mean, samples or network.")] = "moments",
     seed: Annotated[int, typer.Option(help="Seed of method=samples.")] = 0,
     samples: Annotated[int, typer.Option(help="Number of trajectories of method=samples, a column each.")] = 200,
+    time_column: Annotated[
+        str | None, typer.Option("--time", help="Column of times; must be even, and as in the fit.")
+    ] = None,
 ) -> None:
-    """Simulate a model on new inputs; draws it, and scores it where the CSV has the measured output."""
+    """Simulate a model on new inputs; draws it, and scores it where the file has the measured output."""
     model = load(model_file)
     table = Table(test)
+    if time_column is not None:
+        _check_sampling(table, time_column, model.dt)
     picture = _picture_beside(path_file, ".png", read=(model_file, test))
     measured = _measured(table, model.output_names)
     u, steps = (table.columns(model.input_names), None) if model.input_names else (None, len(table))
@@ -98,7 +106,7 @@ def simulate(
     with held_interrupts():
         write_table(path_file, _trajectory_columns(path))
         write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
-    if measured is not None and path.skip < len(path):
+    if measured is not None and not np.isnan(measured[path.skip :]).all():
         screen.print(score_table({path.method: scores(path, measured)}))
     say_written(path_file, picture)
 
@@ -166,6 +174,15 @@ def _trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:
     return columns
 
 
+def _check_sampling(table: Table, column: str, dt: float) -> None:
+    interval = sampling_interval(table, column)
+    if not is_same_interval(interval, dt):
+        raise InputError(
+            f"{table.path} is sampled every {interval:g}, but the model was fitted with dt={dt:g}; resample the file, "
+            "or fit with --time or --dt"
+        )
+
+
 def _method(name: str):
     if name not in ("moments", "mean", "samples", "network"):
         raise InputError(f"--method must be moments, mean, samples or network, received {name!r}")
@@ -187,7 +204,7 @@ def _measured(table: Table, names: Sequence[str]) -> np.ndarray | None:
     if not all(name in table for name in names):
         return None
     try:
-        return table.columns(names)
+        return table.columns(names, missing=True)
     except InputError as error:  # the measured output is welcome, not needed
         warnings.warn(f"{error}; simulating without scores", stacklevel=2)
         return None

@@ -166,6 +166,8 @@ def _checked_test(train: tuple[Series, ...], test: tuple[Series, ...]) -> tuple[
         ours, theirs = getattr(train[0], what), getattr(test[0], what)
         if ours != theirs:
             raise InputError(f"train and test must agree in {what}: train has {ours}, test has {theirs}")
+    if all(np.isnan(record.y).all() for record in test):
+        raise InputError("the test part has no measured output value, so there is nothing to score")
     return test
 
 

@@ -26,7 +26,7 @@ def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str)
         if path.std is not None:
             _draw_band(axes, time, path, column)
         if measured is not None:
-            axes.plot(time, measured[:, column], color=MEASURED, lw=1.1, label="measured")
+            _draw_measured(axes, time, measured[:, column])
         axes.plot(time, path.mean[:, column], color=MODEL, lw=1.3, label=f"simulated ({path.method})")
         if 0 < path.skip < len(path):
             axes.axvline(path.skip * path.dt, color=QUIET, lw=0.8, ls=":", label="scored from here")
@@ -51,7 +51,7 @@ def comparison_figure(
         for path in several:
             if path.std is not None:
                 _draw_band(axes, time, path, column)
-        axes.plot(time, measured[:, column], color=MEASURED, lw=1.0, label="measured")
+        _draw_measured(axes, time, measured[:, column], width=1.0)
         for path in several[1:]:
             axes.plot(time, path.mean[:, column], color=MODEL, lw=1.0, ls="--", label=f"simulated ({path.method})")
         axes.plot(time, several[0].mean[:, column], color=MODEL, lw=1.1, label="simulated (mean-only)")
@@ -62,6 +62,14 @@ def comparison_figure(
     return picture(figure, kind)
 
 
+def _draw_measured(axes, time: np.ndarray, values: np.ndarray, width: float = 1.1) -> None:
+    axes.plot(time, values, color=MEASURED, lw=width, label="measured")
+    gap = np.isnan(np.concatenate([[np.nan], values, [np.nan]]))
+    alone = ~gap[1:-1] & gap[:-2] & gap[2:]
+    if alone.any():  # a line does not show a value between two gaps
+        axes.plot(time[alone], values[alone], color=MEASURED, marker=".", ms=3, lw=0)
+
+
 def _draw_band(axes, time: np.ndarray, path: Trajectory, column: int) -> None:
     lower, upper = path.interval(0.95)
     axes.fill_between(time, lower[:, column], upper[:, column], color=BAND, lw=0, label="95 % band")
@@ -69,7 +77,9 @@ def _draw_band(axes, time: np.ndarray, path: Trajectory, column: int) -> None:
 
 def _look_at(axes, measured: np.ndarray) -> None:
     # A rival that runs away must not make the others flat.
-    low, high = float(measured.min()), float(measured.max())
+    if np.isnan(measured).all():
+        return
+    low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
     margin = 0.35 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
 
@@ -107,7 +117,7 @@ def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.
     gaps = [np.concatenate([np.full((model.spec.lags, len(panels)), np.nan), f]) for f in model.training_fit()]
     measured, fitted = (np.insert(np.concatenate(parts), seams, np.nan, axis=0) for parts in (shown, gaps))
     for column, axes in enumerate(panels):
-        axes.plot(time, measured[:, column], color=MEASURED, lw=1.1, label="measured")
+        _draw_measured(axes, time, measured[:, column])
         axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label="fitted")
         axes.set_ylabel(model.output_names[column])
 

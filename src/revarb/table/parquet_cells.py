@@ -1,0 +1,67 @@
+"""The cells of a Parquet file: typed columns, nulls where there is no value."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from jaxtyping import Float64
+
+from revarb.errors import InputError
+
+TICKS_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+class ParquetCells:
+    """A Parquet file."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self.names, self._table = _read(path)
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def place(self, row: int) -> str:
+        """A row by its number."""
+        return f"row {row} (counted from 0)"
+
+    def text(self, name: str, row: int) -> str:
+        """A cell as NumPy writes it."""
+        return str(self._table.column(name).slice(row, 1).to_numpy()[0])
+
+    def numbers(self, name: str) -> Float64[np.ndarray, " N"]:
+        """A column of integers, floats, decimals or booleans, NaN where it has nulls."""
+        column = self._table.column(name)
+        if not _is_numeric(column.type):
+            raise InputError(f"{self._path}, column {name!r} holds values of type {column.type}, which are not numbers")
+        return column.cast(pa.float64(), safe=False).to_numpy()
+
+    def seconds(self, name: str) -> Float64[np.ndarray, " N"]:
+        """A column of numbers as they are, or of timestamps or dates as seconds after the first."""
+        column = self._table.column(name)
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        if not pa.types.is_timestamp(column.type):
+            return self.numbers(name)
+        ticks = column.cast(pa.int64())  # subtracted as integers, or nanoseconds since 1970 would be rounded
+        passed = pc.call_function("subtract", [ticks, ticks[0]])
+        return passed.cast(pa.float64(), safe=False).to_numpy() / TICKS_PER_SECOND[column.type.unit]
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
+    return any(is_it(kind) for is_it in known)
+
+
+def _read(path: Path) -> tuple[tuple[str, ...], pa.Table]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    try:
+        table = pq.ParquetFile(pa.BufferReader(content)).read()
+        return tuple(table.column_names), table
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a Parquet file, or it is damaged: {error}") from None
