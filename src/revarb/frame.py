@@ -88,7 +88,13 @@ class Frame:
         return self.scaling.inputs(values)
 
     def trajectory(
-        self, method: str, skip: int, mean: Any, variance: Any | None, samples: Any | None = None
+        self,
+        method: str,
+        skip: int,
+        mean: Any,
+        variance: Any | None,
+        samples: Any | None = None,
+        disagreement: float | None = None,
     ) -> Trajectory:
         """A simulation in raw units."""
         return Trajectory(
@@ -99,6 +105,7 @@ class Frame:
             output_names=self.output_names,
             dt=self.dt,
             samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
+            disagreement=disagreement,
         )
 
 

@@ -100,6 +100,8 @@ def simulate(
         write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
     if measured is not None and path.skip < len(path):
         screen.print(score_table({path.method: scores(path, measured)}))
+    if path.warning is not None:
+        complain("warning", path.warning)
     say_written(path_file, picture)
 
 
