@@ -114,7 +114,7 @@ def test_moments_agree_with_monte_carlo(outputs, steps, rng):
 def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
     gp = smooth_chain(model.chain, 1e-18).hidden[0]
     # The same mean from a prior that leaves no variance at all: as if f were known everywhere.
-    tiny = 1e-18 * gp.variance
+    tiny = np.array(1e-18 * gp.variance)
     known = type(gp)(gp.zeta, gp.w, tiny, gp.sigma2, 1e18 * gp.beta, np.zeros_like(gp.reduction))
     quiet = Chain((known,), None, 2)
     start = Start(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
