@@ -87,6 +87,12 @@ def test_a_draw_is_a_function(layers, rng):
     assert np.ptp(functions.at(np.broadcast_to(x[0], (5, 3))), axis=0).min() > 0.01, "the draws differ"
 
 
+def test_cosine_and_sine(rng):
+    phase = 30.0 * rng.normal(size=1000)
+    for got, expected in zip(pathwise._cosine_and_sine(phase), (np.cos(phase), np.sin(phase)), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-13)
+
+
 def test_the_remaining_doubt_survives_a_reduction_full_of_large_numbers(rng):
     """Crowded inducing inputs: where a regressor sees it, the root is that of G − G K G, to the last digits."""
     x = rng.normal(size=(200, 2))
