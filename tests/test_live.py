@@ -28,7 +28,7 @@ def test_steps_are_the_mean_only_run(model, start):
 
 def test_ghosts_leave_the_run_until_they_begin_anew(model):
     def spreads(horizon):
-        live = Live(model, model.final_states[0], ghosts=2000, horizon=horizon)
+        live = Live(model, model.final_states[0], ghosts=800, horizon=horizon)
         return [live.step(row).ghosts.std() for row in small.record(5).u]
 
     assert np.mean(spreads(1)) < 0.98 * np.mean(spreads(60))

@@ -194,5 +194,5 @@ def test_the_warning_begins_above_the_threshold():
 
     limit = trajectory.AGREEMENT
     assert path(None).warning is None and path(limit).warning is None
-    assert "0.51 standard deviations" in path(limit + 0.01).warning
+    assert "0.26 standard deviations" in path(limit + 0.01).warning
     assert "nan" in path(float("nan")).warning, "moments that are no numbers disagree"

@@ -8,8 +8,8 @@ from scipy.special import ndtri
 
 from revarb.errors import InputError, check_number
 
-AGREEMENT = 0.5
-"""So many standard deviations apart, two means still tell the same story: a rule of thumb."""
+AGREEMENT = 0.25
+"""So many standard deviations apart, two means still tell the same story: a rule of thumb (docs/decisions.md)."""
 
 
 @dataclass(frozen=True, eq=False)
