@@ -13,6 +13,7 @@ ORDER = [
         "kernel",
         "psi",
         "collapsed",
+        "pathwise",
         "exact",
         "states",
         "recognition",

@@ -16,7 +16,7 @@ import pytest
 
 import revarb
 import small
-from revarb import cli, datasets
+from revarb import cli, datasets, trajectory
 from revarb.table import Table, write_table
 
 CONFIG = """
@@ -285,13 +285,18 @@ def test_a_comparison_of_files_with_times(capsys, folder):
     assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
 
 
-def test_sampled_trajectories_and_odd_names(capsys, folder):
+def test_sampled_trajectories_and_odd_names(capsys, folder, monkeypatch):
     record = small.record()
     write_table("odd.csv", {"a$^$": record.u[:, 0], "[b]y": record.y[:, 0]})
     code, out, err = run(capsys, "fit", "odd.csv", "-u", "a$^$", "-y", "[b]y", "--config", "rgp.toml", "-o", "m[1].rgp")
     assert code == 0 and "wrote m[1].rgp" in out, err
-    code, _, _ = run(capsys, "simulate", "m[1].rgp", "odd.csv", "-o", "p.csv", "--method", "samples", "--samples", "3")
-    assert code == 0
+    sampled = ("simulate", "m[1].rgp", "odd.csv", "-o", "p.csv", "--method", "samples", "--samples", "3")
+    monkeypatch.setattr(trajectory, "AGREEMENT", 1e9)
+    code, _, err = run(capsys, *sampled)
+    assert code == 0 and err == ""
+    monkeypatch.setattr(trajectory, "AGREEMENT", -1.0)
+    code, _, err = run(capsys, *sampled)
+    assert code == 0 and err.startswith("warning: samples and moments disagree") and err.count("\n") == 1
     assert Table("p.csv").names[-3:] == ("[b]y_sample0", "[b]y_sample1", "[b]y_sample2")
 
 

@@ -113,8 +113,9 @@ def test_moments_agree_with_monte_carlo(outputs, steps, rng):
 
 def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
     gp = smooth_chain(model.chain, 1e-18).hidden[0]
-    # G that leaves no variance at all: as if f were known everywhere.
-    known = type(gp)(gp.zeta, gp.w, gp.variance, gp.sigma2, gp.beta, 1e12 * np.eye(len(gp.zeta)))
+    # The same mean from a prior that leaves no variance at all: as if f were known everywhere.
+    tiny = np.array(1e-18 * gp.variance)
+    known = type(gp)(gp.zeta, gp.w, tiny, gp.sigma2, 1e18 * gp.beta, np.zeros_like(gp.reduction))
     quiet = Chain((known,), None, 2)
     start = Start(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
     u_bar = rng.uniform(-1, 1, size=(15, 2))
@@ -125,10 +126,16 @@ def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
 
 
 def test_samples_agree_with_moments(model):
+    """Row 2 is the first step after the cold start, where both are exact.
+
+    Then the moments are matched, and draw f anew at every step, while a trajectory keeps its function: close will do.
+    """
     u = small.record(6).u
     moments, samples = model.simulate(u), model.simulate(u, "samples", samples=4000, seed=1)
-    np.testing.assert_allclose(samples.mean[2:6], moments.mean[2:6], atol=0.1 * moments.std.max())
-    np.testing.assert_allclose(samples.std[2:6], moments.std[2:6], rtol=0.2)
+    np.testing.assert_allclose(samples.mean[2], moments.mean[2], atol=5.0 * moments.std[2, 0] / np.sqrt(4000))
+    np.testing.assert_allclose(samples.std[2], moments.std[2], rtol=0.06)
+    np.testing.assert_allclose(samples.mean[3:6], moments.mean[3:6], atol=0.15 * moments.std.max())
+    np.testing.assert_allclose(samples.std[3:6], moments.std[3:6], rtol=0.25)
 
 
 def test_it_learns_and_its_band_is_honest(model):

@@ -1,10 +1,13 @@
 """One step at a time is the same run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import small
 from revarb import InputError, Live
+from test_simulate import smooth_chain
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def test_steps_are_the_mean_only_run(model, start):
 
 def test_ghosts_leave_the_run_until_they_begin_anew(model):
     def spreads(horizon):
-        live = Live(model, model.final_states[0], ghosts=2000, horizon=horizon)
+        live = Live(model, model.final_states[0], ghosts=800, horizon=horizon)
         return [live.step(row).ghosts.std() for row in small.record(5).u]
 
     assert np.mean(spreads(1)) < 0.98 * np.mean(spreads(60))
@@ -37,6 +40,15 @@ def test_ghosts_repeat_themselves_and_surround_the_run(model):
     assert frame.ghosts.shape == (200, 1)
     np.testing.assert_array_equal(again.step(0.3).ghosts, frame.ghosts)
     assert abs(frame.ghosts.mean() - frame.mean[0]) < 4.0 * frame.ghosts.std() / np.sqrt(200)
+
+
+def test_a_ghost_keeps_its_functions(model):
+    """Without noise, and beginning anew at a run that has settled, a ghost says the same at every step."""
+    quiet = replace(model, trained=model.trained._replace(chain=smooth_chain(model.trained.chain, 1e-18)))
+    live = Live(quiet, ghosts=5, horizon=1)
+    *_, before, last = (live.step(0.3).ghosts for _ in range(100))
+    np.testing.assert_allclose(before, last, atol=1e-6)
+    assert np.ptp(last) > 1e-3
 
 
 def test_ghosts_are_drawn_as_trajectories_are(model):

@@ -94,6 +94,12 @@ def test_samples_are_shared_out_among_the_members(ensemble):
     assert path.samples.shape == (8, 60, 1)
     first = ensemble.members[0].simulate(u, "samples", samples=3, seed=5)
     np.testing.assert_array_equal(path.samples[:3], first.samples)
+    apart = [
+        member.simulate(u, "samples", samples=count, seed=5 + number).disagreement
+        for number, (member, count) in enumerate(zip(ensemble.members, (3, 3, 2), strict=True))
+    ]
+    assert path.disagreement == max(apart) > min(apart)
+    assert ensemble.simulate(u).disagreement is None
     with pytest.raises(InputError, match=r"two or more per member.* at least 6, received 4"):
         ensemble.simulate(u, "samples", samples=4)
 

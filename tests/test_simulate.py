@@ -150,23 +150,28 @@ def test_first_hidden_step_has_exact_moments(model):
 def test_samples_agree_with_moments_and_are_returned(model):
     u = small.record(3, samples=25).u
     moments = model.simulate(u)
-    sampled = model.simulate(u, method="samples", samples=4000, seed=1)
-    assert sampled.samples.shape == (4000, 25, 1)
+    sampled = model.simulate(u, method="samples", samples=2000, seed=1)
+    assert sampled.samples.shape == (2000, 25, 1)
     np.testing.assert_allclose(sampled.mean, moments.mean, atol=0.25 * moments.std.max())
-    np.testing.assert_allclose(sampled.samples.mean(0), sampled.mean, atol=5 * sampled.std.max() / np.sqrt(4000))
+    np.testing.assert_allclose(sampled.samples.mean(0), sampled.mean, atol=5 * sampled.std.max() / np.sqrt(2000))
     np.testing.assert_allclose(sampled.samples.std(0), sampled.std, rtol=0.08)
-    again = model.simulate(u, method="samples", samples=4000, seed=1)
+    again = model.simulate(u, method="samples", samples=2000, seed=1)
     np.testing.assert_array_equal(sampled.samples, again.samples)
     assert not np.array_equal(model.simulate(u, method="samples", samples=10, seed=2).samples, sampled.samples[:10])
 
 
-def test_sampled_scan_equals_the_monte_carlo_loop(model, rng):
+def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
+    """In one step no function is asked twice, and to draw whole functions or new values is the same.
+
+    Later the loop forgets what it drew, and a trajectory does not: tests/test_pathwise.py compares several steps.
+    """
     chain, start = model.trained.chain, cold_start(model.spec.latent_dims, 2, 2, 1)
-    u_bar = rng.uniform(-1, 1, size=(3, 2))
-    _, drawn = run_samples(chain, start, u_bar, 0, jax.random.key(0), 20_000)
+    u_bar = rng.uniform(-1, 1, size=(1, 2))
+    f, drawn = run_samples(chain, start, u_bar, 0, jax.random.key(0), 8000)
     expected = monte_carlo(chain, start, u_bar, 20_000, rng)
-    np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.03)
-    np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.04)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.04)
+    np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)
+    assert np.var(drawn - f) == pytest.approx(float(chain.output.sigma2), rel=0.1)
 
 
 def test_simulation_has_a_row_per_input_row_and_the_start_is_forgotten(model):

@@ -111,11 +111,12 @@ class Ensemble(Fitted):
 
 
 def mixture(paths: Sequence[Trajectory]) -> Trajectory:
-    """The mixture of simulations of one record, all with the same weight."""
+    """The mixture of simulations of one record, all with the same weight, and the largest of their disagreements."""
     first = paths[0]
     means = np.stack([path.mean for path in paths])
     variances = [path.std**2 for path in paths if path.std is not None]
     drawn = [path.samples for path in paths if path.samples is not None]
+    disagreements = [path.disagreement for path in paths if path.disagreement is not None]
     return Trajectory(
         mean=means.mean(axis=0),
         std=np.sqrt(np.mean(variances, axis=0) + means.var(axis=0)) if variances else None,
@@ -124,6 +125,7 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
         output_names=first.output_names,
         dt=first.dt,
         samples=np.concatenate(drawn) if drawn else None,
+        disagreement=max(disagreements, default=None),
     )
 
 

@@ -78,7 +78,8 @@ class FittedRGP(Fitted):
         """Free simulation on the inputs `u` [T, inputs], raw units in and out; one row out per row in.
 
         method   "moments": mean and standard deviation, uncertainty propagated with full covariance;
-                 "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`;
+                 "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`,
+                 each of which follows one draw of every layer's function, and how far the moments are from them;
                  "network": the networks of a recognition model in place of the hidden layers, no uncertainty
         initial  one of `final_states`, to go on where training ended. Default: cold, as in the authors' code: zero mean
                  and unit variance at the first row with a full window of inputs behind it. The rows before that are

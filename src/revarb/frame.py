@@ -97,7 +97,13 @@ class Frame:
         return self.scaling.inputs(values)
 
     def trajectory(
-        self, method: str, skip: int, mean: Any, variance: Any | None, samples: Any | None = None
+        self,
+        method: str,
+        skip: int,
+        mean: Any,
+        variance: Any | None,
+        samples: Any | None = None,
+        disagreement: float | None = None,
     ) -> Trajectory:
         """A simulation in raw units."""
         return Trajectory(
@@ -108,6 +114,7 @@ class Frame:
             output_names=self.output_names,
             dt=self.dt,
             samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
+            disagreement=disagreement,
         )
 
 

@@ -13,7 +13,7 @@ from revarb.errors import InputError, check_seed, check_whole
 from revarb.frame import Frame
 from revarb.numerics import AnyArray
 from revarb.recognition import Network, run_networks
-from revarb.simulate import Chain, Start, cold_start, run_mean, run_moments, run_samples
+from revarb.simulate import Chain, Moments, Start, cold_start, run_mean, run_moments, run_samples
 from revarb.trajectory import Trajectory
 from revarb.windows import Lags, current_windows, input_windows
 
@@ -42,11 +42,22 @@ def free_run(
         return frame.trajectory(method, skip, moments.mean, moments.variance)
     if method == "samples":
         count = check_whole("samples", samples, least=2)
-        given, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(check_seed(seed)), count)
-        # Law of total variance: what each trajectory does not know, and how far they are apart.
-        variance = np.mean(given.variance, axis=0) + np.var(given.mean, axis=0)
-        return frame.trajectory(method, skip, np.mean(given.mean, axis=0), variance, drawn)
+        f, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(check_seed(seed)), count)
+        mean, apart = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
+        moments = run_moments(chain, start, u_bar, fresh)
+        distance = _distance(mean, apart / count, moments, skip)
+        # Law of total variance: the noise of y given a trajectory, and how far the trajectories are apart.
+        return frame.trajectory(method, skip, mean, chain.last.sigma2 + apart, drawn, distance)
     raise InputError(f"method must be 'moments', 'mean', 'samples' or 'network', received {method!r}")
+
+
+def _distance(
+    mean: Float[AnyArray, "T Dy"], error: Float[AnyArray, "T Dy"], moments: Moments, skip: int
+) -> float | None:
+    # How far a sampled mean is from that of the moments, in their standard deviations: root mean square over what is
+    # scored, less the Monte Carlo error of the sampled mean (Eq. 36a). None where nothing is left to score.
+    squares = (((mean - moments.mean) ** 2 - error) / moments.variance)[skip:]
+    return float(np.sqrt(np.maximum(np.mean(squares), 0.0))) if len(squares) else None
 
 
 def network_run(

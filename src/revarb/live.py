@@ -12,7 +12,8 @@ from revarb.errors import InputError, check_seed, check_whole
 from revarb.fitted import FittedRGP
 from revarb.free_run import checked_start
 from revarb.numerics import AnyArray, with_numerics
-from revarb.simulate import Chain, Start, mean_step, sample_step
+from revarb.pathwise import DrawnFunctions
+from revarb.simulate import Chain, Start, draw_chain, mean_step, sample_step
 from revarb.windows import input_windows
 
 
@@ -27,7 +28,8 @@ class Live:
     """A free run that waits for its next input.
 
     initial   one of the model's `final_states`; default: cold, as in `simulate`
-    ghosts    so many trajectories are drawn beside the mean-only run: where else it could be by now
+    ghosts    so many trajectories are drawn beside the mean-only run, each with functions of its own that it keeps:
+              where else it could be by now
     horizon   after so many steps the ghosts begin anew at the mean-only run
     """
 
@@ -41,8 +43,14 @@ class Live:
         self._start = checked_start(model.frame, model.trained.chain, initial)
         self._ghosts = check_whole("ghosts", ghosts, least=0)
         self._horizon = check_whole("horizon", horizon, least=1)
-        self._seed = check_seed(seed)
+        self._drawn, self._key = self._draw(check_seed(seed))
         self.reset()
+
+    @with_numerics
+    def _draw(self, seed: int) -> tuple[Chain[DrawnFunctions], Key[jax.Array, ""]]:
+        # The ghosts' functions, and what their noise is drawn from.
+        function_key, noise_key = jax.random.split(jax.random.key(seed))
+        return draw_chain(self._model.trained.chain, function_key, self._ghosts), noise_key
 
     @with_numerics
     def reset(self) -> None:
@@ -51,7 +59,6 @@ class Live:
         self._past_u = np.asarray(self._start.past_u)
         self._state: Any = np.asarray(self._start.mean)
         self._ghost_states: Any = np.tile(self._state, (self._ghosts, 1))
-        self._key = jax.random.key(self._seed)
 
     @with_numerics
     def step(self, u: ArrayLike) -> LiveFrame:
@@ -66,7 +73,7 @@ class Live:
         inputs_now = input_windows(seen, frame.lags)[0]
         key = jax.random.fold_in(self._key, self._steps)
         self._state, self._ghost_states, mean, ghosts = _advance(
-            chain, self._state, self._ghost_states, inputs_now, key
+            chain, self._drawn, self._state, self._ghost_states, inputs_now, key
         )
         self._past_u, self._steps = seen[1:], self._steps + 1
         raw = frame.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
@@ -76,13 +83,12 @@ class Live:
 @jax.jit
 def _advance(
     chain: Chain[Posterior],
+    drawn: Chain[DrawnFunctions],
     state: Float[AnyArray, " S"],
     ghosts: Float[AnyArray, "G S"],
     inputs_now: Float[AnyArray, " Du"],
     key: Key[jax.Array, ""],
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, "G S"], Float[AnyArray, " Dy"], Float[AnyArray, "G Dy"]]:
     state, mean = mean_step(chain, state, inputs_now)
-    if len(ghosts) == 0:
-        return state, ghosts, mean, mean[None][:0]
-    ghosts, (_, given) = sample_step(chain, ghosts, inputs_now, key)
-    return state, ghosts, mean, given.mean
+    ghosts, (f, _) = sample_step(drawn, ghosts, inputs_now, key)
+    return state, ghosts, mean, f

@@ -4,7 +4,7 @@ Three ways, one compiled scan each (docs/derivation.md, Eqs. 31 to 36):
 
 - `run_moments` carries the joint Gaussian of the lag windows of all hidden layers, with its full covariance;
 - `run_mean` carries means only;
-- `run_samples` draws trajectories.
+- `run_samples` draws trajectories, each of which follows one draw of every layer's function.
 
 The joint state is a vector: for each hidden layer its window [x_i, …, x_{i−L+1}], newest first. At the row `fresh`
 it is set back to the start: rows before the first full window of inputs are simulated with what is known, but the
@@ -22,8 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Key
 
-from revarb.collapsed import Posterior, known_factor, predict_certain, predict_gaussian, split_posterior
+from revarb.collapsed import Posterior, known_factor, predict_gaussian, split_posterior
 from revarb.numerics import AnyArray
+from revarb.pathwise import DrawnFunctions, draw_functions
 
 
 @runtime_checkable
@@ -40,11 +41,11 @@ class Regression(Protocol):
         ...
 
 
-AnyLayer = TypeVar("AnyLayer", bound=Regression)
+AnyLayer = TypeVar("AnyLayer", bound=Regression | DrawnFunctions)
 
 
 class Chain(eqx.Module, Generic[AnyLayer]):
-    """Trained layers in the order of the data: hidden layers 1 … H, then the output layer.
+    """Trained layers, or functions drawn from them, in the order of the data: hidden ones 1 … H, then the output layer.
 
     Without an output layer the states of the last hidden layer are the (measured) outputs: a NARX model.
     """
@@ -58,12 +59,17 @@ class Chain(eqx.Module, Generic[AnyLayer]):
         """Number of latent states of each hidden layer."""
         return tuple(layer.outputs for layer in self.hidden)
 
+    @property
+    def last(self) -> AnyLayer:
+        """The layer whose values, with its noise, are the measured outputs."""
+        return self.hidden[-1] if self.output is None else self.output
+
 
 class Moments(NamedTuple):
     """Mean and variance of the outputs, noise included."""
 
-    mean: Float[AnyArray, "*K Dy"]
-    variance: Float[AnyArray, "*K Dy"]
+    mean: Float[AnyArray, "*T Dy"]
+    variance: Float[AnyArray, "*T Dy"]
 
 
 class Start(eqx.Module):
@@ -183,41 +189,50 @@ def run_samples(
     fresh: int | Int[AnyArray, ""],
     key: Key[jax.Array, ""],
     count: int,
-) -> tuple[Moments, Float[AnyArray, "count T Dy"]]:
-    """`count` trajectories of y, and the moments of y given each trajectory's states."""
-    start_key, walk_key = jax.random.split(key)
+) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
+    """`count` trajectories of y, without and with the noise of y itself."""
+    function_key, start_key, walk_key = jax.random.split(key, 3)
+    drawn = draw_chain(chain, function_key, count)
 
     def step(states, now):
         step_key, inputs_now, is_fresh = now
-        return sample_step(chain, _renewed(states, first, is_fresh), inputs_now, step_key)
+        return sample_step(drawn, _renewed(states, first, is_fresh), inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
     steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, _fresh_rows(u_bar, fresh))
-    drawn, given = jax.lax.scan(step, first, steps)[1]
-    return jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), (given, drawn))
+    f, y = jax.lax.scan(step, first, steps)[1]
+    return jnp.swapaxes(f, 0, 1), jnp.swapaxes(y, 0, 1)
+
+
+@partial(jax.jit, static_argnames="count")
+def draw_chain(chain: Chain[Posterior], key: Key[jax.Array, ""], count: int) -> Chain[DrawnFunctions]:
+    """`count` draws of all functions of a chain, for as many trajectories."""
+    *keys, output_key = jax.random.split(key, len(chain.hidden) + 1)
+    hidden = tuple(draw_functions(layer, key, count) for layer, key in zip(chain.hidden, keys, strict=True))
+    output = None if chain.output is None else draw_functions(chain.output, output_key, count)
+    return Chain(hidden, output, chain.lags)
 
 
 def sample_step(
-    chain: Chain[Posterior], states: Float[AnyArray, "count S"], inputs_now: Float[AnyArray, " Du"],
+    drawn: Chain[DrawnFunctions], states: Float[AnyArray, "count S"], inputs_now: Float[AnyArray, " Du"],
     key: Key[jax.Array, ""],
-) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Moments]]:  # fmt: skip
-    """One step of sampled trajectories: their joint states after it, the drawn y, and its moments given the states."""
-    windows = _windows(chain)
-    keys = jax.random.split(key, len(chain.hidden) + 1)
+) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Float[AnyArray, "count Dy"]]]:  # fmt: skip
+    """One step of sampled trajectories: their joint states after it, and y without and with its own noise."""
+    windows = _windows(drawn)
+    keys = jax.random.split(key, len(drawn.hidden) + 1)
     known = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
-    draws: list[tuple[AnyArray, Moments]] = []
-    for h, (layer, inputs) in enumerate(zip(chain.hidden, _wiring(chain), strict=True)):
+    f = x = states
+    for h, (layer, inputs) in enumerate(zip(drawn.hidden, _wiring(drawn), strict=True)):
         x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
-        draws.append(_draw(layer, x_hat, keys[h]))
-        drawn = draws[-1][0]
-        states = jnp.concatenate([states, drawn], axis=1)[:, _shifted(windows, h, drawn.shape[1])]
-    return states, draws[-1] if chain.output is None else _draw(chain.output, states[:, windows[-1]], keys[-1])
+        f, x = _noisy(layer, x_hat, keys[h])
+        states = jnp.concatenate([states, x], axis=1)[:, _shifted(windows, h, x.shape[1])]
+    return states, (f, x) if drawn.output is None else _noisy(drawn.output, states[:, windows[-1]], keys[-1])
 
 
-def _draw(layer: Posterior, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, Moments]:
-    mean, f_variance = predict_certain(layer, x_hat)
-    variance = jnp.broadcast_to((f_variance + layer.sigma2)[:, None], mean.shape)
-    return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape), Moments(mean, variance)
+def _noisy(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
+    # The functions' values, without and with the layer's noise, which is new at every step.
+    f = functions.at(x_hat)
+    return f, f + jnp.sqrt(functions.sigma2) * jax.random.normal(key, f.shape)
 
 
 def _fresh_rows(u_bar: AnyArray, fresh: int | AnyArray) -> AnyArray:

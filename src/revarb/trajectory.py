@@ -8,6 +8,9 @@ from scipy.special import ndtri
 
 from revarb.errors import InputError, check_number
 
+AGREEMENT = 0.25
+"""So many standard deviations apart, two means still tell the same story: a rule of thumb (docs/decisions.md)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
@@ -16,6 +19,8 @@ class Trajectory:
     `std` is the standard deviation of the measured output (noise included); a mean-only run has none.
     `samples` [K, T, Dy] are there for method="samples". `skip` is the number of first rows in which the state is
     still settling (lags + input lags), which the scores leave out.
+    `disagreement` is there for method="samples", where a row is left after `skip`: how far the mean of the trajectories
+    is from that of method="moments", in standard deviations of the latter, root mean square over rows and outputs.
     """
 
     mean: Float64[np.ndarray, "T Dy"]
@@ -25,9 +30,20 @@ class Trajectory:
     output_names: tuple[str, ...]
     dt: float = 1.0
     samples: Float64[np.ndarray, "K T Dy"] | None = None
+    disagreement: float | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence where samples and moments tell different stories."""
+        if self.disagreement is None or self.disagreement <= AGREEMENT:
+            return None
+        return (
+            f"samples and moments disagree: their means are {self.disagreement:.2f} standard deviations apart; trust "
+            "the samples, for moments take the state for a Gaussian at every step, and here it is not"
+        )
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper end of the central interval that should hold a share `level` of the measurements."""

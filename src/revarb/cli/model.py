@@ -108,6 +108,8 @@ def simulate(
         write_whole(picture, simulation_figure(path, measured, f"Free simulation of {test.name}"))
     if measured is not None and not np.isnan(measured[path.skip :]).all():
         screen.print(score_table({path.method: scores(path, measured)}))
+    if path.warning is not None:
+        complain("warning", path.warning)
     say_written(path_file, picture)
 
 
