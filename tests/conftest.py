@@ -12,6 +12,14 @@ def rng():
     return np.random.default_rng(20161116)
 
 
+@pytest.fixture(autouse=True)
+def unfinished(tmp_path_factory, monkeypatch):
+    """Where the journals of unfinished fits are: not in the user's cache folder."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setattr("revarb.journal.user_cache_path", lambda name: folder / name)
+    return folder / "revarb" / "unfinished"
+
+
 @pytest.fixture
 def recorded_data():
     """Real data: skipped only when REVARB_DATA is unset; a missing file then fails in `datasets.load`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ORDER = [
-    *("errors", "compiled", "numerics", "mesh", "files", "interrupts", "reports", "progress"),
+    *("errors", "compiled", "numerics", "mesh", "files", "interrupts", "journal", "reports", "progress"),
     *(
         "series",
         "windows",

@@ -306,6 +306,12 @@ def test_a_warning_is_one_line(capsys, folder):
     assert err == "warning: inducing=900, but there are only 58 training rows: using 58\n"
 
 
+def test_nothing_to_resume_is_said_in_one_line(capsys, folder):
+    code, out, err = run(capsys, *FIT, "--resume")
+    assert code == 0 and "wrote m.rgp" in out
+    assert err == "warning: there is no unfinished fit like this one to resume: it starts from the beginning\n"
+
+
 def test_help_version_and_lists(capsys, in_empty_folder):
     for arguments in ((), ("--help",), ("fit", "--help")):
         code, out, _ = run(capsys, *arguments)

@@ -13,6 +13,7 @@ from revarb import InputError, Recipe, Recognition, Stage
 from revarb.adam import adam_rounds, recognised_starts
 from revarb.bound import revarb_bound
 from revarb.fit import form_of, prepare, with_trained_networks
+from revarb.journal import Journal
 from revarb.numerics import with_numerics
 from revarb.optimise import Status
 from revarb.parameters import Parameters, flatten, free_entries, unflatten
@@ -95,7 +96,9 @@ def recognised_problem(variance="free"):
     problem = prepare(spec, [small.record(0, samples=14), small.record(1, samples=11)], 0)
     chosen = Recognition(hidden=(4,), variance=variance, start="random")
     rng = np.random.default_rng(1)
-    start = recognised_starts(chosen, problem.start, problem.rows, problem.layout, problem.frame.lags, rng)[0]
+    start = recognised_starts(chosen, problem.start, problem.rows, problem.layout, problem.frame.lags, rng, Journal())[
+        0
+    ]
     return problem, start
 
 
@@ -133,7 +136,9 @@ def test_shared_variances_make_nothing_grow_with_the_record():
         spec = small.spec(recognition=Recognition(hidden=(4,), variance=variance, start="random"))
         problem = prepare(spec, [small.record(samples=samples)], 0)
         rng, lags = np.random.default_rng(0), problem.frame.lags
-        start = recognised_starts(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng)[0]
+        start = recognised_starts(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[
+            0
+        ]
         return int(free_entries(start, ("mu", "lam")).sum())
 
     assert variational(40, "shared") == variational(80, "shared")
@@ -157,8 +162,9 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     problem, start = recognised_problem()
     recipe, rng = Recipe(stages=(Stage(("mu", "lam"), 1),)), np.random.default_rng(0)
     told = []
+    rows, layout = problem.rows, problem.layout
     after = adam_rounds(
-        Recognition(rounds=(100,)), recipe, [start], problem.rows, problem.layout, rng, lambda *each: told.append(each)
+        Recognition(rounds=(100,)), recipe, [start], rows, layout, rng, lambda *each: told.append(each), Journal()
     )
     before = float(revarb_bound(start, problem.rows, problem.layout))
     assert float(revarb_bound(after, problem.rows, problem.layout)) > before + 10.0
@@ -171,9 +177,8 @@ def test_of_several_starts_the_best_goes_on(order):
     problem, good = recognised_problem()
     bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
     spec, starts, told = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
-    found = adam_rounds(
-        spec, Recipe(), starts, problem.rows, problem.layout, np.random.default_rng(0), lambda *each: told.append(each)
-    )
+    rows, layout, rng = problem.rows, problem.layout, np.random.default_rng(0)
+    found = adam_rounds(spec, Recipe(), starts, rows, layout, rng, lambda *each: told.append(each), Journal())
     ends = [each.states.networks[0].biases[-1] for each in (found, good)]
     np.testing.assert_allclose(*ends, atol=2.0)  # so far Adam goes in 150 steps, and no further
     assert [steps for steps, _ in told] == [50, 100, 150, 200, 250] and spec.steps == 250
@@ -193,7 +198,7 @@ def test_networks_can_start_from_what_the_free_form_has_found():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("revarb.fit.recognised_starts", note)
-        with_trained_networks(problem, lambda steps, text: None)
+        with_trained_networks(problem, lambda steps, text: None, Journal())
     np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
     test = small.record(5)
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
@@ -206,7 +211,7 @@ def test_who_listens_can_stop_it():
         raise KeyboardInterrupt
 
     spec, rng = Recognition(rounds=(1000, 1000), starts=2), np.random.default_rng(0)
-    after = adam_rounds(spec, Recipe(), [start, start], problem.rows, problem.layout, rng, stop)
+    after = adam_rounds(spec, Recipe(), [start, start], problem.rows, problem.layout, rng, stop, Journal())
     before = float(revarb_bound(start, problem.rows, problem.layout))
     assert float(revarb_bound(after, problem.rows, problem.layout)) > before
 

@@ -1,4 +1,9 @@
 import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -147,3 +152,26 @@ def test_places_that_cannot_be_written(tmp_path):
         write_whole(tmp_path / "no" / "m.rgp", b"")
     with pytest.raises(InputError, match="it is a folder"):
         write_whole(tmp_path, b"")
+
+
+def test_what_killed_writers_left_behind_is_removed(tmp_path):
+    old, fresh = tmp_path / ".revarb-old.part", tmp_path / ".revarb-fresh.part"
+    for path in (old, fresh):
+        path.write_bytes(b"half")
+    then = time.time() - 7200
+    os.utime(old, (then, then))
+    write_whole(tmp_path / "m.rgp", b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [fresh.name, "m.rgp"]
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_writer_killed_at_any_moment_leaves_one_whole_model(tmp_path, capsys, kills):
+    """SIGKILL while one of two models is written over the other, again and again: the file is one of them."""
+    program = [sys.executable, str(Path(__file__).with_name("kill_writers.py")), str(tmp_path), str(kills)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    with capsys.disabled():
+        print(f"\nmodel file: {counts}")
+    assert counts["kills"] == counts["whole"] == kills
+    assert counts["killed while writing"] > kills / 10  # or the moments were not well chosen

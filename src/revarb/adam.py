@@ -18,6 +18,7 @@ from jaxtyping import Float
 from revarb.bound import Layout, Rows, revarb_bound
 from revarb.initialise import kmeans_centres
 from revarb.interrupts import held_interrupts
+from revarb.journal import Journal
 from revarb.numerics import AnyArray
 from revarb.parameters import Parameters, flatten, form_of, free_entries, unflatten
 from revarb.recipe import Recipe
@@ -32,7 +33,13 @@ Report = Callable[[int, str], None]
 
 
 def recognised_starts(
-    spec: Recognition, start: Parameters, rows: Rows, layout: Layout, lags: Lags, rng: np.random.Generator
+    spec: Recognition,
+    start: Parameters,
+    rows: Rows,
+    layout: Layout,
+    lags: Lags,
+    rng: np.random.Generator,
+    journal: Journal,
 ) -> list[Parameters]:
     """A free form, at its start or trained, with its means replaced by networks, several times; all else as it was."""
     states = start.states
@@ -42,7 +49,7 @@ def recognised_starts(
     drawn = [random_networks(spec, lags, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
     if spec.start != "random":
-        drawn = output_error_networks(spec, drawn, initial, states.mu, rows, layout)
+        drawn = output_error_networks(spec, drawn, initial, states.mu, rows, layout, journal)
     raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
     return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
 
@@ -54,6 +61,7 @@ def output_error_networks(
     targets: Sequence[Float[AnyArray, "S _"]],
     rows: Rows,
     layout: Layout,
+    journal: Journal,
 ) -> list[tuple[Network, ...]]:
     """Every layer's free run trained to follow the means of a free form: at its start y, or its principal components.
 
@@ -68,7 +76,7 @@ def output_error_networks(
 
     side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
     rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
-    descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule)
+    descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.stretch, "output error"))
     trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
     return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
 
@@ -81,6 +89,7 @@ def adam_rounds(
     layout: Layout,
     rng: np.random.Generator,
     report: Report,
+    journal: Journal,
 ) -> Parameters:
     """Rounds of Adam on the bound, over all that the recipe's last stage frees.
 
@@ -92,7 +101,11 @@ def adam_rounds(
         lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
     )
     rule = optax.chain(only_free, optax.clip_by_global_norm(spec.clip), optax.adam(spec.learning_rate))
-    descend = _descent(lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count, rule)
+    descend = _descent(
+        lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count,
+        rule,
+        partial(journal.stretch, "rounds of Adam"),
+    )
 
     def round_from(start: Parameters, steps: int, before: int) -> _Descended:
         along = with_new_inducing_inputs(recipe, start, rows, layout, rng)
@@ -148,9 +161,11 @@ class _Descended(NamedTuple):
 
 
 def _descent(
-    loss: Callable[[Any], AnyArray], rule: optax.GradientTransformation
+    loss: Callable[[Any], AnyArray],
+    rule: optax.GradientTransformation,
+    noted: Callable[[Callable[[_Progress], _Progress]], Callable[[_Progress], _Progress]],
 ) -> Callable[[Any, int, Callable[[int, float], None]], _Descended]:
-    """A function that goes down `loss` for so many steps."""
+    """A function that goes down `loss` for so many steps, which are `noted` call by call."""
 
     def step(now: _Progress, _: None) -> tuple[_Progress, None]:
         value, gradient = jax.value_and_grad(loss)(now.point)
@@ -160,7 +175,7 @@ def _descent(
         moved = optax.apply_updates(now.point, updates)
         return _Progress(moved, memory, best, jnp.where(better, value, now.best_value)), None
 
-    advance = jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0])
+    advance = noted(jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0]))
 
     def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> _Descended:
         start = jax.tree.map(jnp.asarray, start)

@@ -2,9 +2,14 @@
 
 import os
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from revarb.errors import InputError
+
+_PREFIX, _SUFFIX = ".revarb-", ".part"
+_LEFT_BEHIND = 3600.0  # seconds: nobody writes for so long
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -29,11 +34,15 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write to a temporary name in the same folder, then rename: a reader sees the old file or the new one."""
+    """Write to a temporary name in the same folder, then rename: a reader sees the old file or the new one.
+
+    The content is on the disk before it gets its name, so this holds for kill -9 and a power cut as well.
+    """
     target = check_target(path)
+    _remove_left_behind(target.parent)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".revarb-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=_PREFIX, suffix=_SUFFIX, delete=False) as file:
             temporary = Path(file.name)
             file.write(content)
             file.flush()
@@ -47,6 +56,14 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
             raise InputError(f"cannot write {target}: {error.strerror or error}") from None
         raise
     return target
+
+
+def _remove_left_behind(folder: Path) -> None:
+    # Temporary files of processes that were killed while they wrote.
+    with suppress(OSError):
+        for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+            if path.stat().st_mtime < time.time() - _LEFT_BEHIND:
+                path.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -1,5 +1,7 @@
 """From records to a trained model: rows, start, staged optimisation, posterior."""
 
+import hashlib
+import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,9 +17,10 @@ from revarb.fitted import FittedRGP, Trained
 from revarb.frame import Frame
 from revarb.initialise import initial_parameters
 from revarb.interrupts import held_interrupts
+from revarb.journal import Checkpoint, Journal, checkpoints, discard
 from revarb.mesh import on_every_device
 from revarb.numerics import AnyArray, with_numerics
-from revarb.optimise import Objective, Optimum, Phase, Settings, Step, Vector, maximise
+from revarb.optimise import Objective, Optimum, Phase, Settings, Status, Step, Vector, maximise
 from revarb.parameters import Form, Parameters, flatten, form_of, free_entries, unflatten
 from revarb.progress import progress_bar
 from revarb.recognition import RecognisedStates
@@ -25,13 +28,16 @@ from revarb.rgp import RGP
 from revarb.series import Series, as_records
 from revarb.simulate import Chain, Start
 from revarb.states import FreeStates
+from revarb.store import library_versions
 
 
 @with_numerics
-def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) -> FittedRGP:
+def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, resume: bool) -> FittedRGP:
     """Train `spec` on one record or several; `RGP.fit` is the public door."""
     seed, records = check_seed(seed), as_records(train)
-    problem = prepare(affordable(spec, records), records, seed)
+    spec = affordable(spec, records)
+    [checkpoint] = checkpoints_of(spec, records, [seed], resume)
+    problem = prepare(spec, records, seed)
     # Ctrl-C ends the fit after the step it is at; a second one at once.
     with progress_bar("fitting", steps_in_all(spec), progress) as update, held_interrupts(patience=1) as pressed:
 
@@ -40,11 +46,30 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool) 
             if pressed:
                 raise KeyboardInterrupt
 
-        problem = with_trained_networks(problem, report)
-        return trained(problem, maximise(objective_of(problem), *plan_of(problem), by_steps(spec, report)))
+        model = fitted(problem, report, checkpoint)
+    if model.status is not Status.INTERRUPTED:
+        discard([checkpoint])
+    return model
 
 
-def with_trained_networks(problem: "Problem", report: Callable[[int, str], None]) -> "Problem":
+def checkpoints_of(spec: RGP, records: Sequence[Series], seeds: Sequence[int], resume: bool) -> list[Checkpoint | None]:
+    """For every seed the checkpoint that belongs to this fit of these records, and to no other."""
+    data = hashlib.sha256()
+    for values in (values for record in records for values in (record.u, record.y)):
+        data.update(f"{values.shape}".encode() + values.tobytes())
+    fits = [json.dumps([spec.to_dict(), seed, data.hexdigest(), library_versions()]) for seed in seeds]
+    return checkpoints([hashlib.sha256(fit.encode()).hexdigest() for fit in fits], resume)
+
+
+def fitted(problem: "Problem", report: Callable[[int, str], None], checkpoint: Checkpoint | None) -> FittedRGP:
+    """The whole way from a prepared fit to its model; what lies in the checkpoint's journal is not computed again."""
+    with Journal(checkpoint) as journal:
+        problem = with_trained_networks(problem, report, journal)
+        objective = journal.objective("fit", objective_of(problem))
+        return trained(problem, maximise(objective, *plan_of(problem), by_steps(problem.spec, report)))
+
+
+def with_trained_networks(problem: "Problem", report: Callable[[int, str], None], journal: Journal) -> "Problem":
     """Where the model has a recognition model: the fit that begins after Adam has trained it."""
     recognition, recipe = problem.spec.recognition, problem.spec.recipe
     if recognition is None:
@@ -52,12 +77,11 @@ def with_trained_networks(problem: "Problem", report: Callable[[int, str], None]
     rng = np.random.default_rng([problem.seed, 1])  # apart from the numbers that the start has drawn
     rows, layout, free_form = problem.rows, problem.layout, problem.start
     if recognition.start == "free-form":
-        optimum = maximise(
-            objective_of(problem), *plan_of(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}")
-        )
+        objective = journal.objective("free form", objective_of(problem))
+        optimum = maximise(objective, *plan_of(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}"))
         free_form = unflatten(optimum.vector, form_of(problem.start))
-    starts = recognised_starts(recognition, free_form, rows, layout, problem.frame.lags, rng)
-    return problem._replace(start=adam_rounds(recognition, recipe, starts, rows, layout, rng, report))
+    starts = recognised_starts(recognition, free_form, rows, layout, problem.frame.lags, rng, journal)
+    return problem._replace(start=adam_rounds(recognition, recipe, starts, rows, layout, rng, report, journal))
 
 
 class Problem(NamedTuple):

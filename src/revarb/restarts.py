@@ -17,7 +17,8 @@ from revarb.fit import (
     affordable,
     bounds_and_gradients,
     by_steps,
-    objective_of,
+    checkpoints_of,
+    fitted,
     plan_of,
     prepare,
     steps_in_all,
@@ -26,6 +27,7 @@ from revarb.fit import (
 )
 from revarb.fitted import FittedRGP
 from revarb.interrupts import deaf_children, held_interrupts, ignored_interrupts
+from revarb.journal import Checkpoint, Journal, discard
 from revarb.mesh import devices_in_mesh
 from revarb.numerics import with_numerics
 from revarb.optimise import Objective, Optimum, Status, maximise
@@ -39,24 +41,40 @@ from revarb.together import run_together
 Report = Callable[[int, int, str], None]
 """A member, counted from 0, the steps that are behind it, and a text."""
 
+Members = Sequence[tuple[int, Checkpoint | None]]
+"""The seed of each, and where its journal is."""
+
 Outcome = FittedRGP | InputError
 """A member, or why there is none: one start that leads nowhere must not cost the others."""
 
 
 @with_numerics
 def fit_restarts(
-    spec: RGP, train: Series | Sequence[Series], seed: int, restarts: int, jobs: int | None, progress: bool
+    spec: RGP,
+    train: Series | Sequence[Series],
+    seed: int,
+    restarts: int,
+    jobs: int | None,
+    progress: bool,
+    resume: bool,
 ) -> Ensemble:
-    """Fit `spec` with the seeds seed, seed + 1, …; `RGP.fit(restarts=…)` is the public door."""
+    """Fit `spec` with the seeds seed, seed + 1, …; `RGP.fit(restarts=…)` is the public door.
+
+    Journals of members that have finished stay until all have: a resumed call replays them.
+    """
     first = check_seed(seed)
     seeds = range(first, check_seed(first + check_whole("restarts", restarts, least=1) - 1) + 1)
     jobs = _checked_jobs(jobs)
     records = as_records(train)
     spec = affordable(spec, records)  # what is wrong with the records is said here, and once
+    members = list(zip(seeds, checkpoints_of(spec, records, seeds, resume), strict=True))
     lines = progress_lines([f"seed {seed}" for seed in seeds], steps_in_all(spec), progress)
     with lines as update, held_interrupts(patience=1) as pressed:
-        outcomes = list(_outcomes(spec, records, seeds, jobs, update, pressed))
-    return _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
+        outcomes = list(_outcomes(spec, records, members, jobs, update, pressed))
+    ensemble = _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
+    if len(outcomes) == len(seeds) and ensemble.status is not Status.INTERRUPTED:
+        discard([checkpoint for _, checkpoint in members])
+    return ensemble
 
 
 def _checked_jobs(jobs: int | None) -> int | None:
@@ -66,16 +84,16 @@ def _checked_jobs(jobs: int | None) -> int | None:
 
 
 def _outcomes(
-    spec: RGP, records: Sequence[Series], seeds: range, jobs: int | None, report: Report, pressed: Sequence[int]
+    spec: RGP, records: Sequence[Series], members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     if not _cluster_is_set():
         if jax.default_backend() != "cpu":
-            return iter(fit_together(spec, records, seeds, report))
+            return iter(fit_together(spec, records, [seed for seed, _ in members], report))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
-            return _fit_here(spec, records, seeds, report, pressed)
+            return _fit_here(spec, records, members, report, pressed)
     if devices_in_mesh() > 1:
         raise InputError("a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster")
-    return _fit_in_processes(spec, records, seeds, jobs, report, pressed)
+    return _fit_in_processes(spec, records, members, jobs, report, pressed)
 
 
 def _cluster_is_set() -> bool:
@@ -103,9 +121,9 @@ def _ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> En
 
 
 def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report) -> list[Outcome]:
-    """All members advance at once, every evaluation of the bound one call for all of them."""
+    """All members advance at once, every evaluation of the bound one call for all of them; without a journal."""
     problems = [
-        with_trained_networks(prepare(spec, records, seed), partial(report, member))
+        with_trained_networks(prepare(spec, records, seed), partial(report, member), Journal())
         for member, seed in enumerate(seeds)
     ]
     plans = [plan_of(problem) for problem in problems]
@@ -130,24 +148,24 @@ def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], rep
 
 
 def _fit_here(
-    spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report, pressed: Sequence[int]
+    spec: RGP, records: Sequence[Series], members: Members, report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     def report_or_stop(member: int, steps: int, text: str) -> None:
         report(member, steps, text)
         if pressed:
             raise KeyboardInterrupt
 
-    for member, seed in takewhile(lambda _: not pressed, enumerate(seeds)):
-        yield _fit_member(spec, records, seed, partial(report_or_stop, member))
+    for number, member in takewhile(lambda _: not pressed, enumerate(members)):
+        yield _fit_member(spec, records, *member, partial(report_or_stop, number))
 
 
 def _fit_in_processes(
-    spec: RGP, records: Sequence[Series], seeds: range, jobs: int | None, report: Report, pressed: Sequence[int]
+    spec: RGP, records: Sequence[Series], members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
-    workers = None if jobs is None else min(effective_n_jobs(jobs), len(seeds))
+    workers = None if jobs is None else min(effective_n_jobs(jobs), len(members))
     with receive_reports(lambda message: report(*message), lambda: bool(pressed)) as address:
-        begun = takewhile(lambda _: not pressed, enumerate(seeds))
-        tasks = (delayed(_fit_there)(spec, records, seed, member, address) for member, seed in begun)
+        begun = takewhile(lambda _: not pressed, enumerate(members))
+        tasks = (delayed(_fit_there)(spec, records, *member, number, address) for number, member in begun)
         try:
             # No more tasks ahead than there are workers: none begins after Ctrl-C.
             with deaf_children():
@@ -160,15 +178,22 @@ def _fit_in_processes(
 
 
 @with_numerics
-def _fit_there(spec: RGP, records: Sequence[Series], seed: int, member: int, address: Address) -> Outcome:
+def _fit_there(
+    spec: RGP, records: Sequence[Series], seed: int, checkpoint: Checkpoint | None, number: int, address: Address
+) -> Outcome:
     # Ctrl-C in a terminal reaches all processes. The parent's answer to the next report is what stops this one.
     with ignored_interrupts(), send_reports(address) as send:
-        return _fit_member(spec, records, seed, lambda steps, text: send((member, steps, text)))
+        return _fit_member(spec, records, seed, checkpoint, lambda steps, text: send((number, steps, text)))
 
 
-def _fit_member(spec: RGP, records: Sequence[Series], seed: int, report: Callable[[int, str], None]) -> Outcome:
+def _fit_member(
+    spec: RGP,
+    records: Sequence[Series],
+    seed: int,
+    checkpoint: Checkpoint | None,
+    report: Callable[[int, str], None],
+) -> Outcome:
     try:
-        problem = with_trained_networks(prepare(spec, records, seed), report)
-        return trained(problem, maximise(objective_of(problem), *plan_of(problem), by_steps(spec, report)))
+        return fitted(prepare(spec, records, seed), report, checkpoint)
     except InputError as error:
         return error

@@ -56,7 +56,9 @@ class RGP(Lagged):
         return self.latent_dim if isinstance(self.latent_dim, tuple) else (self.latent_dim,) * self.hidden
 
     @overload
-    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedRGP": ...
+    def fit(
+        self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False, *, resume: bool = False
+    ) -> "FittedRGP": ...
     @overload
     def fit(
         self,
@@ -66,6 +68,7 @@ class RGP(Lagged):
         *,
         restarts: int,
         jobs: int | None = None,
+        resume: bool = False,
     ) -> "Ensemble": ...
     def fit(
         self,
@@ -75,6 +78,7 @@ class RGP(Lagged):
         *,
         restarts: int | None = None,
         jobs: int | None = None,
+        resume: bool = False,
     ) -> "FittedRGP | Ensemble":
         """Fit to one record or several. Ctrl-C returns the best model so far (`status` says so).
 
@@ -83,6 +87,9 @@ class RGP(Lagged):
         jobs       number of processes that share the restarts, or -1 for one per core (default: what
                    `joblib.parallel_config` says, else 1); the numbers do not depend on it. On an accelerator the
                    restarts advance together in one process
+        resume     go on where the same fit was killed or interrupted, with the numbers of one that was not: a fit of
+                   more than a minute keeps a journal in the user's cache folder until it has ended. Restarts that
+                   advance together, and hosts that compute together, have none
         """
         # The only imports against the stream: the object forwards to its functions.
         if restarts is None:
@@ -92,10 +99,10 @@ class RGP(Lagged):
                 )
             from revarb.fit import fit
 
-            return fit(self, train, seed=seed, progress=progress)
+            return fit(self, train, seed=seed, progress=progress, resume=resume)
         from revarb.restarts import fit_restarts
 
-        return fit_restarts(self, train, seed=seed, restarts=restarts, jobs=jobs, progress=progress)
+        return fit_restarts(self, train, seed=seed, restarts=restarts, jobs=jobs, progress=progress, resume=resume)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values, for JSON and TOML."""

@@ -18,6 +18,7 @@ from revarb.errors import InputError
 from revarb.files import check_target, make_folder, write_whole
 from revarb.fitted import FittedRGP
 from revarb.interrupts import held_interrupts
+from revarb.journal import kept_journals
 from revarb.load import load
 from revarb.optimise import Status
 from revarb.report.figures import fit_figure, simulation_figure
@@ -52,10 +53,12 @@ def fit(
     time_column: Annotated[
         str | None, typer.Option("--time", help="Column of times; must be even, and gives dt.")
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was killed.")] = False,
 ) -> None:
     """Fit a model to one or more records; draws the training fit and the latent paths next to the model.
 
     With --restarts the file holds all fits; a simulation is then their mixture, and the picture shows the best one.
+    A fit of more than a minute can be resumed: the same command with --resume gives the model it would have given.
     """
     spec = _configured(
         config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
@@ -66,16 +69,17 @@ def fit(
     begun = time.perf_counter()
     if restarts is None and jobs is not None:
         raise InputError("--jobs is for --restarts: one fit uses all cores already")
-    if restarts is None:
-        members = (model := spec.fit(records, seed=seed, progress=True),)
-    else:
-        model = spec.fit(records, seed=seed, restarts=restarts, jobs=jobs, progress=True)
-        members = model.members
-    seconds = time.perf_counter() - begun
-    best = max(members, key=lambda member: member.bound)
-    with held_interrupts():
-        model.save(model_file)
-        write_whole(picture, fit_figure(best, records))
+    with kept_journals():  # until the model is on disk
+        if restarts is None:
+            members = (model := spec.fit(records, seed=seed, progress=True, resume=resume),)
+        else:
+            model = spec.fit(records, seed=seed, restarts=restarts, jobs=jobs, progress=True, resume=resume)
+            members = model.members
+        seconds = time.perf_counter() - begun
+        best = max(members, key=lambda member: member.bound)
+        with held_interrupts():
+            model.save(model_file)
+            write_whole(picture, fit_figure(best, records))
     _say_fitted(members, sum(len(record) for record in records), len(records), seconds)
     if model.status is Status.INTERRUPTED:
         complain("interrupted", f"{len(members)} of {restarts} fits were kept" if restarts else KEPT)

@@ -1,0 +1,34 @@
+"""A fit that is killed: `python killed.py CACHE EVALUATIONS ARGUMENT…` runs `revarb ARGUMENT…`.
+
+The journal is begun at once, below CACHE, and the process ends itself by SIGKILL at that evaluation of the bound.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import revarb.fit
+import revarb.journal
+from revarb import cli
+
+
+def main(cache, evaluations, *arguments):
+    """Patch, and run the command."""
+    revarb.journal.PATIENCE = 0.0
+    revarb.journal.user_cache_path = lambda name: Path(cache) / name
+    real, left = revarb.fit.bound_and_gradient, int(evaluations)
+
+    def counted(*args, **kwargs):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **kwargs)
+
+    revarb.fit.bound_and_gradient = counted
+    cli.main(arguments)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
