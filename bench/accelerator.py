@@ -11,9 +11,9 @@ from bench.problems import HASTY, fit_step, problem, psi_width
 from bench.timing import median_seconds
 from revarb.bound import layer_problems
 from revarb.files import check_target
-from revarb.fit import Problem, bounds_and_gradients, plan_of
 from revarb.numerics import with_numerics
 from revarb.parameters import form_of
+from revarb.problem import Problem, bounds_and_gradients, plan_of
 from revarb.results import write_results
 
 MEMBERS = 16

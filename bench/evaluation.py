@@ -12,8 +12,8 @@ from bench.problems import SEED, SPEC, fit_step, problem, psi_width
 from bench.timing import alternating_medians, median_seconds
 from revarb.bound import layer_problems
 from revarb.collapsed import Gaussians, Layer
-from revarb.fit import Problem
 from revarb.numerics import with_numerics
+from revarb.problem import Problem
 
 SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the cache
 

@@ -8,8 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
-import revarb.fit
 import revarb.journal
+import revarb.problem
 from revarb import cli
 
 
@@ -17,7 +17,7 @@ def main(cache, evaluations, *arguments):
     """Patch, and run the command."""
     revarb.journal.PATIENCE = 0.0
     revarb.journal.user_cache_path = lambda name: Path(cache) / name
-    real, left = revarb.fit.bound_and_gradient, int(evaluations)
+    real, left = revarb.problem.bound_and_gradient, int(evaluations)
 
     def counted(*args, **kwargs):
         nonlocal left
@@ -26,7 +26,7 @@ def main(cache, evaluations, *arguments):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **kwargs)
 
-    revarb.fit.bound_and_gradient = counted
+    revarb.problem.bound_and_gradient = counted
     cli.main(arguments)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 import revarb
 import small
-from revarb.fit import bound_and_gradient, form_of, objective_of, plan_of, prepare
 from revarb.numerics import with_numerics
+from revarb.problem import bound_and_gradient, form_of, objective_of, plan_of, prepare
 
 
 @with_numerics

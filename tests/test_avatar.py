@@ -65,7 +65,7 @@ def test_the_frames_are_the_mean_only_run_under_what_was_told(model, player):
     walk_on(player, 15)
     played = player.history()
     np.testing.assert_array_equal(played.speeds, np.repeat([player.walking, 2.0], [10, 15]))
-    expected = model.simulate(played.speeds[:, None], "mean", initial=model.final_states[0]).mean
+    expected = model.simulate(played.speeds[:, None], "mean", start=model.final_states[0]).mean
     np.testing.assert_allclose(played.values, expected, rtol=1e-9, atol=1e-9)
 
 

@@ -12,8 +12,8 @@ import pytest
 import revarb
 import small
 from revarb import RGP, InputError, Recipe, Series, Stage, scores
-from revarb.fit import bound_and_gradient
 from revarb.optimise import Status
+from revarb.problem import bound_and_gradient
 from revarb.recipe import GROUPS, R0_FREE
 
 
@@ -144,7 +144,7 @@ def test_the_shortest_allowed_record_fits():
 
 
 def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
-    calls, real = 0, revarb.fit.bound_and_gradient
+    calls, real = 0, revarb.problem.bound_and_gradient
 
     def interrupted(*args, **kwargs):
         nonlocal calls
@@ -153,7 +153,7 @@ def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(revarb.fit, "bound_and_gradient", interrupted)
+    monkeypatch.setattr(revarb.problem, "bound_and_gradient", interrupted)
     model = small.spec().fit(small.record())
     assert model.status is Status.INTERRUPTED
     assert 0 < len(model.history) < 15
@@ -161,7 +161,7 @@ def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
 
 
 def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
-    calls, real = 0, revarb.fit.bound_and_gradient
+    calls, real = 0, revarb.problem.bound_and_gradient
 
     def sometimes_nan(*args, **kwargs):
         nonlocal calls
@@ -169,7 +169,7 @@ def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
         bound, gradient = real(*args, **kwargs)
         return (bound * np.nan, gradient) if calls % 4 == 0 else (bound, gradient)
 
-    monkeypatch.setattr(revarb.fit, "bound_and_gradient", sometimes_nan)
+    monkeypatch.setattr(revarb.problem, "bound_and_gradient", sometimes_nan)
     model = small.spec().fit(small.record())
     assert np.isfinite(model.bound)
     assert len(model.history) > 3

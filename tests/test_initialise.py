@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import small
-from revarb.fit import training_rows
 from revarb.frame import Frame
 from revarb.initialise import greedy_seeds, initial_parameters, kmeans_centres, latent_start, principal_components
+from revarb.problem import training_rows
 from revarb.recipe import Recipe
 from revarb.windows import regressors
 

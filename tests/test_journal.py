@@ -38,7 +38,7 @@ class Killed(BaseException):
 @contextmanager
 def evaluations(kill_at=None):
     """Count the evaluations of the bound in a list; at one of them the process "dies"."""
-    real, seen = revarb.fit.bound_and_gradient, []
+    real, seen = revarb.problem.bound_and_gradient, []
 
     def counted(*args, **kwargs):
         seen.append(time.time())
@@ -47,7 +47,7 @@ def evaluations(kill_at=None):
         return real(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.fit.bound_and_gradient", counted)
+        patch.setattr("revarb.problem.bound_and_gradient", counted)
         yield seen
 
 
@@ -248,7 +248,7 @@ def test_hosts_that_compute_together_have_none(monkeypatch):
 def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
     spec = small.spec(recipe=TWO_STAGES)
     model, path, _ = noted(unfinished, spec)
-    real, calls = revarb.fit.bound_and_gradient, itertools.count()
+    real, calls = revarb.problem.bound_and_gradient, itertools.count()
 
     def pressed(*args, **kwargs):
         if next(calls) == 8:
@@ -256,7 +256,7 @@ def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
         return real(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.fit.bound_and_gradient", pressed)
+        patch.setattr("revarb.problem.bound_and_gradient", pressed)
         stopped = spec.fit(small.record())
     assert stopped.status == "interrupted" and path.exists()
     assert_same(spec.fit(small.record(), resume=True), model)

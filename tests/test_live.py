@@ -18,10 +18,10 @@ def model():
 @pytest.mark.parametrize("start", ["cold", "warm"])
 def test_steps_are_the_mean_only_run(model, start):
     u = small.record(5).u
-    initial = None if start == "cold" else model.final_states[0]
+    initial = "cold" if start == "cold" else model.final_states[0]
     live = Live(model, initial)
     steps = np.stack([live.step(row).mean for row in u])
-    np.testing.assert_allclose(steps, model.simulate(u, "mean", initial=initial).mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(steps, model.simulate(u, "mean", start=initial).mean, rtol=1e-10, atol=1e-12)
     live.reset()
     np.testing.assert_array_equal(live.step(u[0]).mean, steps[0])
 
@@ -58,7 +58,7 @@ def test_ghosts_are_drawn_as_trajectories_are(model):
     ghosts = [live.step(row).ghosts for row in u][-1]
     start = model.final_states[0]
     known = type(start)(start.mean, np.zeros_like(start.cov), start.past_u)
-    drawn = model.simulate(u, "samples", initial=known, samples=4000).samples[:, -1]
+    drawn = model.simulate(u, "samples", start=known, samples=4000).samples[:, -1]
     noise = float(model.scaling.y_std[0] ** 2 * model.trained.chain.output.sigma2)
     assert ghosts.var() <= drawn.var() == pytest.approx(ghosts.var() + noise, rel=0.25)
 

@@ -12,11 +12,11 @@ import small
 from revarb import InputError, Recipe, Recognition, Stage
 from revarb.adam import adam_rounds, recognised_starts
 from revarb.bound import revarb_bound
-from revarb.fit import form_of, prepare, with_trained_networks
 from revarb.journal import Journal
 from revarb.numerics import with_numerics
 from revarb.optimise import Status
 from revarb.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.problem import form_of, prepare, with_trained_networks
 from revarb.recognition import Network, RecognisedStates, random_networks, run_networks
 from revarb.states import FreeStates
 from revarb.windows import Lags, initial_states
@@ -197,7 +197,7 @@ def test_networks_can_start_from_what_the_free_form_has_found():
         return recognised_starts(recognition, start, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.fit.recognised_starts", note)
+        patch.setattr("revarb.problem.recognised_starts", note)
         with_trained_networks(problem, lambda steps, text: None, Journal())
     np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
     test = small.record(5)
@@ -226,7 +226,7 @@ def test_a_network_run_is_its_own_simulation(model):
     window = np.array([[paths[-1][30, 0], paths[-1][29, 0]]])
     z = np.asarray(model.trained.chain.output.mean(window))
     np.testing.assert_allclose(path.mean[30], model.scaling.raw_outputs(z)[0], rtol=1e-9)
-    warm = model.simulate(u, "network", initial=model.final_states[0])
+    warm = model.simulate(u, "network", start=model.final_states[0])
     assert warm.skip == 0 and not np.array_equal(warm.mean[3], path.mean[3])
 
 

@@ -106,12 +106,12 @@ def test_samples_are_shared_out_among_the_members(ensemble):
 
 def test_an_ensemble_goes_on_where_its_records_ended(ensemble):
     u = small.record(1).u
-    path = ensemble.simulate(u, initial=ensemble.final_states[0])
-    each = [member.simulate(u, initial=member.final_states[0]) for member in ensemble.members]
+    path = ensemble.simulate(u, start=ensemble.final_states[0])
+    each = [member.simulate(u, start=member.final_states[0]) for member in ensemble.members]
     np.testing.assert_array_equal(path.mean, mixture(each).mean)
     for wrong in (ensemble.final_states[0][:1], ensemble.best.final_states):
         with pytest.raises(InputError, match=r"must be one of this ensemble's final_states.* each of its 3 members"):
-            ensemble.simulate(u, initial=wrong)
+            ensemble.simulate(u, start=wrong)
 
 
 def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
@@ -214,7 +214,7 @@ def test_a_killed_worker_is_said_and_nothing_hangs(monkeypatch):
 
 
 def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch):
-    real, calls = revarb.fit.bound_and_gradient, 0
+    real, calls = revarb.problem.bound_and_gradient, 0
 
     def pressed(*args, **kwargs):
         nonlocal calls
@@ -223,13 +223,13 @@ def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch
             os.kill(os.getpid(), signal.SIGINT)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(revarb.fit, "bound_and_gradient", pressed)
+    monkeypatch.setattr(revarb.problem, "bound_and_gradient", pressed)
     model = small.spec().fit(small.record(), restarts=3)
     assert [member.status for member in model.members] == ["interrupted"]
 
 
 def test_two_members_compile_once():
-    from revarb.fit import bound_and_gradient
+    from revarb.problem import bound_and_gradient
 
     record, spec = small.record(samples=53), small.spec(inducing=7)
     before = bound_and_gradient._cache_size()

@@ -177,7 +177,7 @@ def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
 def test_simulation_has_a_row_per_input_row_and_the_start_is_forgotten(model):
     u = small.record(3, samples=60).u
     cold = model.simulate(u)
-    warm = model.simulate(u, initial=model.final_states[0])
+    warm = model.simulate(u, start=model.final_states[0])
     assert len(cold) == len(warm) == 60
     assert np.abs(cold.mean[0] - warm.mean[0]).max() > 1e-3
     np.testing.assert_allclose(cold.mean[-5:], warm.mean[-5:], atol=0.05)
@@ -203,7 +203,7 @@ def test_scores_wait_for_the_inputs_and_then_for_the_states():
     late = small.spec(lags=2, input_lags=3, input_delay=9).fit(small.record())
     assert late.lags.reach == 11 and late.skip == 13
     assert late.simulate(small.record(3).u).skip == 13
-    assert late.simulate(small.record(3).u, initial=late.final_states[0]).skip == 0
+    assert late.simulate(small.record(3).u, start=late.final_states[0]).skip == 0
 
 
 def test_going_on_where_training_ended(model):
@@ -243,4 +243,4 @@ def test_a_system_without_inputs_is_told_how_long_to_run():
 
 def test_a_state_of_another_model_is_refused(model, wide_model):
     with pytest.raises(InputError, match="initial does not fit"):
-        model.simulate(small.record(3).u, initial=wide_model.final_states[0])
+        model.simulate(small.record(3).u, start=wide_model.final_states[0])

@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from revarb import baselines, datasets
 from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
+from revarb.calibration import Calibration
 from revarb.comparison import Comparison, compare
 from revarb.ensemble import Ensemble
 from revarb.errors import InputError
@@ -15,7 +16,7 @@ from revarb.recipe import Recipe, Stage
 from revarb.recognition import Recognition
 from revarb.rgp import RGP
 from revarb.scores import Scores, scores
-from revarb.series import Series
+from revarb.series import Series, Window
 from revarb.trajectory import Trajectory
 
 __version__ = version("revarb")
@@ -26,6 +27,7 @@ __all__ = [
     "LSTM",
     "MLPNARX",
     "RGP",
+    "Calibration",
     "Comparison",
     "Ensemble",
     "FittedRGP",
@@ -39,6 +41,7 @@ __all__ = [
     "Series",
     "Stage",
     "Trajectory",
+    "Window",
     "baselines",
     "compare",
     "datasets",

@@ -15,7 +15,9 @@ from revarb.fitted import FittedRGP
 from revarb.frame import Fitted
 from revarb.free_run import Method
 from revarb.optimise import Status
+from revarb.series import Series
 from revarb.simulate import Start
+from revarb.start import StartChoice
 from revarb.trajectory import Trajectory
 
 
@@ -70,7 +72,7 @@ class Ensemble(Fitted):
 
     @property
     def final_states(self) -> tuple[tuple[Start, ...], ...]:
-        """For every training record the states that the members ended with, for `simulate(u, initial=…)`."""
+        """For every training record the states that the members ended with, for `simulate(u, start=…)`."""
         return tuple(zip(*(member.final_states for member in self.members), strict=True))
 
     def simulate(
@@ -78,27 +80,31 @@ class Ensemble(Fitted):
         u: ArrayLike | None = None,
         method: Method = "moments",
         *,
-        initial: Sequence[Start] | None = None,
+        start: StartChoice | Sequence[Start] = "cold",
         steps: int | None = None,
         samples: int = 200,
         seed: int = 0,
     ) -> Trajectory:
         """Free simulation, as `FittedRGP.simulate`: the mean of the members' means; the law of total variance.
 
-        initial   one of `final_states`; default: cold
+        start     as there, or one of `final_states`, a state for each member
         samples   trajectories in all, shared out among the members
         """
         seed = check_seed(seed)
-        starts = [None] * len(self) if initial is None else initial
-        if not isinstance(starts, list | tuple) or len(starts) != len(self):
+        starts = list(start) if isinstance(start, list | tuple) else [start] * len(self)
+        if len(starts) != len(self) or isinstance(start, Start):
             what = f"a state for each of its {len(self)} members"
-            raise InputError(f"initial must be one of this ensemble's final_states, {what}")
+            raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
         counts = self._shares(samples) if method == "samples" else [samples] * len(self)
         paths = [
-            member.simulate(u, method, initial=start, steps=steps, samples=count, seed=seed + number)
-            for number, (member, start, count) in enumerate(zip(self.members, starts, counts, strict=True))
+            member.simulate(u, method, start=own, steps=steps, samples=count, seed=seed + number)
+            for number, (member, own, count) in enumerate(zip(self.members, starts, counts, strict=True))
         ]
         return mixture(paths)
+
+    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
+        """The mixture of the members' predictions, as `FittedRGP.predict`."""
+        return mixture([member.predict(record, horizon) for member in self.members])
 
     def _shares(self, samples: int) -> list[int]:
         count = check_whole("samples (two or more per member)", samples, least=2 * len(self))
@@ -116,6 +122,7 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
     means = np.stack([path.mean for path in paths])
     variances = [path.std**2 for path in paths if path.std is not None]
     drawn = [path.samples for path in paths if path.samples is not None]
+    widenings = [path.widening for path in paths if path.widening is not None]
     disagreements = [path.disagreement for path in paths if path.disagreement is not None]
     return Trajectory(
         mean=means.mean(axis=0),
@@ -125,6 +132,8 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
         output_names=first.output_names,
         dt=first.dt,
         samples=np.concatenate(drawn) if drawn else None,
+        start=first.start,
+        widening=np.mean(widenings, axis=0) if len(widenings) == len(paths) else None,
         disagreement=max(disagreements, default=None),
     )
 

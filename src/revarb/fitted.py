@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from revarb import store
+from revarb.calibration import Calibration
 from revarb.collapsed import Layer, Posterior
-from revarb.errors import InputError, check_number, check_seed
+from revarb.conditioning import run_ahead
+from revarb.errors import InputError, check_number, check_seed, check_whole
 from revarb.frame import Fitted, Frame
 from revarb.free_run import Method, free_run, network_paths, network_run
 from revarb.numerics import with_numerics
@@ -20,11 +23,12 @@ from revarb.optimise import Status, Step
 from revarb.parameters import Parameters
 from revarb.recognition import Network, blank_networks
 from revarb.rgp import RGP
-from revarb.series import Standardiser
+from revarb.series import Series, Standardiser
 from revarb.simulate import Chain, Start
+from revarb.start import Origin, StartChoice, origin_of
 from revarb.states import FreeStates, InitialPrior
 from revarb.trajectory import Trajectory
-from revarb.windows import by_block, current_windows, regressor_sizes
+from revarb.windows import by_block, current_windows, input_windows, regressor_sizes
 
 
 class Trained(NamedTuple):
@@ -43,6 +47,7 @@ class FittedRGP(Fitted):
     trained                  all arrays, which live in z-scored units
     lengths                  number of latent states of each training record
     bound, status, history   the value of the lower bound, how the optimisation ended, and its way there
+    calibration              noise and widths of bands from held-out stretches; None where there was none
     """
 
     spec: RGP
@@ -50,6 +55,7 @@ class FittedRGP(Fitted):
     lengths: tuple[int, ...]
     bound: float
     history: tuple[Step, ...]
+    calibration: Calibration | None = None
 
     compared = ("mean", "moments")
 
@@ -61,8 +67,18 @@ class FittedRGP(Fitted):
 
     @property
     def final_states(self) -> tuple[Start, ...]:
-        """The state that each training record ended with: `simulate(u, initial=model.final_states[0])` goes on."""
+        """The state that each training record ended with: `simulate(u, start=model.final_states[0])` goes on."""
         return self.trained.final_states
+
+    @cached_property
+    def chain(self) -> Chain[Posterior]:
+        """The trained layers with calibrated noise, as `simulate` runs them."""
+        return self.trained.chain if self.calibration is None else self.calibration.applied(self.trained.chain)
+
+    @with_numerics
+    def origin(self, start: StartChoice) -> Origin:
+        """The state that a run begins with."""
+        return origin_of(start, self.frame, self.trained.chain, self.final_states)
 
     @with_numerics
     def simulate(
@@ -70,7 +86,7 @@ class FittedRGP(Fitted):
         u: ArrayLike | None = None,
         method: Method = "moments",
         *,
-        initial: Start | None = None,
+        start: StartChoice = "cold",
         steps: int | None = None,
         samples: int = 200,
         seed: int = 0,
@@ -81,14 +97,39 @@ class FittedRGP(Fitted):
                  "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`,
                  each of which follows one draw of every layer's function, and how far the moments are from them;
                  "network": the networks of a recognition model in place of the hidden layers, no uncertainty
-        initial  one of `final_states`, to go on where training ended. Default: cold, as in the authors' code: zero mean
-                 and unit variance at the first row with a full window of inputs behind it. The rows before that are
-                 simulated with the missing past inputs at their training mean, and are no part of what follows.
+        start    "cold", as in the authors' code: zero mean and unit variance at the first row with a full window of
+                 inputs behind it. The rows before that are simulated with the missing past inputs at their training
+                 mean, and are no part of what follows. "continue": where the (last) training record ended; or one of
+                 `final_states`. `Window(u, y)`: after these measured samples, whose latent states are inferred
         steps    number of steps for a system without inputs, instead of `u`
         """
+        origin = self.origin(start)
         if method == "network":
-            return network_run(self.frame, self.trained.chain, self._networks, u, initial, steps)
-        return free_run(self.frame, self.trained.chain, u, method, initial, steps, samples, seed)
+            return network_run(self.frame, self.trained.chain, self._networks, u, origin, steps)
+        path = free_run(self.frame, self.chain, u, method, origin, steps, samples, seed)
+        return self._widened(path, 1 + np.arange(len(path)), origin.cold)
+
+    @with_numerics
+    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
+        """Every sample of a measured record from what was measured up to `horizon` samples before it, raw units.
+
+        The first rows are predicted from a cold start. Values of y that are missing are not learned from.
+        """
+        horizon = check_whole("horizon", horizon, least=1)
+        if not isinstance(record, Series):
+            raise InputError(f"predict takes a measured revarb.Series(u, y), received a {type(record).__name__}")
+        z, y = self.frame.checked_window(record)
+        cold = self.origin("cold").state
+        u_bar = input_windows(np.concatenate([cold.past_u, z]), self.frame.lags)
+        moments = run_ahead(self.trained.chain, self.chain, cold, u_bar, y, min(horizon, len(y)))
+        name = f"{horizon} step{'s' * (horizon > 1)} ahead"
+        path = self.frame.trajectory("moments", self.skip, moments.mean, moments.variance, start=name)
+        return self._widened(path, np.full(len(path), horizon), cold=False)
+
+    def _widened(self, path: Trajectory, steps: np.ndarray, cold: bool) -> Trajectory:
+        if self.calibration is None or path.std is None:
+            return path
+        return replace(path, widening=self.calibration.widening(steps, cold))
 
     @with_numerics
     def recognise(self, u: ArrayLike | None = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
@@ -134,6 +175,8 @@ class FittedRGP(Fitted):
             "status": self.status.value,
             "history": self.history,
             "seed": self.seed,
+            "calibration": None if self.calibration is None else asdict(self.calibration),
+            "outputs_apart": self._output.reduction.ndim == 3,
         }
 
     @property
@@ -163,7 +206,8 @@ def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         dt=check_number("dt", header["dt"], above=0.0),
     )
     lengths = tuple(header["lengths"])
-    template = _template(spec, lengths, header["inducing"], len(scaling.u_mean), len(scaling.y_mean))
+    sizes = (header["inducing"], len(scaling.u_mean), len(scaling.y_mean), header["outputs_apart"])
+    template = _template(spec, lengths, *sizes)
     return FittedRGP(
         frame=frame,
         status=Status(header["status"]),
@@ -173,10 +217,13 @@ def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
         history=tuple(Step(*step) for step in header["history"]),
+        calibration=None if header["calibration"] is None else Calibration.from_dict(header["calibration"]),
     )
 
 
-def _template(spec: RGP, lengths: tuple[int, ...], inducing: int, inputs: int, outputs: int) -> Trained:
+def _template(
+    spec: RGP, lengths: tuple[int, ...], inducing: int, inputs: int, outputs: int, outputs_apart: bool
+) -> Trained:
     # The tree of a model with this configuration. Its arrays take no memory, whatever sizes a header claims.
     def blank(*shape: int) -> np.ndarray:
         return np.broadcast_to(np.float64(0.0), shape)
@@ -186,9 +233,12 @@ def _template(spec: RGP, lengths: tuple[int, ...], inducing: int, inputs: int, o
     layers = tuple(Layer(blank(inducing, size), blank(size), blank(), blank()) for size in sizes)
     states = tuple(blank(sum(lengths), dim) for dim in dims)
     priors = tuple(InitialPrior(blank(spec.lags, dim), blank(spec.lags, dim)) for dim in dims)
+    squares = [(inducing, inducing)] * (len(dims) + 1)
+    if outputs_apart:
+        squares[-1] = (outputs, inducing, inducing)
     known = tuple(
-        Posterior(blank(inducing, size), blank(size), blank(), blank(), blank(inducing, dim), blank(inducing, inducing))
-        for size, dim in zip(sizes, (*dims, outputs), strict=True)
+        Posterior(blank(inducing, size), blank(size), blank(), blank(), blank(inducing, dim), blank(*square))
+        for size, dim, square in zip(sizes, (*dims, outputs), squares, strict=True)
     )
     joint = spec.lags * sum(dims)
     final = Start(blank(joint), blank(joint, joint), blank(lags.reach, inputs))

@@ -96,6 +96,20 @@ class Frame:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
         return self.scaling.inputs(values)
 
+    def checked_window(self, window: Series) -> tuple[Float64[np.ndarray, "N Du"], Float64[np.ndarray, "N Dy"]]:
+        """Inputs and outputs of a measured record that has the model's columns, z-scored."""
+        for what, ours, theirs in (
+            ("input", self.input_names, window.u.shape[1]),
+            ("output", self.output_names, window.y.shape[1]),
+        ):
+            if theirs != len(ours):
+                raise InputError(f"the record has {theirs} {what}(s), but the model {len(ours)}: {list(ours)}")
+        if len(window) < self.lags.first:
+            raise InputError(
+                f"the record has {len(window)} samples, but the lags need at least {self.lags.first}; pass a longer one"
+            )
+        return self.scaling.inputs(window.u), self.scaling.outputs(window.y)
+
     def trajectory(
         self,
         method: str,
@@ -104,6 +118,7 @@ class Frame:
         variance: Any | None,
         samples: Any | None = None,
         disagreement: float | None = None,
+        start: str = "cold",
     ) -> Trajectory:
         """A simulation in raw units."""
         return Trajectory(
@@ -115,6 +130,7 @@ class Frame:
             dt=self.dt,
             samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
             disagreement=disagreement,
+            start=start,
         )
 
 

@@ -1,7 +1,7 @@
 """A chain of layers in its frame: raw inputs in, a `Trajectory` in raw units out, by any method."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
@@ -13,7 +13,8 @@ from revarb.errors import InputError, check_seed, check_whole
 from revarb.frame import Frame
 from revarb.numerics import AnyArray
 from revarb.recognition import Network, run_networks
-from revarb.simulate import Chain, Moments, Start, cold_start, run_mean, run_moments, run_samples
+from revarb.simulate import Chain, Moments, cold_start, run_mean, run_moments, run_samples
+from revarb.start import Origin, cold_origin
 from revarb.trajectory import Trajectory
 from revarb.windows import Lags, current_windows, input_windows
 
@@ -25,21 +26,20 @@ def free_run(
     chain: Chain[Posterior],
     u: ArrayLike | None,
     method: Method,
-    initial: Start | None,
+    origin: Origin,
     steps: int | None,
     samples: int,
     seed: int,
 ) -> Trajectory:
-    """Simulate a chain of GPs. `initial` None is cold: see `FittedRGP.simulate`."""
-    start = checked_start(frame, chain, initial)
-    z = frame.checked_inputs(u, steps, warm=initial is not None)
+    """Simulate a chain of GPs: see `FittedRGP.simulate`."""
+    start, z = origin.state, frame.checked_inputs(u, steps, warm=not origin.cold)
     u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
-    fresh, skip = (frame.lags.reach, frame.skip) if initial is None else (0, 0)
+    fresh, skip = (frame.lags.reach, frame.skip) if origin.cold else (0, 0)
     if method == "mean":
-        return frame.trajectory(method, skip, run_mean(chain, start, u_bar, fresh), None)
+        return frame.trajectory(method, skip, run_mean(chain, start, u_bar, fresh), None, start=origin.name)
     if method == "moments":
         moments = run_moments(chain, start, u_bar, fresh)
-        return frame.trajectory(method, skip, moments.mean, moments.variance)
+        return frame.trajectory(method, skip, moments.mean, moments.variance, start=origin.name)
     if method == "samples":
         count = check_whole("samples", samples, least=2)
         f, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(check_seed(seed)), count)
@@ -47,7 +47,7 @@ def free_run(
         moments = run_moments(chain, start, u_bar, fresh)
         distance = _distance(mean, apart / count, moments, skip)
         # Law of total variance: the noise of y given a trajectory, and how far the trajectories are apart.
-        return frame.trajectory(method, skip, mean, chain.last.sigma2 + apart, drawn, distance)
+        return frame.trajectory(method, skip, mean, chain.last.sigma2 + apart, drawn, distance, origin.name)
     raise InputError(f"method must be 'moments', 'mean', 'samples' or 'network', received {method!r}")
 
 
@@ -61,36 +61,36 @@ def _distance(
 
 
 def network_run(
-    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, initial: Start | None,
+    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
     steps: int | None,
 ) -> Trajectory:  # fmt: skip
     """The networks run free in place of the hidden layers; the output layer at their means."""
     assert chain.output is not None  # a model with networks has one
-    pieces = _network_pieces(frame, chain, networks, u, initial, steps)
+    pieces = _network_pieces(frame, chain, networks, u, origin, steps)
     means = [chain.output.mean(current_windows(paths[-1], chain.lags)) for paths in pieces]
-    return frame.trajectory("network", frame.skip if initial is None else 0, np.concatenate(means), None)
+    skip = frame.skip if origin.cold else 0
+    return frame.trajectory("network", skip, np.concatenate(means), None, start=origin.name)
 
 
 def network_paths(
     frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
 ) -> list[Float64[np.ndarray, "T _"]]:
     """What the networks give for every hidden layer, cold start, z-scored."""
-    pieces = _network_pieces(frame, chain, networks, u, None, steps)
+    pieces = _network_pieces(frame, chain, networks, u, cold_origin(frame, chain), steps)
     return [np.concatenate([np.asarray(path)[chain.lags :] for path in layer]) for layer in zip(*pieces, strict=True)]
 
 
 def _network_pieces(
-    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, initial: Start | None,
+    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
     steps: int | None,
 ) -> list[tuple[AnyArray, ...]]:  # fmt: skip
     # A cold run begins anew where the window of inputs is full, as that of the chain does: two pieces.
-    start = checked_start(frame, chain, initial)
-    z = frame.checked_inputs(u, steps, warm=initial is not None)
+    start, z = origin.state, frame.checked_inputs(u, steps, warm=not origin.cold)
     u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]
     windows = zip(np.split(np.asarray(start.mean), ends), chain.latent_dims, strict=True)
     states = [window.reshape(1, chain.lags, dim)[:, ::-1] for window, dim in windows]  # oldest first
-    pieces = [u_bar] if initial is not None or not frame.lags.reach else np.split(u_bar, [frame.lags.reach])
+    pieces = [u_bar] if not origin.cold or not frame.lags.reach else np.split(u_bar, [frame.lags.reach])
     return [run_networks(networks, states, piece, chain.lags, (chain.lags + len(piece),)) for piece in pieces]
 
 
@@ -98,19 +98,3 @@ def cold_mean(chain: Chain, lags: Lags, z: Float64[np.ndarray, "T Du"]) -> Float
     """The mean-only free run on z-scored inputs, cold where the window of inputs is full; z-scored."""
     start = cold_start(chain.latent_dims, chain.lags, lags.reach, z.shape[1])
     return run_mean(chain, start, input_windows(np.concatenate([start.past_u, z]), lags), lags.reach)
-
-
-def checked_start(frame: Frame, chain: Chain, initial: Start | None) -> Start:
-    """Where a run begins: `initial`, if it fits the chain, or cold."""
-    cold = cold_start(chain.latent_dims, chain.lags, frame.lags.reach, len(frame.input_names))
-    if initial is None:
-        return cold
-    if not isinstance(initial, Start) or _shapes(initial) != _shapes(cold):
-        raise InputError(
-            "initial does not fit: pass one of the final_states of a model with the same lags, layers and inputs"
-        )
-    return initial
-
-
-def _shapes(tree: Any) -> list[tuple[int, ...]]:
-    return [np.shape(leaf) for leaf in jax.tree.leaves(tree)]

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from revarb.collapsed import Posterior
 from revarb.errors import InputError, check_seed, check_whole
 from revarb.fitted import FittedRGP
-from revarb.free_run import checked_start
 from revarb.numerics import AnyArray, with_numerics
 from revarb.pathwise import DrawnFunctions
-from revarb.simulate import Chain, Start, draw_chain, mean_step, sample_step
+from revarb.simulate import Chain, draw_chain, mean_step, sample_step
+from revarb.start import StartChoice
 from revarb.windows import input_windows
 
 
@@ -27,20 +27,20 @@ class LiveFrame(NamedTuple):
 class Live:
     """A free run that waits for its next input.
 
-    initial   one of the model's `final_states`; default: cold, as in `simulate`
+    start     where it begins, as in `simulate`
     ghosts    so many trajectories are drawn beside the mean-only run, each with functions of its own that it keeps:
               where else it could be by now
     horizon   after so many steps the ghosts begin anew at the mean-only run
     """
 
     def __init__(
-        self, model: FittedRGP, initial: Start | None = None, ghosts: int = 0, horizon: int = 30, seed: int = 0
+        self, model: FittedRGP, start: StartChoice = "cold", ghosts: int = 0, horizon: int = 30, seed: int = 0
     ):
         if not isinstance(model, FittedRGP):
             raise InputError(f"a live run takes one fitted RGP, received a {type(model).__name__}")
         self._model = model
-        self._cold = initial is None
-        self._start = checked_start(model.frame, model.trained.chain, initial)
+        origin = model.origin(start)
+        self._cold, self._start = origin.cold, origin.state
         self._ghosts = check_whole("ghosts", ghosts, least=0)
         self._horizon = check_whole("horizon", horizon, least=1)
         self._drawn, self._key = self._draw(check_seed(seed))
@@ -50,7 +50,7 @@ class Live:
     def _draw(self, seed: int) -> tuple[Chain[DrawnFunctions], Key[jax.Array, ""]]:
         # The ghosts' functions, and what their noise is drawn from.
         function_key, noise_key = jax.random.split(jax.random.key(seed))
-        return draw_chain(self._model.trained.chain, function_key, self._ghosts), noise_key
+        return draw_chain(self._model.chain, function_key, self._ghosts), noise_key
 
     @with_numerics
     def reset(self) -> None:
@@ -63,7 +63,7 @@ class Live:
     @with_numerics
     def step(self, u: ArrayLike) -> LiveFrame:
         """Take the inputs of one step, a value per input, and go on."""
-        frame, chain = self._model.frame, self._model.trained.chain
+        frame, chain = self._model.frame, self._model.chain
         z = frame.checked_inputs(np.reshape(np.asarray(u, dtype=np.float64), (1, -1)), None, warm=True)
         seen = np.concatenate([self._past_u, z])
         if self._cold and self._steps == frame.lags.reach:

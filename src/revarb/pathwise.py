@@ -51,7 +51,9 @@ def draw_functions(layer: Posterior, key: Key[jax.Array, ""], count: int, featur
     theta = jax.random.normal(wave_key, (count, 2 * features, layer.outputs))
     doubt = jax.random.normal(doubt_key, (count, inducing, layer.outputs))
     seen = layer.reduction @ _waves(layer.zeta, frequencies, layer.variance)
-    v = layer.beta - jnp.einsum("mb,kbd->kmd", seen, theta) + jnp.einsum("mp,kpd->kmd", _doubt_root(layer), doubt)
+    each = "d" if layer.reduction.ndim == 3 else ""  # outputs that were measured at other rows have a G of their own
+    known = jnp.einsum(f"{each}mb,kbd->kmd", seen, theta)
+    v = layer.beta - known + jnp.einsum(f"{each}mp,kpd->kmd", _doubt_root(layer), doubt)
     weights = jnp.concatenate([theta, v], axis=1)
     return DrawnFunctions(frequencies, layer.zeta, layer.w, layer.variance, layer.sigma2, weights)
 
@@ -80,7 +82,7 @@ def _series(square: AnyArray, odd: int) -> AnyArray:
     return total
 
 
-def _doubt_root(layer: Posterior) -> Float[AnyArray, "M M"]:
+def _doubt_root(layer: Posterior) -> Float[AnyArray, "*Dy M M"]:
     # A root of G − G K G. G has entries of 1e6, and rounding in the plain difference is no longer small where a
     # regressor sees it. In the coordinates in which K is the identity, G has eigenvalues p between 0 (nothing is
     # known) and 1, and the difference is p (1 − p) (Eq. 35d).
@@ -91,4 +93,4 @@ def _doubt_root(layer: Posterior) -> Float[AnyArray, "M M"]:
     whitened = jnp.where(real, scale, 0.0)[:, None] * (axes.T @ layer.reduction @ axes) * jnp.where(real, scale, 0.0)
     p, turn = jnp.linalg.eigh(whitened)
     p = jnp.clip(p, 0.0, 1.0)
-    return axes @ (jnp.where(real, 1.0 / scale, 0.0)[:, None] * turn * jnp.sqrt(p * (1.0 - p)))
+    return axes @ (jnp.where(real, 1.0 / scale, 0.0)[:, None] * turn * jnp.sqrt(p * (1.0 - p))[..., None, :])

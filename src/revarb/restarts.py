@@ -11,20 +11,10 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from revarb.calibrate import calibrated
 from revarb.ensemble import Ensemble
 from revarb.errors import InputError, check_seed, check_whole
-from revarb.fit import (
-    affordable,
-    bounds_and_gradients,
-    by_steps,
-    checkpoints_of,
-    fitted,
-    plan_of,
-    prepare,
-    steps_in_all,
-    trained,
-    with_trained_networks,
-)
+from revarb.fit import checkpoints_of, fitted, steps_in_all
 from revarb.fitted import FittedRGP
 from revarb.interrupts import deaf_children, held_interrupts, ignored_interrupts
 from revarb.journal import Checkpoint, Journal, discard
@@ -32,6 +22,7 @@ from revarb.mesh import devices_in_mesh
 from revarb.numerics import with_numerics
 from revarb.optimise import Objective, Optimum, Status, maximise
 from revarb.parameters import form_of
+from revarb.problem import affordable, bounds_and_gradients, by_steps, plan_of, prepare, trained, with_trained_networks
 from revarb.progress import progress_lines
 from revarb.reports import Address, receive_reports, send_reports
 from revarb.rgp import RGP
@@ -142,8 +133,10 @@ def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], rep
     runs = [partial(run, member) for member in range(len(plans))]
     optima = run_together(runs, np.stack([plan.start for plan in plans]), evaluate)
     return [
-        optimum if isinstance(optimum, InputError) else trained(problem, optimum)
-        for problem, optimum in zip(problems, optima, strict=True)
+        optimum
+        if isinstance(optimum, InputError)
+        else calibrated(trained(problem, optimum), records, partial(report, member), Journal())
+        for member, (problem, optimum) in enumerate(zip(problems, optima, strict=True))
     ]
 
 
@@ -194,6 +187,6 @@ def _fit_member(
     report: Callable[[int, str], None],
 ) -> Outcome:
     try:
-        return fitted(prepare(spec, records, seed), report, checkpoint)
+        return fitted(prepare(spec, records, seed), records, report, checkpoint)
     except InputError as error:
         return error

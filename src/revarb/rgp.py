@@ -27,6 +27,7 @@ class RGP(Lagged):
     latent_dim   latent states per layer: one number for all, or one per hidden layer
     recipe       start values and stages of the fit
     recognition  latent means by networks instead of free ones
+    calibrate    after the fit, set noise and bands by held-out stretches of the training records (four more fits)
     """
 
     hidden: int = 2
@@ -34,6 +35,7 @@ class RGP(Lagged):
     latent_dim: int | tuple[int, ...] = 1
     recipe: Recipe = field(default_factory=Recipe)
     recognition: Recognition | None = None
+    calibrate: bool = True
 
     def __post_init__(self):
         super().__post_init__()
@@ -49,6 +51,8 @@ class RGP(Lagged):
             raise InputError(f"recipe must be a revarb.Recipe, received {self.recipe!r}")
         if not isinstance(self.recognition, Recognition | None):
             raise InputError(f"recognition must be a revarb.Recognition, received {self.recognition!r}")
+        if not isinstance(self.calibrate, bool):
+            raise InputError(f"calibrate must be true or false, received {self.calibrate!r}")
 
     @property
     def latent_dims(self) -> tuple[int, ...]:

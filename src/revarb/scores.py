@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from revarb.errors import InputError, check_whole
 from revarb.series import as_matrix
-from revarb.trajectory import Trajectory, half_width
+from revarb.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     # An output that stands still in the scored rows has no scale of its own to be judged by.
     spread = np.nanstd(np.where(measured.any(0), y, 0.0), axis=0)
     relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
-    spreads = [path.std[skip:] for path in paths if path.std is not None]
-    std = np.concatenate(spreads)[measured] if len(spreads) == len(paths) else None
-    return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(error[measured], std), skip)
+    return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip)
 
 
 def checked_outputs(
@@ -81,9 +79,22 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _band_scores(error: np.ndarray, std: np.ndarray | None) -> tuple[float, float, float, float]:
-    if std is None:
+def _band_scores(
+    paths: Sequence[Trajectory], y: np.ndarray, measured: np.ndarray, skip: int
+) -> tuple[float, float, float, float]:
+    spreads = [path.std[skip:] for path in paths if path.std is not None]
+    if len(spreads) < len(paths):
         return np.nan, np.nan, np.nan, np.nan
-    nlpd = float(np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * error**2 / std**2))
-    half, nine_tenths, most = (float(np.mean(np.abs(error) <= half_width(level) * std)) for level in (0.50, 0.90, 0.95))
-    return nlpd, half, nine_tenths, most
+    mean, std = np.concatenate([path.mean[skip:] for path in paths])[measured], np.concatenate(spreads)[measured]
+    nlpd = np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * (y[measured] - mean) ** 2 / std**2)
+    half, nine_tenths, most = (_share_inside(paths, y, measured, skip, level) for level in (0.50, 0.90, 0.95))
+    return float(nlpd), half, nine_tenths, most
+
+
+def _share_inside(paths: Sequence[Trajectory], y: np.ndarray, measured: np.ndarray, skip: int, level: float) -> float:
+    lower, upper = (np.concatenate(ends)[measured] for ends in zip(*_intervals(paths, skip, level), strict=True))
+    return float(np.mean((lower <= y[measured]) & (y[measured] <= upper)))
+
+
+def _intervals(paths: Sequence[Trajectory], skip: int, level: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(lower[skip:], upper[skip:]) for lower, upper in (path.interval(level) for path in paths)]

@@ -73,6 +73,14 @@ class Series:
         return int(np.isnan(self.y).sum())
 
 
+@dataclass(frozen=True, eq=False, init=False)
+class Window(Series):
+    """What was measured just before a simulation begins; NaN in `y` where nothing was.
+
+    `model.simulate(u, start=Window(u_before, y_before))` infers the latent states behind it.
+    """
+
+
 def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.ndarray, "N D"]:
     """A float64 copy of rank 2 without infinity, and without NaN unless it may have `gaps`; a vector is one column."""
     matrix = _numbers(name, values)

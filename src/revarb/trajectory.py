@@ -21,6 +21,7 @@ class Trajectory:
     still settling (lags + input lags), which the scores leave out.
     `disagreement` is there for method="samples", where a row is left after `skip`: how far the mean of the trajectories
     is from that of method="moments", in standard deviations of the latter, root mean square over rows and outputs.
+    `start` says where the run began. `widening` is what a calibrated model makes its intervals wider by, row by row.
     """
 
     mean: Float64[np.ndarray, "T Dy"]
@@ -31,6 +32,8 @@ class Trajectory:
     dt: float = 1.0
     samples: Float64[np.ndarray, "K T Dy"] | None = None
     disagreement: float | None = None
+    start: str = "cold"
+    widening: Float64[np.ndarray, " T"] | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -53,7 +56,7 @@ class Trajectory:
             raise InputError(
                 f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
             )
-        half = half_width(level) * self.std
+        half = half_width(level) * self.std * (1.0 if self.widening is None else self.widening[:, None])
         return self.mean - half, self.mean + half
 
 

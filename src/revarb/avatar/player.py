@@ -76,7 +76,7 @@ class Player:
         self._channels, self._hip = model.output_names, model.output_names.index(HIP)
         middle, width = model.scaling.y_mean[self._hip], 2.6 * model.scaling.y_std[self._hip]
         self.hip_range = (float(middle - width), float(middle + width))
-        self._live = Live(model, initial=model.final_states[0], ghosts=GHOSTS, horizon=HORIZON)
+        self._live = Live(model, start=model.final_states[0], ghosts=GHOSTS, horizon=HORIZON)
         self._past: deque[_Moment] = deque(maxlen=round(REMEMBERED / model.dt))
         self._lock = threading.Lock()
         self._by_hand, self._preset, self._playing = self.walking, None, True

@@ -24,6 +24,7 @@ from revarb.optimise import Optimum, Status, Step
 from revarb.progress import progress_bar
 from revarb.series import Series
 from revarb.simulate import Chain
+from revarb.start import cold_origin
 from revarb.trajectory import Trajectory
 from revarb.windows import Lagged
 
@@ -96,7 +97,7 @@ class FittedGPNARX(Fitted):
 
         The moments are Girard's (2003), with the full covariance of the lag window.
         """
-        return free_run(self.frame, self.chain, u, method, None, steps, samples, seed)
+        return free_run(self.frame, self.chain, u, method, cold_origin(self.frame, self.chain), steps, samples, seed)
 
 
 def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:

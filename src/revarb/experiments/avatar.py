@@ -75,7 +75,7 @@ def signals(gaits: Gaits, dt: float, pace: float = 1.0) -> dict[str, Float64[np.
 
 def synthesise(model: FittedRGP, speeds: Float64[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
     """The mean-only run under these speeds, going on from where the first walk ended."""
-    return model.simulate(speeds[:, None], "mean", initial=model.final_states[0]).mean
+    return model.simulate(speeds[:, None], "mean", start=model.final_states[0]).mean
 
 
 def in_motion(
