@@ -5,8 +5,9 @@ stretches. A few more fits each miss some of them (their outputs are masked, the
 them: from the beginning of their record, and from a window just before them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -82,13 +83,9 @@ def stretches_of(records: Sequence[Series], frame: Frame) -> list[Stretch]:
     pieces = [
         (number, int(begin), int(end))
         for number, (record, first, count) in enumerate(zip(records, firsts, counts, strict=True))
-        for begin, end in _pairs(np.linspace(first, len(record), max(1, round(count / length)) + 1).round())
+        for begin, end in pairwise(np.linspace(first, len(record), max(1, round(count / length)) + 1).round())
     ]
     return [Stretch(*piece, position % FOLDS) for position, piece in enumerate(pieces)]
-
-
-def _pairs(edges: np.ndarray) -> Iterator[tuple[float, float]]:
-    return zip(edges[:-1], edges[1:], strict=True)
 
 
 def _missing(
@@ -150,7 +147,7 @@ def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretc
 
 
 def latent_scale(errors: Sequence[Sequence[float]]) -> float:
-    """The scale of the latent noise, from the errors of all stretches under each of `SCALES`: 0 unless it surely helps."""
+    """The scale of the latent noise, from the errors of all stretches under each of `SCALES`: 0 unless it helps."""
     logs = np.log(np.maximum(np.array(errors), 1e-12))
     gains = logs[0] - logs
     sure = gains.mean(1) > SURE * gains.std(1, ddof=1) / np.sqrt(gains.shape[1])

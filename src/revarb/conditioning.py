@@ -1,8 +1,8 @@
 """What measured outputs say about the latent states: the joint Gaussian of the windows, conditioned step by step.
 
-docs/derivation.md, Eqs. 37 to 39. After every step of the free run the joint Gaussian of states and output is conditioned
-on the measured output; what is missing (NaN) is not conditioned on. So the states behind a record are inferred, with
-their covariance, and predictions can set out from any of its samples.
+docs/derivation.md, Eqs. 37 to 39. After every step of the free run the joint Gaussian of states and output is
+conditioned on the measured output; what is missing (NaN) is not conditioned on. So the states behind a record are
+inferred, with their covariance, and predictions can set out from any of its samples.
 """
 
 from functools import partial

@@ -59,14 +59,14 @@ def draw_functions(layer: Posterior, key: Key[jax.Array, ""], count: int, featur
 
 
 def _waves(x: AnyArray, frequencies: AnyArray, variance: AnyArray) -> Float[AnyArray, "N B"]:
-    # φ(x): cosine and sine of every frequency, scaled so that |φ(x)|² is the kernel's variance.
+    # ϕ(x) of Eq. 35a: cosine and sine of every frequency, scaled so that |φ(x)|² is the kernel's variance.
     waves = jnp.concatenate(_cosine_and_sine(x @ frequencies), axis=1)
     return jnp.sqrt(variance / frequencies.shape[1]) * waves
 
 
 def _cosine_and_sine(phase: AnyArray) -> tuple[AnyArray, AnyArray]:
-    # XLA's own take ten times as long on a CPU and would be most of a simulation's time. Here: the
-    # power series of a quarter of the angle, which is then doubled twice.
+    # XLA's own take ten times as long on a CPU and would be most of a simulation's time. Here: the power series of a
+    # quarter of the angle, which is then doubled twice.
     turns = phase / (2.0 * math.pi)
     quarter = 0.5 * math.pi * (turns - jnp.round(turns))
     cosine, sine = _series(quarter**2, 0), quarter * _series(quarter**2, 1)
@@ -83,9 +83,9 @@ def _series(square: AnyArray, odd: int) -> AnyArray:
 
 
 def _doubt_root(layer: Posterior) -> Float[AnyArray, "*Dy M M"]:
-    # A root of G − G K G. G has entries of 1e6, and rounding in the plain difference is no longer small where a
-    # regressor sees it. In the coordinates in which K is the identity, G has eigenvalues p between 0 (nothing is
-    # known) and 1, and the difference is p (1 − p) (Eq. 35d).
+    # A root of G − G K G. Where ζ are crowded G is large, and the plain difference has negative eigenvalues far beyond
+    # rounding. In the coordinates in which K is the identity, G has eigenvalues p between 0 (nothing is known) and 1,
+    # and the difference is p (1 − p) (Eq. 35d).
     K = rbf(layer.zeta, layer.zeta, layer.w, layer.variance)
     spread, axes = jnp.linalg.eigh(K)
     real = spread > len(K) * jnp.finfo(K.dtype).eps * spread[-1]  # the others are rounding, and no function has them

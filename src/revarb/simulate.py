@@ -221,15 +221,16 @@ def sample_step(
     windows = _windows(drawn)
     keys = jax.random.split(key, len(drawn.hidden) + 1)
     known = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
-    f = x = states
+    values: list[tuple[AnyArray, AnyArray]] = []
     for h, (layer, inputs) in enumerate(zip(drawn.hidden, _wiring(drawn), strict=True)):
         x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
-        f, x = _noisy(layer, x_hat, keys[h])
+        values.append(_with_noise(layer, x_hat, keys[h]))
+        x = values[-1][1]
         states = jnp.concatenate([states, x], axis=1)[:, _shifted(windows, h, x.shape[1])]
-    return states, (f, x) if drawn.output is None else _noisy(drawn.output, states[:, windows[-1]], keys[-1])
+    return states, values[-1] if drawn.output is None else _with_noise(drawn.output, states[:, windows[-1]], keys[-1])
 
 
-def _noisy(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _with_noise(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
     # The functions' values, without and with the layer's noise, which is new at every step.
     f = functions.at(x_hat)
     return f, f + jnp.sqrt(functions.sigma2) * jax.random.normal(key, f.shape)
