@@ -152,7 +152,7 @@ def test_a_journal_belongs_to_one_fit(unfinished, at_once):
     assert [*unfinished.iterdir()] == [path]
 
 
-def test_a_journal_under_a_wrong_name_is_not_used(unfinished, at_once):
+def test_a_journal_under_a_wrong_name_is_not_used(unfinished, at_once, recwarn):
     spec = small.spec()
     _, path, _ = noted(unfinished, spec)
     kill(spec, 9, seed=1)
@@ -161,7 +161,7 @@ def test_a_journal_under_a_wrong_name_is_not_used(unfinished, at_once):
     with evaluations() as seen:
         resumed = spec.fit(small.record(), resume=True)
     assert_same(resumed, spec.fit(small.record()))
-    assert len(seen) > 9
+    assert len(seen) > 9 and not recwarn  # it is not even asked
 
 
 def test_answers_of_another_rounding_are_dropped_with_one_warning(unfinished, at_once):
@@ -430,7 +430,7 @@ def test_a_killed_command_resumes_to_the_same_file(long_command, unfinished, cap
 @pytest.mark.slow
 def test_killed_again_and_again_at_any_moment(long_command, unfinished, capsys, rng):
     """From outside, whatever it is doing, until one run gets to the end."""
-    (long_command / "rgp.toml").write_text(LONG.format(iterations=6000))
+    (long_command / "rgp.toml").write_text(LONG.format(iterations=2000))
     cache, kills, before = unfinished.parent.parent, 0, 0
     command_line(*FIT)
     whole = revarb.load("m.rgp")
