@@ -44,10 +44,11 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     skip = check_whole("skip", skip, least=0)
     measured = [_measured(path, y, skip) for path, y in zip(paths, outputs, strict=True)]
     y = np.concatenate([values[skip:] for values in measured])
-    error = y - np.concatenate([path.mean[skip:] for path in paths])
+    error = _error(y, np.concatenate([path.mean[skip:] for path in paths]))
     # An output that stands still in the scored rows has no scale of its own to be judged by.
-    spread = y.std(0)
-    relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
+    spread = _spread(y)
+    with np.errstate(over="ignore"):  # a giant error in units of a tiny spread is infinite
+        relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
     spreads = [path.std[skip:] for path in paths if path.std is not None]
     std = np.concatenate(spreads) if len(spreads) == len(paths) else None
     return Scores(_rms(error), _rms(relative), *_band_scores(error, std), skip)
@@ -67,13 +68,30 @@ def _measured(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     return measured
 
 
+def _error(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        error = y - mean
+    if np.isinf(error).any():
+        raise InputError("y is too far from the simulated trajectory to be scored; check its units")
+    return error
+
+
+def _spread(y: np.ndarray) -> np.ndarray:
+    # In units of the largest value, so that no square over- or underflows: outputs come in all units. Likewise below.
+    largest = np.abs(y).max(0)
+    unit = np.where(largest > 0.0, largest, 1.0)
+    return unit * (y / unit).std(0)
+
+
 def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
+    largest = float(np.abs(values).max())
+    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if 0.0 < largest < np.inf else largest
 
 
 def _band_scores(error: np.ndarray, std: np.ndarray | None) -> tuple[float, float, float, float]:
     if std is None:
         return np.nan, np.nan, np.nan, np.nan
-    nlpd = float(np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * error**2 / std**2))
+    with np.errstate(over="ignore"):
+        nlpd = float(np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * (error / std) ** 2))
     half, nine_tenths, most = (float(np.mean(np.abs(error) <= half_width(level) * std)) for level in (0.50, 0.90, 0.95))
     return nlpd, half, nine_tenths, most

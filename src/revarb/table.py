@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
         raise InputError(
             f"{path} begins with numbers ({', '.join(names[:3])} …): it needs a header line with column names"
         )
-    doubled = [name for name in names if names.count(name) > 1]
+    doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
         raise InputError(f"{path} has two columns named {doubled[0]!r}; rename one")
 

@@ -1,0 +1,53 @@
+"""Thousands of spoiled cases, in processes of their own: see tests/fuzz. The counts are printed at the end."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+GROUPS = ("model_files", "borders", "fits")
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+def fuzzed(group, length, record_property):
+    """All properties of a group; a crash or a hang of their process is a failure too."""
+    command = [sys.executable, "-m", "fuzz", group, length]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, check=False)
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    for outcome in outcomes:
+        results = outcome["cases"] - outcome["refused"]
+        record_property("fuzzed", f"{outcome['name']}: {outcome['cases']} cases, {results} results")
+    failures = [outcome["name"] + "\n" + outcome["failure"] for outcome in outcomes if outcome["failure"]]
+    assert not failures, "\n".join(failures)
+    assert done.returncode == 0, done.stderr[-6000:]
+    assert sum(outcome["cases"] for outcome in outcomes) > 0
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_is_a_result_or_a_clear_error(group, record_property):
+    fuzzed(group, "short", record_property)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_of_many_is_a_result_or_a_clear_error(group, record_property):
+    fuzzed(group, "long", record_property)
+
+
+@pytest.mark.parametrize("path", sorted((TESTS.parent / "src" / "revarb").rglob("*.py")), ids=lambda path: path.stem)
+def test_nothing_in_the_package_runs_what_it_reads(path):
+    """No pickle and no eval: a model file is numbers and words. (Errors of joblib's workers may be named.)"""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in FORBIDDEN_CALLS, node.lineno
+        if isinstance(node, ast.Import):
+            assert not FORBIDDEN_MODULES & {alias.name.split(".")[0] for alias in node.names}, node.lineno
+        if isinstance(node, ast.ImportFrom) and node.module in FORBIDDEN_MODULES:
+            assert [alias.name for alias in node.names] == ["PicklingError"], node.lineno
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            assert isinstance(node.value, ast.Constant) and node.value.value is False, node.lineno
