@@ -1,4 +1,6 @@
 import json
+import tracemalloc
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -145,6 +147,39 @@ def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, name, valu
     changed.flat[0] = value
     with pytest.raises(InputError, match=message):
         revarb.load(signed(saved, header, {**arrays, name: changed}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h.update(inducing=10**8),
+        lambda h: h.update(lengths=[10**12, 10**12]),
+        lambda h: h["configuration"].update(hidden=10**9),
+        lambda h: h["configuration"].update(lags=10**9),
+        lambda h: h["configuration"].update(latent_dim=10**9),
+        lambda h: h["configuration"].update(recognition={"hidden": [10**5] * 3}),
+    ],
+)
+def test_sizes_that_a_header_claims_take_no_memory(saved, change):
+    rewritten(saved, change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            revarb.load(saved)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_names_in_a_file_are_no_paths(saved, tmp_path):
+    outside = str(tmp_path.parent / "x")
+    rewritten(saved, lambda h: h.update(input_names=["../x"], output_names=[outside]))
+    assert revarb.load(saved).simulate(small.record(3).u).output_names == (outside,)
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    signed(saved, header, {**arrays, **{name: np.zeros(3) for name in ("../x", outside, "a/b", "")}})
+    with pytest.raises(InputError, match="is not expected"):
+        revarb.load(saved)
+    assert not Path(outside).exists() and [path.name for path in tmp_path.iterdir()] == ["m.rgp"]
 
 
 @pytest.mark.parametrize("where", [0.02, 0.2, 0.5, 0.9, 0.999])

@@ -122,7 +122,7 @@ class Standardiser:
         """Scaling from all training samples together; a constant column is refused by name."""
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y for record in records])
-        with np.errstate(over="ignore"):  # an infinite mean is refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # a mean that is not finite is refused below
             return cls(u.mean(0), _spread("input", records[0].input_names, u),
                        y.mean(0), _spread("output", records[0].output_names, y))  # fmt: skip
 
