@@ -13,7 +13,6 @@ from revarb.fitted import FittedRGP
 from revarb.frame import check_finite
 from revarb.free_run import checked_start
 from revarb.numerics import AnyArray, with_numerics
-from revarb.series import as_matrix
 from revarb.simulate import Chain, Start, mean_step, sample_step
 from revarb.windows import input_windows
 
@@ -59,7 +58,8 @@ class Live:
     def step(self, u: ArrayLike) -> LiveFrame:
         """Take the inputs of one step, a value per input, and go on."""
         frame, chain = self._model.frame, self._model.trained.chain
-        z = frame.checked_inputs(as_matrix("u", [u]), None, warm=True)
+        one_row: Any = [u]
+        z = frame.checked_inputs(one_row, None, warm=True)
         seen = np.concatenate([self._past_u, z])
         if self._cold and self._steps == frame.lags.reach:
             self._state = np.asarray(self._start.mean)  # as in `simulate`: the run that counts begins here

@@ -142,7 +142,11 @@ class Standardiser:
 
     def outputs(self, y: Float64[np.ndarray, "N Dy"]) -> Float64[np.ndarray, "N Dy"]:
         """Raw outputs to z-scores."""
-        return (y - self.y_mean) / self.y_std
+        with np.errstate(over="ignore"):
+            z = (y - self.y_mean) / self.y_std
+        if np.isinf(z).any():
+            raise InputError("y has values that are too far apart to be z-scored; rescale it")
+        return z
 
     def raw_outputs(self, y: Float64[np.ndarray, "*N Dy"]) -> Float64[np.ndarray, "*N Dy"]:
         """Z-scored outputs back to raw units."""

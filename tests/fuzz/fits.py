@@ -76,4 +76,4 @@ def fit_is_finite(case) -> bool:
     return True
 
 
-PROPERTIES = {"fits of nasty records": Property(fit_is_finite, cases, 40)}
+PROPERTIES = {"fits of nasty records": Property(fit_is_finite, cases, 20)}
