@@ -111,7 +111,7 @@ def scores_are_numbers(case) -> bool:
     if result is None:
         return False
     assert 0.0 <= result.rmse < np.inf and not np.isnan(result.nlpd), result
-    assert not np.isnan(result.nrmse) or len(np.unique(np.asarray(y, dtype=np.float64)[result.skip :])) == 1, result
+    assert not np.isnan(result.nrmse) or np.ptp(np.asarray(y, dtype=np.float64)[result.skip :]) < 1e-300, result
     assert all(0.0 <= share <= 1.0 for share in (result.coverage50, result.coverage90, result.coverage95)), result
     return True
 
@@ -169,14 +169,15 @@ def _tables(cls: type):
     return st.dictionaries(st.sampled_from(FIELDS[cls]) | text, values, max_size=3)
 
 
+sizes = st.integers(1, 5) | whole
 stages = st.lists(_tables(revarb.Stage) | st.just({"free": ["mu"], "iterations": 1}) | values, max_size=2)
 configurations = st.fixed_dictionaries(
     {},
     optional={
         "recipe": _tables(revarb.Recipe) | stages.map(lambda drawn: {"stages": drawn}) | values,
         "recognition": _tables(revarb.Recognition) | values,
-        **dict.fromkeys(("lags", "input_lags", "input_delay", "hidden", "inducing"), whole),
-        "latent_dim": whole | st.lists(whole, max_size=3),
+        **dict.fromkeys(("lags", "input_lags", "input_delay", "hidden", "inducing"), sizes),
+        "latent_dim": sizes | st.lists(sizes, max_size=3),
     },
 ) | _tables(revarb.RGP) | values  # fmt: skip
 
@@ -257,19 +258,21 @@ columns = st.none() | st.lists(st.sampled_from(NAMES) | simple, max_size=3) | si
 steps_of_time = st.just(1.0) | st.just(0.5) | simple
 PROPERTIES = {
     "arrays into Series": Property(
-        series_is_sound, st.tuples(arrays, arrays, steps_of_time, columns) | st.tuples(
-            finite | st.none(), finite, st.just(1.0), st.none()), 800,
+        series_is_sound,
+        st.tuples(arrays, arrays, steps_of_time, columns)
+        | st.tuples(finite | st.none(), finite, st.just(1.0), st.none()),
+        400,
     ),
-    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite), 500),
-    "arrays into simulate": Property(simulation_is_finite, finite | arrays, 500),
-    "values into a live run": Property(live_step_is_finite, numbers | arrays, 300),
+    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite), 200),
+    "arrays into simulate": Property(simulation_is_finite, finite | arrays, 200),
+    "values into a live run": Property(live_step_is_finite, numbers | arrays, 150),
     "arrays into scores": Property(
-        scores_are_numbers, st.tuples(finite | arrays, st.none() | st.just(0) | whole | simple), 500
+        scores_are_numbers, st.tuples(finite | arrays, st.none() | st.just(0) | whole | simple), 250
     ),
-    "levels into intervals": Property(interval_is_finite, st.floats() | simple, 100),
-    "tables: bytes and text": Property(table_is_sound, csv_files() | st.binary(max_size=60), 800),
-    "configurations: dictionaries": Property(configuration_is_sound, configurations, 800),
-    "configurations: keywords": Property(construction_is_sound, constructions(), 500),
-    "command line: config files": Property(config_file_is_read, toml_files, 300),
-    "command line: tables": Property(table_is_simulated, csv_files(), 100),
-}  # fmt: skip
+    "levels into intervals": Property(interval_is_finite, st.floats(0.0, 1.0) | simple, 50),
+    "tables: bytes and text": Property(table_is_sound, csv_files() | st.binary(max_size=60), 500),
+    "configurations: dictionaries": Property(configuration_is_sound, configurations, 500),
+    "configurations: keywords": Property(construction_is_sound, constructions(), 300),
+    "command line: config files": Property(config_file_is_read, toml_files, 150),
+    "command line: tables": Property(table_is_simulated, csv_files(), 30),
+}

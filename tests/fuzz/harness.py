@@ -16,7 +16,7 @@ from revarb import InputError
 
 PATIENCE = 120.0  # seconds for one case: a hang ends the process, with a traceback
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
-LONG = 10  # times as many cases
+LONG = 20  # times as many cases
 
 
 class Property(NamedTuple):

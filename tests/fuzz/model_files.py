@@ -185,12 +185,12 @@ def spoiled_arrays(draw, kinds=kinds, prefix: str = "") -> bytes:
 
 
 PROPERTIES = {
-    "model files: bytes": Property(opens_or_is_refused, spoiled_bytes(), 600),
-    "model files: table of arrays": Property(opens_or_is_refused, spoiled_container(), 400),
-    "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 800),
-    "model files: header text, signed": Property(opens_or_is_refused, spoiled_header_text(), 200),
-    "model files: arrays, signed": Property(opens_or_is_refused, spoiled_arrays(), 800),
+    "model files: bytes": Property(opens_or_is_refused, spoiled_bytes(), 500),
+    "model files: table of arrays": Property(opens_or_is_refused, spoiled_container(), 300),
+    "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 500),
+    "model files: header text, signed": Property(opens_or_is_refused, spoiled_header_text(), 150),
+    "model files: arrays, signed": Property(opens_or_is_refused, spoiled_arrays(), 500),
     "model files: arrays of networks, signed": Property(
-        networks_run_or_are_refused, spoiled_arrays(st.just("with_networks"), "networks."), 20
+        networks_run_or_are_refused, spoiled_arrays(st.just("with_networks"), "networks."), 10
     ),
 }
