@@ -31,3 +31,19 @@ def recorded_data():
 def in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many cases the fuzz tests (test_fuzz.py) have tried."""
+    reports = [report for several in terminalreporter.stats.values() for report in several]
+    lines = [
+        text
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for key, text in report.user_properties
+        if key == "fuzzed"
+    ]
+    if lines:
+        terminalreporter.section("fuzzing")
+        for line in lines:
+            terminalreporter.write_line(line)

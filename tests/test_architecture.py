@@ -23,7 +23,7 @@ ORDER = [
         "initialise",
         "adam",
     ),
-    *("optimise", "together", "simulate", "conditioning", "trajectory", "scores", "reliability"),
+    *("optimise", "together", "simulate", "sound", "conditioning", "trajectory", "scores", "reliability"),
     *("store", "results", "table", "frame", "start", "free_run", "calibration"),
     *(
         "rgp",

@@ -96,7 +96,7 @@ COLUMNS = ("-u", "valve", "-y", "pressure")
         ((*START[:-1], "no/m.rgp"), "the folder no does not exist"),
         ((*START, "--lags", "100"), "has 60 samples, but lags=100"),
         ((*START, "--lags", "x"), "Invalid value for '--lags'"),
-        ((*START, "--hidden", "0"), "hidden must be a whole number of at least 1, received 0"),
+        ((*START, "--hidden", "0"), "hidden must be a whole number from 1 to 1000, received 0"),
         ((*START, "--colour", "red"), "No such option: --colour"),
         ((*START, "--config", "bad.toml"), "unknown key 'lag'"),
         ((*START, "--config", "train.csv"), "is not a TOML file"),

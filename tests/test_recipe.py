@@ -28,7 +28,7 @@ def test_configuration_survives_json():
         ({"lags": 0}, "lags must be a whole number of at least 1, received 0"),
         ({"input_delay": -1}, "input_delay must be a whole number of at least 0"),
         ({"hidden": 3, "latent_dim": [1, 2]}, "latent_dim names 2 layers, but hidden=3"),
-        ({"latent_dim": 0}, "latent_dim must be a whole number of at least 1"),
+        ({"latent_dim": 0}, "latent_dim must be a whole number from 1 to 1000"),
         ({"recipe": {"hidden_noise": 0.0}}, "recipe.hidden_noise must be a finite number above 0, received 0.0"),
         ({"recipe": {"jitter": float("nan")}}, "recipe.jitter must be a finite number"),
         ({"recipe": {"stages": []}}, "recipe.stages must be one or more Stage"),

@@ -255,7 +255,7 @@ def test_a_model_without_networks_says_so():
     ("wrong", "message"),
     [
         ({"hidden": ()}, "recognition.hidden must be a list of whole numbers"),
-        ({"hidden": (0,)}, "recognition.hidden must be a whole number of at least 1"),
+        ({"hidden": (0,)}, "recognition.hidden must be a whole number from 1 to 100000"),
         ({"rounds": []}, "recognition.rounds must be a list"),
         ({"learning_rate": 0.0}, "recognition.learning_rate must be a finite number above 0"),
         ({"variance": "common"}, "recognition.variance must be one of"),

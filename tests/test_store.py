@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import jax
@@ -97,7 +98,17 @@ def test_foreign_files_are_refused(tmp_path):
         (lambda h: h.update(schema=0), "is not a revarb model"),
         (lambda h: h["standardiser"].update(u_std=[0.0]), "means and standard deviations must be finite"),
         (lambda h: h["standardiser"].update(y_std=[-1.0]), "means and standard deviations must be finite"),
-        (lambda h: h.update(output_names=[]), "its column names and its standardiser do not agree"),
+        (
+            lambda h: h.update(output_names=[]),
+            r"y has 1 column\(s\), so it needs a list of as many names, received \[\]",
+        ),
+        (lambda h: h.update(output_names=["\ud800"]), "a column of y must be named by a text"),
+        (lambda h: h.update(lengths=[60, 2]), "a length must be a whole number of at least 3, received 2"),
+        (lambda h: h.update(inducing=0), "inducing must be a whole number of at least 1, received 0"),
+        (lambda h: h["history"].append([1, 2, float("nan")]), "a bound of the history must be a finite number"),
+        (lambda h: h["history"].append([1, 2]), "is damaged"),
+        (lambda h: h["standardiser"].update(u_std=1.0), "u_std must be a list of numbers, received 1.0"),
+        (lambda h: h["configuration"].update(hidden=10**12), "hidden must be a whole number from 1 to 1000"),
         (lambda h: h.update(dt=0), "dt must be a finite number above 0"),
         (lambda h: h.update(bound=float("nan")), "bound must be a finite number"),
         (lambda h: h.update(kind="LSTM"), "a model of kind 'LSTM'"),
@@ -123,6 +134,56 @@ def test_damaged_arrays_are_refused(saved):
     signed(saved, header, {key: value for key, value in arrays.items() if key != name})
     with pytest.raises(InputError, match=r"'parameters\.layers\.0\.zeta' is missing"):
         revarb.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("chain.hidden.0.sigma2", -1.0, "a kernel or a noise that is not positive"),
+        ("chain.output.variance", 0.0, "a kernel or a noise that is not positive"),
+        ("chain.hidden.1.w", -1e-9, "a kernel or a noise that is not positive"),
+        ("final_states.1.cov", -1.0, "a covariance that is not one"),
+    ],
+)
+def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, name, value, message):
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    changed = np.array(arrays[name])
+    changed.flat[0] = value
+    with pytest.raises(InputError, match=message):
+        revarb.load(signed(saved, header, {**arrays, name: changed}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h.update(inducing=10**8),
+        lambda h: h.update(lengths=[10**12, 10**12]),
+        lambda h: h["configuration"].update(hidden=10**9),
+        lambda h: h["configuration"].update(lags=10**9),
+        lambda h: h["configuration"].update(latent_dim=10**9),
+        lambda h: h["configuration"].update(recognition={"hidden": [10**5] * 3}),
+    ],
+)
+def test_sizes_that_a_header_claims_take_no_memory(saved, change):
+    rewritten(saved, change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            revarb.load(saved)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_names_in_a_file_are_no_paths(saved, tmp_path):
+    outside = str(tmp_path.parent / "x")
+    rewritten(saved, lambda h: h.update(input_names=["../x"], output_names=[outside]))
+    assert revarb.load(saved).simulate(small.record(3).u).output_names == (outside,)
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    signed(saved, header, {**arrays, **{name: np.zeros(3) for name in ("../x", outside, "a/b", "")}})
+    with pytest.raises(InputError, match="is not expected"):
+        revarb.load(saved)
+    assert not Path(outside).exists() and [path.name for path in tmp_path.iterdir()] == ["m.rgp"]
 
 
 @pytest.mark.parametrize("where", [0.02, 0.2, 0.5, 0.9, 0.999])

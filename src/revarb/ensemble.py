@@ -120,13 +120,13 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
     """The mixture of simulations of one record, all with the same weight, and the largest of their disagreements."""
     first = paths[0]
     means = np.stack([path.mean for path in paths])
-    variances = [path.std**2 for path in paths if path.std is not None]
+    spreads = [path.std for path in paths if path.std is not None]
     drawn = [path.samples for path in paths if path.samples is not None]
     widenings = [path.widening for path in paths if path.widening is not None]
     disagreements = [path.disagreement for path in paths if path.disagreement is not None]
     return Trajectory(
         mean=means.mean(axis=0),
-        std=np.sqrt(np.mean(variances, axis=0) + means.var(axis=0)) if variances else None,
+        std=_mixed_spread(means, np.stack(spreads)) if spreads else None,
         method=first.method,
         skip=first.skip,
         output_names=first.output_names,
@@ -136,6 +136,13 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
         widening=np.mean(widenings, axis=0) if len(widenings) == len(paths) else None,
         disagreement=max(disagreements, default=None),
     )
+
+
+def _mixed_spread(means: np.ndarray, spreads: np.ndarray) -> np.ndarray:
+    # In units of the largest, so that no square over- or underflows: outputs come in all units.
+    apart = means - means[0]
+    largest = max(float(np.abs(apart).max()), float(spreads.max()), np.finfo(np.float64).tiny)
+    return largest * np.sqrt(np.mean((spreads / largest) ** 2, axis=0) + (apart / largest).var(axis=0))
 
 
 def _same_frame(one: FittedRGP, other: FittedRGP) -> bool:

@@ -23,8 +23,9 @@ from revarb.optimise import Status, Step
 from revarb.parameters import Parameters
 from revarb.recognition import Network, blank_networks
 from revarb.rgp import RGP
-from revarb.series import Series, Standardiser
+from revarb.series import Series, Standardiser, column_names
 from revarb.simulate import Chain, Start
+from revarb.sound import check_chain, check_starts, numbers, step_of
 from revarb.start import Origin, StartChoice, origin_of
 from revarb.states import FreeStates, InitialPrior
 from revarb.trajectory import Trajectory
@@ -197,27 +198,31 @@ def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     if header["kind"] != "RGP":
         raise InputError(f"a member is of kind {header['kind']!r}, and should be an 'RGP'")
     spec = RGP.from_dict(header["configuration"])
-    scaling = Standardiser(**{name: np.array(v, dtype=np.float64) for name, v in header["standardiser"].items()})
+    scaling = Standardiser(**{name: numbers(name, values) for name, values in header["standardiser"].items()})
+    inputs, outputs = len(scaling.u_mean), len(scaling.y_mean)
     frame = Frame(
         scaling=scaling,
-        lags=spec.lags_for(len(scaling.u_mean)),
-        input_names=tuple(header["input_names"]),
-        output_names=tuple(header["output_names"]),
+        lags=spec.lags_for(inputs),
+        input_names=column_names("u", header["input_names"], inputs),
+        output_names=column_names("y", header["output_names"], outputs),
         dt=check_number("dt", header["dt"], above=0.0),
     )
-    lengths = tuple(header["lengths"])
-    sizes = (header["inducing"], len(scaling.u_mean), len(scaling.y_mean), header["outputs_apart"])
-    template = _template(spec, lengths, *sizes)
+    lengths = tuple(check_whole("a length", length, least=spec.lags + 1) for length in header["lengths"])
+    inducing = check_whole("inducing", header["inducing"], least=1)
+    template = _template(spec, lengths, inducing, inputs, outputs, header.get("outputs_apart") is True)
+    trained = store.filled(template, arrays)
+    check_chain(trained.chain)
+    check_starts(trained.final_states)
     return FittedRGP(
         frame=frame,
         status=Status(header["status"]),
         seed=check_seed(header["seed"]),
         spec=spec,
-        trained=store.filled(template, arrays),
+        trained=trained,
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
-        history=tuple(Step(*step) for step in header["history"]),
-        calibration=None if header["calibration"] is None else Calibration.from_dict(header["calibration"]),
+        history=tuple(step_of(*step) for step in header["history"]),
+        calibration=None if header.get("calibration") is None else Calibration.from_dict(header["calibration"]),
     )
 
 

@@ -120,17 +120,29 @@ class Frame:
         disagreement: float | None = None,
         start: str = "cold",
     ) -> Trajectory:
-        """A simulation in raw units."""
-        return Trajectory(
-            mean=self.scaling.raw_outputs(np.asarray(mean)),
-            std=None if variance is None else self.scaling.raw_spread(np.sqrt(np.asarray(variance))),
-            method=method,
-            skip=skip,
-            output_names=self.output_names,
-            dt=self.dt,
-            samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
-            disagreement=disagreement,
-            start=start,
+        """A simulation in raw units; one that left the numbers is refused."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            path = Trajectory(
+                mean=self.scaling.raw_outputs(np.asarray(mean)),
+                std=None if variance is None else self.scaling.raw_spread(np.sqrt(np.asarray(variance))),
+                method=method,
+                skip=skip,
+                output_names=self.output_names,
+                dt=self.dt,
+                samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
+                disagreement=disagreement,
+                start=start,
+            )
+        check_finite(method, path.mean, path.std, path.samples)
+        return path
+
+
+def check_finite(method: str, *simulated: np.ndarray | None) -> None:
+    """Refuse a simulation with infinity or NaN in it: nobody shall take it for a result."""
+    if not all(values is None or np.isfinite(values).all() for values in simulated):
+        raise InputError(
+            f"the simulation (method {method!r}) ran away to infinity; check the units of u, and whether the model "
+            "file comes from someone you trust"
         )
 
 

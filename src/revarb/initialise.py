@@ -128,9 +128,11 @@ def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: 
     reach = np.ptp(x_hat, axis=0)
     # A regressor may stand still over all rows (an input that only moves before the first window): any scale does.
     lengthscales = recipe.lengthscale_factor * np.where(reach > 0.0, reach, 1.0) / np.sqrt(2.0)
+    with np.errstate(over="ignore", divide="ignore"):  # the fit refuses a start that is not finite
+        w = 1.0 / lengthscales**2
     return Layer(
         zeta=centres + recipe.zeta_noise * rng.standard_normal(centres.shape),
-        raw_w=np.asarray(unconstrained(1.0 / lengthscales**2)),
+        raw_w=np.asarray(unconstrained(w)),
         raw_variance=np.asarray(unconstrained(recipe.kernel_variance)),
         raw_sigma2=np.asarray(unconstrained(noise)),
     )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from revarb.collapsed import Posterior
 from revarb.errors import InputError, check_seed, check_whole
 from revarb.fitted import FittedRGP
+from revarb.frame import check_finite
 from revarb.numerics import AnyArray, with_numerics
 from revarb.pathwise import DrawnFunctions
 from revarb.simulate import Chain, draw_chain, mean_step, sample_step
@@ -64,7 +65,8 @@ class Live:
     def step(self, u: ArrayLike) -> LiveFrame:
         """Take the inputs of one step, a value per input, and go on."""
         frame, chain = self._model.frame, self._model.chain
-        z = frame.checked_inputs(np.reshape(np.asarray(u, dtype=np.float64), (1, -1)), None, warm=True)
+        one_row: Any = [u]
+        z = frame.checked_inputs(one_row, None, warm=True)
         seen = np.concatenate([self._past_u, z])
         if self._cold and self._steps == frame.lags.reach:
             self._state = np.asarray(self._start.mean)  # as in `simulate`: the run that counts begins here
@@ -76,7 +78,9 @@ class Live:
             chain, self._drawn, self._state, self._ghost_states, inputs_now, key
         )
         self._past_u, self._steps = seen[1:], self._steps + 1
-        raw = frame.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw = frame.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
+        check_finite("live", raw)
         return LiveFrame(raw[0], raw[1:])
 
 

@@ -19,7 +19,7 @@ def load(path: str | os.PathLike[str]) -> FittedRGP | Ensemble:
         return _from_file(header, arrays)
     except InputError as error:
         raise InputError(f"{path} cannot be opened: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({type(error).__name__}: {error}); save the model again") from None
 
 

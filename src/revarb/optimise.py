@@ -98,7 +98,7 @@ class _Tracker:
         self.vector = start.copy()
         self.bound, self.gradient = objective(start)
         self.met_nan = False  # since the last better point
-        if not _finite(self.bound, self.gradient):
+        if not _finite(self.bound, self.gradient) or not np.isfinite(start).all():
             raise InputError(
                 f"the bound is {self.bound} at the start of the fit, before any step; "
                 "for an RGP, a larger recipe.jitter or recipe.zeta_noise keeps the inducing inputs apart"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from revarb.errors import InputError, check_number, check_whole
+from revarb.errors import InputError, check_number, check_whole, shown
 
 GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior")
 """Names of the parameter groups that a stage can free:
@@ -29,11 +29,11 @@ class Stage:
 
     def __post_init__(self):
         if not isinstance(self.free, tuple | list):
-            raise InputError(f"free of a stage must be a list of parameter groups, received {self.free!r}")
+            raise InputError(f"free of a stage must be a list of parameter groups, received {shown(self.free)}")
         object.__setattr__(self, "free", tuple(self.free))
-        unknown = [name for name in self.free if name not in GROUPS]
+        unknown = [name for name in self.free if not isinstance(name, str) or name not in GROUPS]
         if unknown:
-            raise InputError(f"unknown parameter group {unknown[0]!r} in a stage; known are {', '.join(GROUPS)}")
+            raise InputError(f"unknown parameter group {shown(unknown[0])} in a stage; known are {', '.join(GROUPS)}")
         object.__setattr__(self, "iterations", check_whole("iterations of a stage", self.iterations, least=1))
         if not self.free:
             raise InputError(f"a stage must free something: name one or more of {', '.join(GROUPS)}")
@@ -82,7 +82,7 @@ class Recipe:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):
-            raise InputError(f"recipe.stages must be a list of Stage(free, iterations), received {self.stages!r}")
+            raise InputError(f"recipe.stages must be a list of Stage(free, iterations), received {shown(self.stages)}")
         if not self.stages:
             raise InputError("recipe.stages must be one or more Stage(free, iterations), received none")
         object.__setattr__(self, "stages", tuple(self.stages))

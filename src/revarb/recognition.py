@@ -14,10 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from revarb.errors import InputError, check_number, check_whole
+from revarb.errors import InputError, check_number, check_whole, shown
 from revarb.numerics import AnyArray
 from revarb.states import FreeStates
 from revarb.windows import Lags, regressor_sizes
+
+MOST_UNITS = 100_000  # far beyond what can be trained: a slip must not take all memory
 
 
 @dataclass(frozen=True)
@@ -52,19 +54,21 @@ class Recognition:
         return self.starts * self.rounds[0] + sum(self.rounds[1:])
 
     def __post_init__(self):
-        for name in ("hidden", "rounds"):
+        for name, most in (("hidden", MOST_UNITS), ("rounds", None)):
             values = getattr(self, name)
             if not isinstance(values, tuple | list) or not values:
-                raise InputError(f"recognition.{name} must be a list of whole numbers, received {values!r}")
-            object.__setattr__(self, name, tuple(check_whole(f"recognition.{name}", value, 1) for value in values))
+                raise InputError(f"recognition.{name} must be a list of whole numbers, received {shown(values)}")
+            checked = tuple(check_whole(f"recognition.{name}", value, 1, most) for value in values)
+            object.__setattr__(self, name, checked)
         for name in ("starts", "start_steps"):
             object.__setattr__(self, name, check_whole(f"recognition.{name}", getattr(self, name), least=1))
         for name in ("start_rate", "learning_rate", "clip"):
             object.__setattr__(self, name, check_number(f"recognition.{name}", getattr(self, name), above=0.0))
         object.__setattr__(self, "weight_decay", check_number("recognition.weight_decay", self.weight_decay, least=0.0))
         for name, known in (("variance", ("free", "shared")), ("start", ("output-error", "random", "free-form"))):
-            if getattr(self, name) not in known:
-                raise InputError(f"recognition.{name} must be one of {known}, received {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise InputError(f"recognition.{name} must be one of {known}, received {shown(value)}")
 
 
 class Network(eqx.Module):

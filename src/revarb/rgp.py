@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, overload
 
-from revarb.errors import InputError, check_whole
+from revarb.errors import InputError, check_whole, shown
 from revarb.recipe import Recipe, Stage
 from revarb.recognition import Recognition
 from revarb.series import Series
@@ -13,6 +13,9 @@ from revarb.windows import Lagged
 if TYPE_CHECKING:
     from revarb.ensemble import Ensemble
     from revarb.fitted import FittedRGP
+
+MOST_LAYERS = MOST_STATES = 1000
+"""Far beyond what can be trained: a slip of the keyboard, or of a file, must not take all memory."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +42,21 @@ class RGP(Lagged):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("hidden", "inducing"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least=1))
+        object.__setattr__(self, "hidden", check_whole("hidden", self.hidden, 1, MOST_LAYERS))
+        object.__setattr__(self, "inducing", check_whole("inducing", self.inducing, 1))
         if isinstance(self.latent_dim, tuple | list):
-            object.__setattr__(self, "latent_dim", tuple(check_whole("latent_dim", dim, 1) for dim in self.latent_dim))
+            dims = tuple(check_whole("latent_dim", dim, 1, MOST_STATES) for dim in self.latent_dim)
+            object.__setattr__(self, "latent_dim", dims)
         else:
-            object.__setattr__(self, "latent_dim", check_whole("latent_dim", self.latent_dim, 1))
+            object.__setattr__(self, "latent_dim", check_whole("latent_dim", self.latent_dim, 1, MOST_STATES))
         if len(self.latent_dims) != self.hidden:
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
         if not isinstance(self.recipe, Recipe):
-            raise InputError(f"recipe must be a revarb.Recipe, received {self.recipe!r}")
+            raise InputError(f"recipe must be a revarb.Recipe, received {shown(self.recipe)}")
         if not isinstance(self.recognition, Recognition | None):
-            raise InputError(f"recognition must be a revarb.Recognition, received {self.recognition!r}")
+            raise InputError(f"recognition must be a revarb.Recognition, received {shown(self.recognition)}")
         if not isinstance(self.calibrate, bool):
-            raise InputError(f"calibrate must be true or false, received {self.calibrate!r}")
+            raise InputError(f"calibrate must be true or false, received {shown(self.calibrate)}")
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
@@ -139,7 +143,8 @@ def _stage(values: Mapping[str, Any]) -> Stage:
 def known_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A copy of `values`, all of whose keys are fields of the dataclass `cls`; another key is refused by name."""
     if not isinstance(values, Mapping):
-        raise InputError(f"{prefix.rstrip('.') or 'the configuration'} must be a table of values, received {values!r}")
+        what = prefix.rstrip(".") or "the configuration"
+        raise InputError(f"{what} must be a table of values, received {shown(values)}")
     known = [item.name for item in fields(cls)]
     for key in values:
         if key not in known:

@@ -45,10 +45,11 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     measured = ~np.isnan(y)
     if not measured.any():
         raise InputError(f"y has no measured value after the first {skip} rows; there is nothing to score")
-    error = y - np.concatenate([path.mean[skip:] for path in paths])
+    error = _error(y, np.concatenate([path.mean[skip:] for path in paths]))
     # An output that stands still in the scored rows has no scale of its own to be judged by.
-    spread = np.nanstd(np.where(measured.any(0), y, 0.0), axis=0)
-    relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
+    spread = _spread(np.where(measured.any(0), y, 0.0))
+    with np.errstate(over="ignore"):  # a giant error in units of a tiny spread is infinite
+        relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
     return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip)
 
 
@@ -75,8 +76,24 @@ def _outputs(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     return outputs
 
 
+def _error(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        error = y - mean
+    if np.isinf(error).any():
+        raise InputError("y is too far from the simulated trajectory to be scored; check its units")
+    return error
+
+
+def _spread(y: np.ndarray) -> np.ndarray:
+    # In units of the largest value, so that no square over- or underflows: outputs come in all units. Likewise below.
+    largest = np.nanmax(np.abs(y), axis=0)
+    unit = np.where(largest > 0.0, largest, 1.0)
+    return unit * np.nanstd(y / unit, axis=0)
+
+
 def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
+    largest = float(np.abs(values).max())
+    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if 0.0 < largest < np.inf else largest
 
 
 def _band_scores(
@@ -86,7 +103,8 @@ def _band_scores(
     if len(spreads) < len(paths):
         return np.nan, np.nan, np.nan, np.nan
     mean, std = np.concatenate([path.mean[skip:] for path in paths])[measured], np.concatenate(spreads)[measured]
-    nlpd = np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * (y[measured] - mean) ** 2 / std**2)
+    with np.errstate(over="ignore"):
+        nlpd = np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * ((y[measured] - mean) / std) ** 2)
     half, nine_tenths, most = (_share_inside(paths, y, measured, skip, level) for level in (0.50, 0.90, 0.95))
     return float(nlpd), half, nine_tenths, most
 

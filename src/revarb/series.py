@@ -1,5 +1,6 @@
 """The border where arrays are checked, once: records (`Series`) and their scaling (`Standardiser`)."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from revarb.errors import InputError, check_number
+from revarb.errors import InputError, check_number, shown
 
 LEAST_MEASURED = 2  # values of an output: one has no spread
 
@@ -51,8 +52,8 @@ class Series:
         object.__setattr__(self, "u", u_matrix)
         object.__setattr__(self, "y", y_matrix)
         object.__setattr__(self, "dt", check_number("dt", dt, above=0.0))
-        object.__setattr__(self, "input_names", _names("u", input_names, u_matrix.shape[1]))
-        object.__setattr__(self, "output_names", _names("y", output_names, y_matrix.shape[1]))
+        object.__setattr__(self, "input_names", column_names("u", input_names, u_matrix.shape[1]))
+        object.__setattr__(self, "output_names", column_names("y", output_names, y_matrix.shape[1]))
         _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
         _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
         both = [name for name in self.input_names if name in self.output_names]
@@ -91,7 +92,8 @@ def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.nd
 def _numbers(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
     try:
         raw = np.asarray(values)
-        matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
+        with np.errstate(over="ignore"):  # a long double may be too large: it is refused below, as infinity
+            matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be a table of numbers: {error}") from None
     if matrix is None:
@@ -149,8 +151,9 @@ class Standardiser:
         _check_measured(records)
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y for record in records])
-        return cls(u.mean(0), _spread("input", records[0].input_names, u),
-                   np.nanmean(y, axis=0), _spread("output", records[0].output_names, y))  # fmt: skip
+        with np.errstate(over="ignore", invalid="ignore"):  # a mean that is not finite is refused below
+            return cls(u.mean(0), _spread("input", records[0].input_names, u),
+                       np.nanmean(y, axis=0), _spread("output", records[0].output_names, y))  # fmt: skip
 
     def __post_init__(self):
         sizes = (self.u_mean.shape == self.u_std.shape, self.y_mean.shape == self.y_std.shape)
@@ -168,7 +171,11 @@ class Standardiser:
 
     def outputs(self, y: Float64[np.ndarray, "N Dy"]) -> Float64[np.ndarray, "N Dy"]:
         """Raw outputs to z-scores; what is missing stays so."""
-        return (y - self.y_mean) / self.y_std
+        with np.errstate(over="ignore"):
+            z = (y - self.y_mean) / self.y_std
+        if np.isinf(z).any():
+            raise InputError("y has values that are too far apart to be z-scored; rescale it")
+        return z
 
     def raw_outputs(self, y: Float64[np.ndarray, "*N Dy"]) -> Float64[np.ndarray, "*N Dy"]:
         """Z-scored outputs back to raw units."""
@@ -179,12 +186,18 @@ class Standardiser:
         return std * self.y_std
 
 
-def _names(prefix: str, names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
+def column_names(prefix: str, names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
+    """`names`, if they are as many different texts as there are columns; without any, `prefix` and a number."""
     if names is None:
         return (prefix,) if columns == 1 else tuple(f"{prefix}{column}" for column in range(columns))
-    if isinstance(names, str) or len(names) != columns:
-        raise InputError(f"{prefix} has {columns} column(s), so it needs a list of as many names, received {names!r}")
-    doubled = [name for name in names if list(names).count(name) > 1]
+    names = names.tolist() if isinstance(names, np.ndarray) else names
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != columns:
+        what = f"{prefix} has {columns} column(s), so it needs a list of as many names"
+        raise InputError(f"{what}, received {shown(names)}")
+    odd = [name for name in names if not isinstance(name, str) or not _can_be_written(name)]
+    if odd:
+        raise InputError(f"a column of {prefix} must be named by a text, received {shown(odd[0])}")
+    doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
         raise InputError(f"column {doubled[0]!r} is named twice in {prefix}; name each once")
     return tuple(names)
@@ -201,6 +214,15 @@ def _check_measured(records: Sequence[Series]) -> None:
             f"output column {records[0].output_names[column]!r} has {measured[column]} measured value(s) in the "
             f"training data, and at least {LEAST_MEASURED} are needed; leave it out"
         )
+
+
+def _can_be_written(name: str) -> bool:
+    # Half a character (a lone surrogate) is a str, but no file takes it.
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _spread(what: str, names: tuple[str, ...], values: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """A table in a file: named columns, checked as they are asked for."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -47,7 +48,7 @@ class Table:
         self.path = Path(path)
         self._cells = _cells(self.path)
         self.names = self._cells.names
-        doubled = [name for name in self.names if self.names.count(name) > 1]
+        doubled = [name for name, count in Counter(self.names).items() if count > 1]
         if doubled:
             raise InputError(f"{self.path} has two columns named {doubled[0]!r}; rename one")
         if not len(self):

@@ -1,0 +1,278 @@
+"""What users pass: arrays, tables, configurations, and files through the command line."""
+
+import contextlib
+import io
+import json
+from dataclasses import fields
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nst
+
+import revarb
+from fuzz import samples
+from fuzz.harness import Property, attempt
+from fuzz.junk import NAMES, plain, real, simple, text, whole
+from revarb import cli
+from revarb.frame import Frame
+from revarb.series import as_records
+from revarb.table import Table
+from revarb.windows import Lags
+
+# Arrays -------------------------------------------------------------------------------------------------------------
+
+sides = st.sampled_from([0, 1, 2, samples.ROWS])
+shapes = st.lists(sides, max_size=3).map(tuple) | st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)])
+numbers = st.sampled_from([0.0, 1.0, -2.5, 1e12, 1e-300, 5e-324, 1e150, -1e200, 1e300, 1.7e308]) | st.floats(-1e3, 1e3)
+types = st.sampled_from(
+    ["f8", "f4", "f2", "g", "i8", "u8", "i1", "?", "c16", "U3", "S3", "M8[s]", "m8[s]", "O", "f8,i4"]
+)
+
+
+def _any_type(drawn: tuple[str, tuple[int, ...]]) -> np.ndarray:
+    dtype, shape = drawn
+    return np.ones(shape, dtype=dtype)
+
+
+@st.composite
+def masked(draw) -> np.ma.MaskedArray:
+    """One of its values may be hidden."""
+    values = np.ma.array(np.linspace(0.0, 1.0, samples.ROWS))
+    if draw(st.booleans()):
+        values[draw(st.integers(0, samples.ROWS - 1))] = np.ma.masked
+    return values
+
+
+floats = nst.arrays(np.float64, shapes, elements=numbers | st.floats())
+finite = nst.arrays(np.float64, st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)]), elements=numbers)
+odd_objects = st.sampled_from(
+    [None, object(), {1, 2}, {"a": 1}, range(samples.ROWS), (x for x in "ab"), Fraction(1, 3), [Decimal("1e400")] * 8,
+     np.longdouble("1e400") * np.ones(8), [10**400] * 8, b"bytes", memoryview(b"12345678"), np.float64(1.0),
+     [[1.0], [2.0, 3.0]], [None] * 8, ["1"] * 8, [1 + 2j] * 8, np.matrix("1 2; 3 4"), [[[[]]]], float, "12345678"]
+)  # fmt: skip
+arrays = (
+    finite | floats | st.tuples(types, shapes).map(_any_type) | masked() | odd_objects | st.lists(simple, max_size=2)
+    | plain
+)  # fmt: skip
+
+
+def series_is_sound(case) -> bool:
+    """Matrices of finite numbers, but for outputs that were not measured."""
+    u, y, dt, names = case
+    series = attempt(lambda: revarb.Series(u, y, dt=dt, input_names=names))
+    if series is None:
+        return False
+    assert series.u.dtype == series.y.dtype == np.float64 and series.u.ndim == series.y.ndim == 2
+    assert np.isfinite(series.u).all() and not np.isinf(series.y).any()
+    assert len(series.u) == len(series.y) and np.isfinite(series.dt) and series.dt > 0.0
+    assert all(isinstance(name, str) for name in series.input_names) and repr(series)
+    assert not series.u.flags.writeable and not series.y.flags.writeable
+    assert not np.ma.is_masked(u) and not np.ma.is_masked(y)
+    return True
+
+
+def z_scores_are_finite(case) -> bool:
+    """A record that is taken for training has z-scores of ordinary size."""
+    record = attempt(lambda: revarb.Series(*case))
+    frame = attempt(lambda: Frame.of(as_records([record]), Lags(2, 2 if record.input_names else 0, 1)))
+    if record is None or frame is None:
+        return False
+    for block in attempt(lambda: frame.blocks([record])) or ():
+        assert np.isfinite(block.u_bar).all() and np.abs(block.u_bar).max(initial=0.0) < 1e6
+        assert not np.isinf(block.y).any()
+    return True
+
+
+def simulation_is_finite(u) -> bool:
+    """By both methods."""
+    paths = [
+        attempt(lambda method=method: samples.model().simulate(u, method=method)) for method in ("mean", "moments")
+    ]
+    for path in paths:
+        assert path is None or (np.isfinite(path.mean).all() and len(path) == len(u))
+        assert path is None or path.std is None or (np.isfinite(path.std).all() and (path.std > 0.0).all())
+    return any(path is not None for path in paths)
+
+
+def live_step_is_finite(u) -> bool:
+    """One step of a live run."""
+    frame = attempt(lambda: revarb.Live(samples.model(), ghosts=2).step(u))
+    assert frame is None or (np.isfinite(frame.mean).all() and np.isfinite(frame.ghosts).all())
+    return frame is not None
+
+
+def scores_are_numbers(case) -> bool:
+    """RMSE is finite, shares are shares, nothing is NaN but the NRMSE of an output that stands still."""
+    y, skip = case
+    result = attempt(lambda: revarb.scores(samples.path(), y, skip=skip))
+    if result is None:
+        return False
+    assert 0.0 <= result.rmse < np.inf and not np.isnan(result.nlpd), result
+    assert not np.isnan(result.nrmse) or np.ptp(np.asarray(y, dtype=np.float64)[result.skip :]) < 1e-300, result
+    assert all(0.0 <= share <= 1.0 for share in (result.coverage50, result.coverage90, result.coverage95)), result
+    return True
+
+
+def interval_is_finite(level) -> bool:
+    """Ends of a band."""
+    ends = attempt(lambda: samples.path().interval(level))
+    assert ends is None or (np.isfinite(ends).all() and (ends[0] <= ends[1]).all())
+    return ends is not None
+
+
+# Tables -------------------------------------------------------------------------------------------------------------
+
+cells = st.sampled_from(
+    ["1", "2.5", "-3e5", " 4 ", "", "nan", "inf", "x", "u", "y", '"', '""', '"a\nb"', "\x00", "\ufeff", "é", "1_0", "٣",
+     "9" * 400, "1e999", "1e-999", "0x1", "1,5", "'", "\u2028", "x" * 140_000]
+) | st.text(max_size=4)  # fmt: skip
+
+
+@st.composite
+def csv_files(draw) -> bytes:
+    """Nearly a table: a header line and rows of numbers, with a few cells changed, or a whole row."""
+    delimiter, end = draw(st.sampled_from([",", ";", "\t"])), draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    rows = [["u", "y"]] + [[str(row), "1.5"] for row in range(draw(sides))]
+    for _ in range(draw(st.integers(0, 2))):
+        rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 1))] = draw(cells)
+    if draw(st.integers(0, 3)) == 0:
+        rows[draw(st.integers(0, len(rows) - 1))] = draw(st.lists(cells, max_size=4))
+    encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"]))
+    return end.join(delimiter.join(row) for row in rows).encode(encoding, errors="ignore")
+
+
+def table_is_sound(content: bytes) -> bool:
+    """Columns of numbers, as long as the table."""
+    Path("t.csv").write_bytes(content)
+    table = attempt(lambda: Table("t.csv"))
+    columns = [] if table is None else [attempt(lambda name=name: table.columns([name])) for name in table.names]
+    for column in columns:
+        assert column is None or (column.shape == (len(table), 1) and not np.isinf(column).any())
+    assert table is None or attempt(lambda: table.columns(["no such column"])) is None
+    return any(column is not None for column in columns)
+
+
+# Configurations -----------------------------------------------------------------------------------------------------
+
+CLASSES = (
+    *(revarb.RGP, revarb.Recipe, revarb.Recognition, revarb.Stage),
+    *(revarb.ARX, revarb.GPNARX, revarb.MLPNARX, revarb.LSTM),
+)
+FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in CLASSES}
+values = plain | whole | real | st.lists(whole, max_size=3) | odd_objects | st.just(np.ones((2, 2)))
+
+
+def _tables(cls: type):
+    return st.dictionaries(st.sampled_from(FIELDS[cls]) | text, values, max_size=3)
+
+
+sizes = st.integers(1, 5) | whole
+stages = st.lists(_tables(revarb.Stage) | st.just({"free": ["mu"], "iterations": 1}) | values, max_size=2)
+configurations = st.fixed_dictionaries(
+    {},
+    optional={
+        "recipe": _tables(revarb.Recipe) | stages.map(lambda drawn: {"stages": drawn}) | values,
+        "recognition": _tables(revarb.Recognition) | values,
+        **dict.fromkeys(("lags", "input_lags", "input_delay", "hidden", "inducing"), sizes),
+        "latent_dim": sizes | st.lists(sizes, max_size=3),
+    },
+) | _tables(revarb.RGP) | values  # fmt: skip
+
+
+def configuration_is_sound(case) -> bool:
+    """An RGP that comes back from its own dictionary, which JSON can hold."""
+    spec = attempt(lambda: revarb.RGP.from_dict(case))
+    if spec is None:
+        return False
+    assert revarb.RGP.from_dict(json.loads(json.dumps(spec.to_dict(), allow_nan=False))) == spec
+    assert len(spec.latent_dims) == spec.hidden
+    return True
+
+
+@st.composite
+def constructions(draw):
+    """A class of configurations, and keywords for it."""
+    cls = draw(st.sampled_from(CLASSES))
+    return cls, draw(st.dictionaries(st.sampled_from(FIELDS[cls]), values, min_size=1, max_size=2))
+
+
+def construction_is_sound(case) -> bool:
+    """Made from keywords; one that is missing is Python's own error."""
+    cls, keywords = case
+    if cls is revarb.Stage:
+        keywords = {"free": ("mu",), "iterations": 1, **keywords}
+    spec = attempt(lambda: cls(**keywords))
+    assert spec is None or isinstance(hash(repr(spec)), int)
+    return spec is not None
+
+
+# Through the command line -------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> int:
+    """Exit status of a command; one that failed has said why, in one line."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli.main(arguments)
+        except SystemExit as end:
+            status = end.code
+    said = err.getvalue()
+    assert status == 0 or (status == 2 and said.splitlines()[-1].startswith("error: ")), (status, said)
+    assert all(line.startswith(("error: ", "warning: ")) for line in said.splitlines()), said
+    return status
+
+
+toml_values = st.sampled_from(
+    ["1", "-1", "2.5", "nan", "inf", '"x"', "[]", "[1, 2]", "{}", "{a = 1}", "9" * 5000, "1e999", "true", "[[", "'",
+     "1979-05-27", '"\\ud800"', "[" * 3000, "{a=" * 3000, "0x_1", "\x00"]
+)  # fmt: skip
+toml_keys = st.sampled_from([*FIELDS[revarb.RGP], "recipe.jitter", "recipe.stages", "recognition.hidden", '""', "a.b"])
+toml_lines = st.tuples(toml_keys, toml_values).map(" = ".join) | st.sampled_from(
+    ["[recipe]", "[[recipe.stages]]", "[a"]
+)
+toml_files = st.lists(toml_lines, max_size=4).map("\n".join).map(str.encode) | st.binary(max_size=40)
+
+
+def config_file_is_read(content: bytes) -> bool:
+    """The table that it asks for is not there, so that nothing is fitted."""
+    Path("c.toml").write_bytes(content)
+    return command("fit", "none.csv", "-u", "u", "-y", "y", "--config", "c.toml", "-o", "m.rgp") == 0
+
+
+def table_is_simulated(content: bytes) -> bool:
+    """A table through `revarb simulate`; what is written can be read again."""
+    Path("t.csv").write_bytes(content)
+    if not Path("sound.rgp").exists():
+        samples.model().save("sound.rgp")
+    if command("simulate", "sound.rgp", "t.csv", "-o", "p.csv", "--method", "mean") != 0:
+        return False
+    assert np.isfinite(Table("p.csv").columns(["y_mean"])).all()
+    return True
+
+
+columns = st.none() | st.lists(st.sampled_from(NAMES) | simple, max_size=3) | simple | st.just(np.array(["a"]))
+steps_of_time = st.just(1.0) | st.just(0.5) | simple
+PROPERTIES = {
+    "arrays into Series": Property(
+        series_is_sound,
+        st.tuples(arrays, arrays, steps_of_time, columns)
+        | st.tuples(finite | st.none(), finite, st.just(1.0), st.none()),
+        400,
+    ),
+    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite), 200),
+    "arrays into simulate": Property(simulation_is_finite, finite | arrays, 200),
+    "values into a live run": Property(live_step_is_finite, numbers | arrays, 150),
+    "arrays into scores": Property(
+        scores_are_numbers, st.tuples(finite | arrays, st.none() | st.just(0) | whole | simple), 250
+    ),
+    "levels into intervals": Property(interval_is_finite, st.floats(0.0, 1.0) | simple, 50),
+    "tables: bytes and text": Property(table_is_sound, csv_files() | st.binary(max_size=60), 500),
+    "configurations: dictionaries": Property(configuration_is_sound, configurations, 500),
+    "configurations: keywords": Property(construction_is_sound, constructions(), 300),
+    "command line: config files": Property(config_file_is_read, toml_files, 150),
+    "command line: tables": Property(table_is_simulated, csv_files(), 30),
+}

@@ -1,0 +1,85 @@
+"""How properties run: cases drawn by hypothesis, the same ones every time; every one watched, all of them counted."""
+
+import faulthandler
+import resource
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import SearchStrategy
+
+from revarb import InputError
+
+PATIENCE = 120.0  # seconds for one case: a hang ends the process, with a traceback
+SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
+LONG = 20  # times as many cases
+
+
+class Property(NamedTuple):
+    """`holds(case)` says whether there was a result (or else a clear error), and raises for anything else."""
+
+    holds: Callable[[Any], bool]
+    cases: SearchStrategy
+    short: int
+
+
+class Outcome(NamedTuple):
+    """What came of the cases of one property."""
+
+    name: str
+    cases: int
+    refused: int
+    failure: str
+
+
+def run(name: str, one: Property, length: str) -> Outcome:
+    """All cases of a property, until one fails."""
+    answers: list[bool] = []
+
+    def watched(case: Any) -> None:
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        answers.append(one.holds(case))
+
+    drawn = settings(
+        max_examples=one.short * (LONG if length == "long" else 1),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
+    )(given(one.cases)(watched))
+    try:
+        drawn()
+        failure = ""
+    except BaseException:  # a failure is reported, also that of memory, or a SystemExit
+        failure = traceback.format_exc()[-6000:]
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return Outcome(name, len(answers), answers.count(False), failure)
+
+
+def limit_memory() -> None:
+    """From here on the process gets little more than it has."""
+    if sys.platform == "linux":
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + SPARE_MEMORY, taken + SPARE_MEMORY))
+
+
+def strict_warnings() -> None:
+    """A warning is a failure, but for those that are meant for users."""
+    warnings.simplefilter("error")
+    warnings.simplefilter("default", UserWarning)
+
+
+def attempt(action: Callable[[], Any]) -> Any:
+    """What `action` returns, or None if it raised a clear error of one line."""
+    try:
+        return action()
+    except InputError as error:
+        text = str(error)
+        assert text and "\n" not in text and len(text) <= 1200, text
+        return None

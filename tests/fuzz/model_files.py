@@ -1,0 +1,196 @@
+"""Spoiled model files: `load` refuses them in one line, or what it gives simulates in finite numbers."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save
+
+import revarb
+from fuzz import samples
+from fuzz.harness import Property, attempt
+from fuzz.junk import NAMES, REAL, plain, spoiled_json
+from revarb.store import checksum
+
+FILE = "m.rgp"
+KINDS = ("model", "with_networks", "ensemble")
+SNIPPETS = [b"\x00", b"\xff\xfe", b"{", b"]", b'"', b"9" * 30, b"../../x", b"[" * 3000, b"NaN", b"\\ud800"]
+
+
+def _saved(kind: str) -> bytes:
+    path = Path("sound.rgp")
+    getattr(samples, kind)().save(path)
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+class Sound:
+    """The sound files, their headers and their arrays, each made when it is first needed."""
+
+    def __init__(self):
+        self._known: dict[str, tuple[bytes, str, dict[str, np.ndarray]]] = {}
+
+    def __call__(self, kind: str) -> tuple[bytes, str, dict[str, np.ndarray]]:
+        """Content, JSON header and arrays."""
+        if kind not in self._known:
+            content = _saved(kind)
+            Path(FILE).write_bytes(content)
+            container = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            self._known[kind] = content, container["__metadata__"]["revarb"], load_file(FILE)
+        return self._known[kind]
+
+
+sound = Sound()
+
+
+def opens_or_is_refused(content: bytes, methods: Sequence[str] = ("mean", "moments")) -> bool:
+    """Load this file, use what comes, and see that nothing else was written."""
+    Path(FILE).write_bytes(content)
+    model = attempt(lambda: revarb.load(FILE))
+    if model is not None:
+        _use(model, methods)
+    tree = [(len(folders), files) for _, folders, files in os.walk("../..")]
+    assert tree == [(1, []), (1, []), (0, [FILE])], tree
+    return model is not None
+
+
+def _use(model, methods: Sequence[str]) -> None:
+    assert repr(model)
+    steps = {"steps": samples.ROWS} if not model.input_names else {"u": samples.U}
+    for method in methods:
+        path = attempt(lambda method=method: model.simulate(**steps, method=method))
+        if path is not None:
+            assert np.isfinite(path.mean).all(), method
+            assert path.std is None or (np.isfinite(path.std).all() and (path.std >= 0.0).all()), method
+
+
+def signed(header: str, arrays: dict[str, np.ndarray]) -> bytes:
+    """A file whose checksum is right, whatever is in it."""
+    return save(arrays, metadata={"revarb": header, "sha256": checksum(header, arrays)})
+
+
+def networks_run_or_are_refused(content: bytes) -> bool:
+    """The same by the networks, which take a third of a second."""
+    return opens_or_is_refused(content, ("network",))
+
+
+kinds = st.sampled_from(KINDS)
+
+
+@st.composite
+def spoiled_bytes(draw) -> bytes:
+    """Bits flipped, bytes cut off, put in, taken out or swapped."""
+    content = bytearray(sound(draw(kinds))[0])
+    size = len(content)
+    # Half of all damage near the front, where the structure is.
+    places = st.integers(0, 400) | st.integers(0, size - 1)
+    for _ in range(draw(st.integers(1, 3))):
+        place, length = draw(places), draw(st.integers(1, 40))
+        match draw(st.sampled_from(["flip", "cut", "insert", "remove", "swap", "length"])):
+            case "flip":
+                content[min(place, len(content) - 1)] ^= 1 << draw(st.integers(0, 7))
+            case "cut":
+                del content[max(place, 1) :]
+            case "insert":
+                content[place:place] = draw(st.sampled_from(SNIPPETS) | st.binary(min_size=1, max_size=9))
+            case "remove":
+                del content[place + 1 : place + 1 + length]
+            case "swap":
+                other = draw(places)
+                one, two = content[place : place + length], content[other : other + length]
+                content[place : place + length], content[other : other + length] = two, one
+            case "length":
+                content[:8] = draw(st.integers(0, 2**64 - 1) | st.integers(0, 3 * size)).to_bytes(8, "little")
+    return bytes(content)
+
+
+@st.composite
+def spoiled_container(draw) -> bytes:
+    """The table of arrays changed: names, types, shapes and places that the file claims."""
+    content = sound(draw(kinds))[0]
+    end = 8 + int.from_bytes(content[:8], "little")
+    container = json.loads(content[8:end])
+    entries = [name for name in container if name != "__metadata__"]
+    for _ in range(draw(st.integers(1, 2))):
+        entry = container[draw(st.sampled_from(entries))]
+        what = draw(st.sampled_from(["dtype", "shape", "data_offsets"]))
+        sizes = st.sampled_from([0, 1, 5, 8, 2**31, 2**40, 2**61, 2**63, 2**64 - 1, -1])
+        types = ["F32", "F16", "BF16", "I64", "BOOL", "U8", "F8_E4M3", "C64", "F4", "F64 "]
+        entry[what] = draw(
+            st.sampled_from(types) if what == "dtype" else st.lists(sizes, min_size=0, max_size=3) | plain
+        )
+    text = json.dumps(container).encode()
+    return len(text).to_bytes(8, "little") + text + content[end:]
+
+
+@st.composite
+def spoiled_header(draw) -> bytes:
+    """The model's own header changed, and signed again."""
+    _, header, arrays = sound(draw(kinds))
+    return signed(json.dumps(draw(spoiled_json(header))), arrays)
+
+
+@st.composite
+def spoiled_header_text(draw) -> bytes:
+    """The same, with changes that no JSON writer makes."""
+    _, header, arrays = sound(draw(kinds))
+    place = draw(st.integers(0, len(header)))
+    pieces = ["9" * 5000, "1e999", "-", "[" * 100_000, "NaN", "Infinity", '"\\ud800"', "\x00", "}", "{}", ",", '"', "0"]
+    replaced = draw(st.integers(0, 12))
+    return signed(header[:place] + draw(st.sampled_from(pieces)) + header[place + replaced :], arrays)
+
+
+@st.composite
+def spoiled_arrays(draw, kinds=kinds, prefix: str = "") -> bytes:
+    """The arrays changed whose names begin so, and signed again."""
+    _, header, sound_arrays = sound(draw(kinds))
+    arrays = dict(sound_arrays)
+    for _ in range(draw(st.integers(1, 2))):
+        name = draw(st.sampled_from(sorted(name for name in arrays if name.startswith(prefix))))
+        value = draw(st.sampled_from([*REAL, 1e-9, 30.0, 1e5, 1e10, 1e100, 1e150, 1e160, -1e5]))
+        array = np.array(arrays[name])
+        match draw(st.sampled_from(["entry", "entry", "all", "scale", "shape", "dtype", "name", "remove", "another"])):
+            case "entry" if array.size:
+                array.flat[draw(st.integers(0, array.size - 1))] = value
+            case "all":
+                array[...] = value
+            case "scale":
+                with np.errstate(all="ignore"):
+                    array = array * value
+            case "shape":
+                shapes = [
+                    array.T,
+                    array[None],
+                    array.reshape(-1),
+                    array.ravel()[:0],
+                    np.concatenate([array.ravel()] * 2),
+                ]
+                array = draw(st.sampled_from(shapes))
+            case "dtype":
+                with np.errstate(all="ignore"):
+                    array = array.astype(draw(st.sampled_from(["f4", "f2", "i8", "u1", "?"])))
+            case "name" | "remove" as action:
+                del arrays[name]
+                if action == "remove":
+                    continue
+                name = draw(st.sampled_from([item for item in NAMES if item != "\ud800"] + sorted(sound_arrays)))
+            case _:
+                array = arrays[draw(st.sampled_from(sorted(arrays)))]
+        arrays[name] = np.ascontiguousarray(array).reshape(np.shape(array))
+    return signed(header, arrays)
+
+
+PROPERTIES = {
+    "model files: bytes": Property(opens_or_is_refused, spoiled_bytes(), 500),
+    "model files: table of arrays": Property(opens_or_is_refused, spoiled_container(), 300),
+    "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 500),
+    "model files: header text, signed": Property(opens_or_is_refused, spoiled_header_text(), 150),
+    "model files: arrays, signed": Property(opens_or_is_refused, spoiled_arrays(), 500),
+    "model files: arrays of networks, signed": Property(
+        networks_run_or_are_refused, spoiled_arrays(st.just("with_networks"), "networks."), 10
+    ),
+}

@@ -1,0 +1,64 @@
+"""Small sound models to spoil, made without a fit: the start of one is as good here, and takes a second."""
+
+from functools import cache
+
+import numpy as np
+
+import small
+from revarb import Ensemble, FittedRGP, Recognition, Trajectory
+from revarb.fit import prepare, trained
+from revarb.optimise import Optimum, Status, Step
+from revarb.parameters import Parameters, flatten
+from revarb.recognition import RecognisedStates, random_networks
+from revarb.windows import initial_states
+
+ROWS = 8
+U = small.record(3, samples=ROWS).u
+
+
+@cache
+def model(seed: int = 0) -> FittedRGP:
+    """Two records, two hidden layers, five inducing inputs."""
+    return _at_the_start(small.spec(inducing=5), seed)
+
+
+@cache
+def with_networks() -> FittedRGP:
+    """The same with a recognition model."""
+    return _at_the_start(small.spec(inducing=5, recognition=Recognition(hidden=(3,))), 0)
+
+
+@cache
+def ensemble() -> Ensemble:
+    """Two members."""
+    return Ensemble.of([model(0), model(1)])
+
+
+@cache
+def path() -> Trajectory:
+    """A simulation."""
+    return model().simulate(U)
+
+
+def warm_up() -> None:
+    """Make all of them, and compile what they need."""
+    path()
+    for one in (model(), with_networks()):
+        one.simulate(U, method="mean")
+    with_networks().simulate(U, method="network")
+    ensemble().simulate(U)
+
+
+def _at_the_start(spec, seed: int) -> FittedRGP:
+    records = [small.record(0, samples=14), small.record(1, samples=10)]
+    problem = prepare(spec, records, seed)
+    start, layout = problem.start, problem.layout
+    if spec.recognition is not None:
+        rng = np.random.default_rng(seed)
+        networks = random_networks(spec.recognition, problem.frame.lags, spec.latent_dims, 1, rng)
+        initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in start.states.mu)
+        states = RecognisedStates(networks, initial, start.states.raw_lam)
+        problem = problem._replace(start=Parameters(start.layers, states, start.priors))
+    vector = np.array(flatten(problem.start))
+    optimum = Optimum(vector, -1.5 - seed, Status.ITERATION_LIMIT, (Step(1, 1, -3.0), Step(1, 2, -1.5)))
+    return trained(problem, optimum)

@@ -1,0 +1,55 @@
+"""Thousands of spoiled cases, in processes of their own: see tests/fuzz. The counts are printed at the end."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+GROUPS = ("model_files", "borders", "fits")
+RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+"""Modules that run what they read."""
+
+
+def fuzzed(group, length, record_property):
+    """All properties of a group; a crash or a hang of their process is a failure too."""
+    command = [sys.executable, "-m", "fuzz", group, length]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, check=False)
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
+    for outcome in outcomes:
+        results = outcome["cases"] - outcome["refused"]
+        record_property("fuzzed", f"{outcome['name']}: {outcome['cases']} cases, {results} results")
+    failures = [outcome["name"] + "\n" + outcome["failure"] for outcome in outcomes if outcome["failure"]]
+    assert not failures, "\n".join(failures)
+    assert done.returncode == 0, done.stderr[-6000:]
+    assert sum(outcome["cases"] for outcome in outcomes) > 0
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_is_a_result_or_a_clear_error(group, record_property):
+    fuzzed(group, "short", record_property)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_of_many_is_a_result_or_a_clear_error(group, record_property):
+    fuzzed(group, "long", record_property)
+
+
+def test_nothing_in_the_package_runs_what_it_reads():
+    """No pickle and no eval: a model file is numbers and words. (Only the error of joblib's workers is named.)"""
+    for path in (TESTS.parent / "src" / "revarb").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            where = f"{path}:{getattr(node, 'lineno', '')}"
+            match node:
+                case ast.Call(func=ast.Name(id=name)):
+                    assert name not in {"eval", "exec", "compile", "__import__"}, where
+                case ast.Import(names=names):
+                    assert not RUNS & {alias.name.split(".")[0] for alias in names}, where
+                case ast.ImportFrom(module=module, names=names) if module in RUNS:
+                    assert [alias.name for alias in names] == ["PicklingError"], where
+                case ast.keyword(arg="allow_pickle"):
+                    raise AssertionError(where)
