@@ -6,7 +6,7 @@ from scipy.stats import binom, norm
 
 import small
 from revarb import ARX, InputError, Mean, Trajectory, compare
-from revarb.reliability import LEAST_VALUES, LEVELS, calibration, error_by_horizon, pit, reliability
+from revarb.reliability import LEAST_VALUES, LEVELS, check_bands, error_by_horizon, pit, reliability
 from revarb.report.reliability_figures import calibration_figure
 
 
@@ -86,7 +86,7 @@ def test_no_bin_has_fewer_than_ten_values_unless_there_are_no_more(rng, rows):
 def test_honest_bands_lie_on_the_diagonal(rng):
     mean, std = rng.normal(size=(4000, 1)), rng.uniform(0.1, 3.0, size=(4000, 1))
     y = mean + std * rng.normal(size=mean.shape)
-    result = calibration([trajectory(mean, std)], [y])
+    result = check_bands([trajectory(mean, std)], [y])
     share = result.reliability
     low, high = binom.ppf([[0.001], [0.999]], share.count, share.levels) / share.count
     assert (low <= share.observed).all() and (share.observed <= high).all()
@@ -98,7 +98,7 @@ def test_honest_bands_lie_on_the_diagonal(rng):
 
 def test_overconfident_bands_lie_below_it_and_their_pit_has_walls(rng):
     y = rng.normal(size=(2000, 1))
-    result = calibration([trajectory(np.zeros_like(y), 0.5)], [y])
+    result = check_bands([trajectory(np.zeros_like(y), 0.5)], [y])
     assert (result.reliability.observed < result.reliability.levels).all()
     counts, _ = np.histogram(result.pit, 10, (0.0, 1.0))
     assert min(counts[0], counts[-1]) > 2 * counts[1:-1].max()
@@ -140,7 +140,7 @@ def test_a_comparison_judges_every_simulation_with_a_band():
 
 
 def test_the_same_numbers_give_the_same_picture(records):
-    judged = {("a$b$", "moments"): calibration(*records), ("<b>", "residuals"): calibration(*records)}
+    judged = {("a$b$", "moments"): check_bands(*records), ("<b>", "residuals"): check_bands(*records)}
     first, second = (calibration_figure(judged, "svg") for _ in range(2))
     assert first == second and first.startswith(b"<?xml") and b"a$b$ (moments)" in first
     assert calibration_figure(judged, "png").startswith(b"\x89PNG")
@@ -150,6 +150,6 @@ def test_a_model_that_ran_away_does_not_spoil_the_picture(records):
     paths, outputs = records
     away = [trajectory(path.mean + 1e200, path.std) for path in paths]
     with np.errstate(over="ignore"):
-        judged = {("away", "moments"): calibration(away, outputs), ("good", "moments"): calibration(*records)}
+        judged = {("away", "moments"): check_bands(away, outputs), ("good", "moments"): check_bands(*records)}
     assert np.isinf(judged["away", "moments"].horizon.error).all()
     assert calibration_figure(judged, "png").startswith(b"\x89PNG")

@@ -47,7 +47,7 @@ class ErrorByHorizon:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class BandCheck:
     """All that is to be seen of one model's bands. `skip` first rows count in `horizon` only."""
 
     reliability: Reliability
@@ -56,10 +56,10 @@ class Calibration:
     skip: int
 
 
-def calibration(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> Calibration:
+def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> BandCheck:
     """Three views of the same bands, for a picture that has them side by side."""
     skip = _pooled(paths, outputs, skip).skip
-    return Calibration(
+    return BandCheck(
         reliability(paths, outputs, skip), pit(paths, outputs, skip), error_by_horizon(paths, outputs), skip
     )
 

@@ -14,7 +14,7 @@ from revarb.comparison.runs import Run, Spec, lost, run_all
 from revarb.comparison.verdict import Score, verdict
 from revarb.errors import InputError, check_seed, check_whole
 from revarb.progress import progress_bar
-from revarb.reliability import Calibration, calibration
+from revarb.reliability import BandCheck, check_bands
 from revarb.rgp import RGP
 from revarb.scores import Scores, pooled_scores
 from revarb.series import Series, Standardiser, as_records
@@ -56,12 +56,12 @@ class Comparison:
         models = dict.fromkeys(model for model, _ in self.paths)
         return {model: [paths[0] for (name, _), paths in self.paths.items() if name == model] for model in models}
 
-    def calibrations(self) -> dict[tuple[str, str], Calibration]:
+    def calibrations(self) -> dict[tuple[str, str], BandCheck]:
         """How honest the bands are, over all test records, by (model, method), of the simulations that have one."""
         outputs = [record.y for record in self.test]
         banded = {key: paths for key, paths in self.paths.items() if all(path.std is not None for path in paths)}
         with np.errstate(over="ignore", invalid="ignore"):  # a model may have run away
-            return {key: calibration(paths, outputs, self.skip) for key, paths in banded.items()}
+            return {key: check_bands(paths, outputs, self.skip) for key, paths in banded.items()}
 
 
 def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, Spec]:

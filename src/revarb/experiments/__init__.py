@@ -1,6 +1,7 @@
 """The paper's experiments: one small TOML per table, run by `revarb reproduce`."""
 
 from revarb.experiments import avatar
+from revarb.experiments.calibration import CalibrationTable, load_calibration, run_calibration
 from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
 from revarb.experiments.shipped import shipped_text
 from revarb.experiments.table1 import (
@@ -29,6 +30,7 @@ __all__ = [
     "MOTION_PROTOCOL",
     "PROTOCOL",
     "Benchmark",
+    "CalibrationTable",
     "MotionRun",
     "MotionScores",
     "Outcome",
@@ -37,10 +39,12 @@ __all__ = [
     "Table2",
     "avatar",
     "headline",
+    "load_calibration",
     "load_recognition",
     "load_table1",
     "load_table2",
     "motion_scores",
+    "run_calibration",
     "run_recognition",
     "run_table1",
     "run_table2",

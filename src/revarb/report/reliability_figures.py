@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarFormatter
 from scipy.stats import binom
 
-from revarb.reliability import Calibration, ErrorByHorizon, Reliability
+from revarb.reliability import BandCheck, ErrorByHorizon, Reliability
 from revarb.report.figures import MEASURED, MODEL, QUIET, picture
 
 PIT_BINS = 10
@@ -20,7 +20,7 @@ HIGHEST_ERROR = 1.6
 
 
 @rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "revarb", "font.size": 9})
-def calibration_figure(calibrations: Mapping[tuple[str, str], Calibration], kind: Literal["png", "svg"]) -> bytes:
+def calibration_figure(calibrations: Mapping[tuple[str, str], BandCheck], kind: Literal["png", "svg"]) -> bytes:
     """A row per (model, method): shares inside its bands, its PIT values, and its error beside what it predicted.
 
     Grey is where honest bands would stay 95 % of the time, were the errors of all measurements independent.
