@@ -32,7 +32,7 @@ FOLDS = 4  # fits that miss a quarter of the stretches each
 STRETCHES = 12
 LEAST_ROWS = 100  # below, twelve stretches are too short to tell anything
 SCALES = (0.0, 0.1, 0.3, 1.0)  # of the latent noise
-SURE = 2.0  # standard errors by which latent noise must lower the error of held-out stretches, to be kept
+SURE = 2.0  # standard errors by which less latent noise must lower the error of held-out stretches, to be taken
 NOISES = np.geomspace(1e-4, 2.0, 100)  # variances of the outputs' noise that are tried, z-scored
 LEVEL = 0.95
 
@@ -141,18 +141,17 @@ def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretc
     edges = tuple(sorted({folds[0].lags.states, max(stretch.end - stretch.begin for stretch in stretches)}))
     near = [_within(windowed, noise, begin, end) for begin, end in zip((0, *edges[:-1]), edges, strict=True)]
     # A dozen stretches of one record are few: beyond them, a band is never narrower than the noise says.
-    far = max(1.0, width_factor(free[scale], noise))
+    far = max(1.0, float(np.median([width_factor(held, noise) for held in free[scale]])))
     error = float(np.median([held.rms for held in free[scale]]))
     return Calibration(scale, noise, edges, (*near, far), len(stretches), error)
 
 
 def latent_scale(errors: Sequence[Sequence[float]]) -> float:
-    """The scale of the latent noise, from the errors of all stretches under each of `SCALES`: 0 unless it helps."""
+    """The scale of the latent noise, from the errors of all stretches under each of `SCALES`: 1 unless less is better."""
     logs = np.log(np.maximum(np.array(errors), 1e-12))
-    gains = logs[0] - logs
+    gains = logs[-1] - logs
     sure = gains.mean(1) > SURE * gains.std(1, ddof=1) / np.sqrt(gains.shape[1])
-    best = int(np.argmax(np.where(sure, gains.mean(1), 0.0)))
-    return SCALES[best]
+    return SCALES[int(np.argmax(np.where(sure, gains.mean(1), 0.0)))] if sure.any() else SCALES[-1]
 
 
 def output_noise(held: Sequence[Held]) -> float:
@@ -166,26 +165,25 @@ def _loss(held: Held, noise: float) -> float:
     return float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * held.error**2 / variance))
 
 
-def width_factor(held: Sequence[Held], noise: float) -> float:
-    """By how much the 95 % band must be wider (or may be narrower): the median over stretches of a conformal factor.
+def width_factor(held: Held, noise: float) -> float:
+    """By how much the 95 % band must be wider, or may be narrower, to be split-conformal.
 
     Of n errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one with that
     probability, if all are exchangeable; of fewer than 19 the largest does so with probability n / (n + 1).
     """
-    factors = []
-    for each in held:
-        ratios = np.sort(np.abs(each.error) / np.sqrt(each.variance + noise))
-        count = len(ratios)
-        rank = min(int(np.ceil(LEVEL * (count + 1))), count)
-        factors.append(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1))))
-    return float(np.median(factors))
+    ratios = np.sort(np.abs(held.error) / np.sqrt(held.variance + noise))
+    count = len(ratios)
+    rank = min(int(np.ceil(LEVEL * (count + 1))), count)
+    return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1))))
 
 
 def _within(held: Sequence[Held], noise: float, begin: int, end: int) -> float:
-    # The factor of the steps begin + 1 … end; 1 where nothing was measured there.
-    inside = [(each, (each.steps > begin) & (each.steps <= end)) for each in held]
-    some = [Held(each.error[rows], each.variance[rows], each.steps[rows]) for each, rows in inside if rows.any()]
-    return max(width_factor(some, noise), 1e-3) if some else 1.0
+    # The factor of the steps begin + 1 … end, over all stretches; 1 where nothing was measured there.
+    if not held:
+        return 1.0
+    together = Held(*(np.concatenate(parts) for parts in zip(*held, strict=True)))
+    inside = (together.steps > begin) & (together.steps <= end)
+    return max(width_factor(Held(*(part[inside] for part in together)), noise), 1e-3) if inside.any() else 1.0
 
 
 def _free_runs(

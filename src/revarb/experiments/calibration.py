@@ -133,7 +133,7 @@ def calibrated_arx(split: Split) -> Trajectory:
     held = [each for fold in range(FOLDS) for each in _held_by_arx(spec, record, stretches, fold, frame)]
     noise = output_noise(held)
     path = spec.fit(record).simulate(split.test.u)
-    factor = np.full(len(path), max(1.0, width_factor(held, noise)))
+    factor = np.full(len(path), max(1.0, float(np.median([width_factor(each, noise) for each in held]))))
     return replace(path, std=np.broadcast_to(np.sqrt(noise) * frame.scaling.y_std, path.mean.shape), widening=factor)
 
 
@@ -141,7 +141,7 @@ def _held_by_arx(spec: ARX, record: Series, stretches: Sequence[Stretch], fold: 
     own = [stretch for stretch in stretches if stretch.fold == fold]
     edges = [0, *(edge for stretch in own for edge in (stretch.begin, stretch.end)), len(record)]
     parts = [Series(record.u[a:b], record.y[a:b], record.dt) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    error = (record.y - spec.fit([part for part in parts if len(part) > frame.skip]).simulate(record.u).mean)
+    error = record.y - spec.fit([part for part in parts if len(part) > frame.skip]).simulate(record.u).mean
     error = error / frame.scaling.y_std
     return [
         Held(error[stretch.rows()].ravel(), np.zeros(error[stretch.rows()].size),
