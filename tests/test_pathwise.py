@@ -32,13 +32,13 @@ def exact(layer, y):
 
 @pytest.fixture(scope="module")
 def layers():
-    """A sparse layer that has seen uncertain regressors, and an exact GP; two outputs each."""
+    """A sparse layer that has seen uncertain regressors, and an exact GP of the same shape; two outputs each."""
     rng = np.random.default_rng(5)
-    x = rng.normal(size=(15, 3))
+    x = rng.normal(size=(40, 3))
     y = np.stack([np.sin(x[:, 0]) + 0.3 * x[:, 1], np.cos(x[:, 2])], axis=1)
     settings = np.array([0.6, 0.4, 0.8]), 1.3, 0.2
-    sparse = compiled_posterior(make_layer(x[:6], *settings), Gaussians(x, np.full_like(x, 0.1)), y, jitter=1e-6)
-    return {"sparse": sparse, "exact": exact(make_layer(x, *settings), y)}
+    sparse = compiled_posterior(make_layer(x[:15], *settings), Gaussians(x, np.full_like(x, 0.1)), y, jitter=1e-6)
+    return {"sparse": sparse, "exact": exact(make_layer(x[:15], *settings), y[:15])}
 
 
 @jax.jit
