@@ -44,10 +44,10 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     skip = check_whole("skip", skip, least=0)
     measured = [_measured(path, y, skip) for path, y in zip(paths, outputs, strict=True)]
     y = np.concatenate([values[skip:] for values in measured])
-    error = _error(y, np.concatenate([path.mean[skip:] for path in paths]))
     # An output that stands still in the scored rows has no scale of its own to be judged by.
     spread = _spread(y)
-    with np.errstate(over="ignore"):  # a giant error in units of a tiny spread is infinite
+    with np.errstate(over="ignore"):  # giant numbers that are far apart, or a giant error in units of a tiny spread
+        error = y - np.concatenate([path.mean[skip:] for path in paths])
         relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
     spreads = [path.std[skip:] for path in paths if path.std is not None]
     std = np.concatenate(spreads) if len(spreads) == len(paths) else None
@@ -66,14 +66,6 @@ def _measured(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     if skip >= len(measured):
         raise InputError(f"skip must leave rows to score: received skip={skip} for {len(measured)} rows")
     return measured
-
-
-def _error(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        error = y - mean
-    if np.isinf(error).any():
-        raise InputError("y is too far from the simulated trajectory to be scored; check its units")
-    return error
 
 
 def _spread(y: np.ndarray) -> np.ndarray:
