@@ -338,10 +338,12 @@ def rest_of(terminal):
 
 def test_ctrl_c_while_compiling_is_held_until_there_is_a_model(folder):
     """Before the first evaluation is compiled there is nothing to keep; the start comes back as soon as there is."""
+    program = "from revarb.cli import main; print('imported', flush=True); main()"
     process = subprocess.Popen(
-        [sys.executable, "-m", "revarb", *FIT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *FIT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(4)  # imports are done, compilation goes on; a little earlier or later the answer is as clean
+    assert process.stdout.readline() == "imported\n"
+    time.sleep(1)  # compilation goes on; a little earlier or later the answer is as clean
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode in (0, 130), (out, err)

@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -51,9 +51,8 @@ class Misshapen:
         model = Mean().fit(train)
         path = model.simulate(train[0].u[:-1])
         if self.how == "band":
-            model.residual_std[:] = np.nan
-        else:
-            object.__setattr__(model, "simulate", lambda *arguments, **options: path)
+            path = replace(model.simulate(train[0].u), std=np.full((len(train[0]), 1), np.nan))
+        object.__setattr__(model, "simulate", lambda *arguments, **options: path)
         return model
 
 
@@ -166,10 +165,20 @@ def test_what_cannot_be_sent_to_a_worker_is_refused():
         compare(small.record(), small.record(1), {"locked": model, "Mean": Mean()}, seeds=1, jobs=2)
 
 
-def test_outputs_that_cannot_be_squared_are_a_reason():
+def test_outputs_that_cannot_be_squared_are_compared_all_the_same():
     train, test = (Series(record.u, 1e200 * record.y) for record in (small.record(), small.record(1)))
     (line,) = compare(train, test, {"Mean": Mean()}, seeds=1).lines
-    assert "too large to be squared" in line.reasons[0]
+    (plain,) = compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1).lines
+    np.testing.assert_allclose(line.spread["rmse"].median, 1e200 * plain.spread["rmse"].median)
+
+
+def test_an_error_beyond_all_numbers_is_a_reason():
+    train, test = (
+        Series(record.u, offset + 1e305 * record.y)
+        for record, offset in ((small.record(), -1e306), (small.record(1), 1.795e308))
+    )
+    (line,) = compare(train, test, {"Mean": Mean()}, seeds=1).lines
+    assert line.reasons == ["1 of 1 seed(s) failed: its error is inf: the outputs are too large"]
 
 
 def test_the_environment_is_left_alone():

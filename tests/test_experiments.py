@@ -38,7 +38,7 @@ def test_the_shipped_table_names_the_papers_numbers():
     assert [paper[name]["REVARB"] for name in ("artificial", "drive", "actuator")] == [0.4513, 0.2491, 0.3680]
     assert paper["actuator"] == {"MLP-NARX": 0.4621, "LSTM": 0.5170, "GP-NARX": 1.5488, "REVARB": 0.3680}
     assert paper["dryer"] == {} and paper["gas_furnace"] == {}
-    assert table.model == {"hidden": 2, "inducing": 100}
+    assert table.model == {"hidden": 2, "inducing": 100, "calibrate": False}
     assert list(table.models(10)) == MODELS
 
 
@@ -87,7 +87,7 @@ def test_the_shipped_recognition_table_begins_with_the_default_start():
     assert all(starts[0] == "output-error" for starts in load_recognition().datasets.values())
     assert list(models) == ["free form", "networks, output-error", "networks, random", "networks, free-form"]
     assert models["networks, output-error"].recognition == Recognition()
-    assert models["free form"] == RGP(lags=10, input_lags=10)
+    assert models["free form"] == RGP(lags=10, input_lags=10, calibrate=False)
 
 
 def test_the_headline_counts_what_was_won():

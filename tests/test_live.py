@@ -70,5 +70,5 @@ def test_what_does_not_fit_is_refused(model):
         Live(model).step(np.nan)
     with pytest.raises(InputError, match="ghosts must be a whole number of at least 0"):
         Live(model, ghosts=-1)
-    with pytest.raises(InputError, match="initial does not fit"):
+    with pytest.raises(InputError, match="start must be 'cold'"):
         Live(model, small.spec(lags=3).fit(small.record()).final_states[0])

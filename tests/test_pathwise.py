@@ -14,6 +14,7 @@ from revarb.free_run import _distance, free_run
 from revarb.kernel import rbf
 from revarb.pathwise import draw_functions
 from revarb.simulate import Chain, Moments, Start, run_samples
+from revarb.start import cold_origin
 from revarb.windows import Lags
 from test_collapsed import make_layer
 from test_simulate import monte_carlo
@@ -150,7 +151,8 @@ def hand_made_run(targets, method):
     """Twelve steps, cold, of a system without inputs: one lag, and an exact GP that has seen `targets` on the grid."""
     frame = Frame.of([small.record(inputs=0)], Lags(1, 0, 1))
     layer = exact(make_layer(GRID, np.array([1.0]), 1.0, 0.02), targets)
-    return free_run(frame, Chain((layer,), None, 1), None, method, None, steps=12, samples=500, seed=4)
+    chain = Chain((layer,), None, 1)
+    return free_run(frame, chain, None, method, cold_origin(frame, chain), steps=12, samples=500, seed=4)
 
 
 def test_where_a_system_is_nearly_linear_all_methods_agree():

@@ -242,5 +242,5 @@ def test_a_system_without_inputs_is_told_how_long_to_run():
 
 
 def test_a_state_of_another_model_is_refused(model, wide_model):
-    with pytest.raises(InputError, match="initial does not fit"):
+    with pytest.raises(InputError, match="start must be 'cold'"):
         model.simulate(small.record(3).u, start=wide_model.final_states[0])

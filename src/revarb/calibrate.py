@@ -33,7 +33,7 @@ STRETCHES = 12
 LEAST_ROWS = 100  # below, twelve stretches are too short to tell anything
 SCALES = (0.0, 0.1, 0.3, 1.0)  # of the latent noise
 SURE = 2.0  # standard errors by which less latent noise must lower the error of held-out stretches, to be taken
-NOISES = np.geomspace(1e-4, 2.0, 100)  # variances of the outputs' noise that are tried, z-scored
+NOISES = np.geomspace(1.0, 300.0, 100)  # what the outputs' noise is multiplied by: it only ever grows
 LEVEL = 0.95
 
 
@@ -136,7 +136,7 @@ def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretc
     """The numbers: latent noise by the error, output noise by the likelihood of the median stretch, then the widths."""
     free = {scale: _free_runs(folds, records, stretches, scale) for scale in SCALES}
     scale = latent_scale([[held.rms for held in free[scale]] for scale in SCALES])
-    noise = output_noise(free[scale])
+    noise = output_noise(free[scale], least=_output_noise_of(folds[0]))
     windowed = _window_runs(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].lags.states, max(stretch.end - stretch.begin for stretch in stretches)}))
     near = [_within(windowed, noise, begin, end) for begin, end in zip((0, *edges[:-1]), edges, strict=True)]
@@ -147,17 +147,23 @@ def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretc
 
 
 def latent_scale(errors: Sequence[Sequence[float]]) -> float:
-    """The scale of the latent noise, from the errors of all stretches under each of `SCALES`: 1 unless less is better."""
+    """The scale of the latent noise, from the stretches' errors under each of `SCALES`: 1 unless less is better."""
     logs = np.log(np.maximum(np.array(errors), 1e-12))
     gains = logs[-1] - logs
     sure = gains.mean(1) > SURE * gains.std(1, ddof=1) / np.sqrt(gains.shape[1])
     return SCALES[int(np.argmax(np.where(sure, gains.mean(1), 0.0)))] if sure.any() else SCALES[-1]
 
 
-def output_noise(held: Sequence[Held]) -> float:
+def output_noise(held: Sequence[Held], least: float) -> float:
     """The variance under which the median stretch is likeliest: one stretch unlike all others decides nothing."""
-    losses = [[_loss(each, noise) for each in held] for noise in NOISES]
-    return float(NOISES[int(np.argmin(np.median(losses, axis=1)))])
+    noises = least * NOISES
+    losses = [[_loss(each, noise) for each in held] for noise in noises]
+    return float(noises[int(np.argmin(np.median(losses, axis=1)))])
+
+
+def _output_noise_of(model: FittedRGP) -> float:
+    assert model.trained.chain.output is not None  # a recurrent GP has one
+    return float(model.trained.chain.output.sigma2)
 
 
 def _loss(held: Held, noise: float) -> float:

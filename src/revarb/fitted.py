@@ -24,7 +24,7 @@ from revarb.parameters import Parameters
 from revarb.recognition import Network, blank_networks
 from revarb.rgp import RGP
 from revarb.series import Series, Standardiser, column_names
-from revarb.simulate import Chain, Start
+from revarb.simulate import Chain, Start, observe_independent
 from revarb.sound import check_chain, check_starts, numbers, step_of
 from revarb.start import Origin, StartChoice, origin_of
 from revarb.states import FreeStates, InitialPrior
@@ -150,6 +150,19 @@ class FittedRGP(Fitted):
         x_hat = by_block(current_windows, self._states.mu[-1], lags, self.lengths)
         fitted = self.scaling.raw_outputs(np.asarray(self._output.mean(x_hat)))
         return np.split(fitted, np.cumsum([length - lags for length in self.lengths])[:-1])
+
+    @with_numerics
+    def smoothed(self) -> list[Trajectory]:
+        """What the fit makes of its own records, one path each for their last rows: also where y is missing.
+
+        Where it was measured the band is narrow, for the latent states know it; in a gap it is as wide as they are.
+        """
+        lags, states = self.spec.lags, self._states
+        means, variances = (by_block(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
+        y = observe_independent(self._output, np.asarray(means), np.asarray(variances))
+        cuts = np.cumsum([length - lags for length in self.lengths])[:-1]
+        parts = zip(np.split(np.asarray(y.mean), cuts), np.split(np.asarray(y.variance), cuts), strict=True)
+        return [self.frame.trajectory("smoothed", 0, *part, start="training record") for part in parts]
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -45,10 +45,10 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     measured = ~np.isnan(y)
     if not measured.any():
         raise InputError(f"y has no measured value after the first {skip} rows; there is nothing to score")
-    error = _error(y, np.concatenate([path.mean[skip:] for path in paths]))
     # An output that stands still in the scored rows has no scale of its own to be judged by.
     spread = _spread(np.where(measured.any(0), y, 0.0))
-    with np.errstate(over="ignore"):  # a giant error in units of a tiny spread is infinite
+    with np.errstate(over="ignore"):  # giant numbers that are far apart, or a giant error in units of a tiny spread
+        error = y - np.concatenate([path.mean[skip:] for path in paths])
         relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
     return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip)
 
@@ -74,14 +74,6 @@ def _outputs(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     if skip >= len(outputs):
         raise InputError(f"skip must leave rows to score: received skip={skip} for {len(outputs)} rows")
     return outputs
-
-
-def _error(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        error = y - mean
-    if np.isinf(error).any():
-        raise InputError("y is too far from the simulated trajectory to be scored; check its units")
-    return error
 
 
 def _spread(y: np.ndarray) -> np.ndarray:

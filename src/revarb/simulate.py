@@ -156,6 +156,18 @@ def observe_moments(chain: Chain[Posterior]) -> Callable[[Joint], Seen]:
 
 
 @jax.jit
+def observe_independent(layer: Posterior, mean: Float[AnyArray, "R D"], variance: Float[AnyArray, "R D"]) -> Moments:
+    """Moments of y, noise included, for rows of regressors that are independent of each other."""
+    split, certain = split_posterior(layer, mean.shape[1]), jnp.ones(layer.zeta.shape[0])
+
+    def observe(row: tuple[AnyArray, AnyArray]) -> Moments:
+        g = predict_gaussian(split, row[0], jnp.diag(row[1]), certain)
+        return Moments(g.mean, jnp.diagonal(g.cov) + layer.sigma2)
+
+    return jax.lax.map(observe, (mean, variance))
+
+
+@jax.jit
 def run_mean(
     chain: Chain, start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]
 ) -> Float[AnyArray, "T Dy"]:

@@ -152,7 +152,7 @@ def spoiled_arrays(draw, kinds=kinds, prefix: str = "") -> bytes:
     for _ in range(draw(st.integers(1, 2))):
         name = draw(st.sampled_from(sorted(name for name in arrays if name.startswith(prefix))))
         value = draw(st.sampled_from([*REAL, 1e-9, 30.0, 1e5, 1e10, 1e100, 1e150, 1e160, -1e5]))
-        array = np.array(arrays[name])
+        array = np.array(arrays[name], dtype=np.float64)
         match draw(st.sampled_from(["entry", "entry", "all", "scale", "shape", "dtype", "name", "remove", "another"])):
             case "entry" if array.size:
                 array.flat[draw(st.integers(0, array.size - 1))] = value

@@ -6,9 +6,9 @@ import numpy as np
 
 import small
 from revarb import Ensemble, FittedRGP, Recognition, Trajectory
-from revarb.fit import prepare, trained
 from revarb.optimise import Optimum, Status, Step
 from revarb.parameters import Parameters, flatten
+from revarb.problem import prepare, trained
 from revarb.recognition import RecognisedStates, random_networks
 from revarb.windows import initial_states
 

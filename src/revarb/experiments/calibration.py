@@ -131,7 +131,7 @@ def calibrated_arx(split: Split) -> Trajectory:
     frame = Frame.of([record], RGP(lags=split.lags, input_lags=split.lags).lags_for(record.u.shape[1]))
     stretches = stretches_of([record], frame)
     held = [each for fold in range(FOLDS) for each in _held_by_arx(spec, record, stretches, fold, frame)]
-    noise = output_noise(held)
+    noise = output_noise(held, least=RGP().recipe.output_noise)  # as for REVARB
     path = spec.fit(record).simulate(split.test.u)
     factor = np.full(len(path), max(1.0, float(np.median([width_factor(each, noise) for each in held]))))
     return replace(path, std=np.broadcast_to(np.sqrt(noise) * frame.scaling.y_std, path.mean.shape), widening=factor)
