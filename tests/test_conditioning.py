@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 
 import revarb
 import small
 from revarb import InputError, Window
+from revarb.collapsed import predict_certain
 from revarb.conditioning import condition, conditioned, run_ahead
 from revarb.numerics import with_numerics
 from revarb.simulate import Joint, Seen, Start, cold_start, run_moments
+from revarb.windows import input_windows
 from test_simulate import smooth_chain
 
 
@@ -45,11 +46,11 @@ def test_what_is_missing_is_not_conditioned_on():
 
 
 @with_numerics
-def test_states_agree_with_weighted_samples():
-    """Importance sampling of a chain with two steps: trajectories weighted by how well they explain y."""
-    chain = smooth_chain()
+def test_states_agree_with_weighted_samples(model):
+    """Importance sampling of one step: states weighted by how well they explain y."""
+    chain = smooth_chain(model.trained.chain, 0.02)
     rng, count = np.random.default_rng(2), 200_000
-    start = cold_start(chain.latent_dims, chain.lags, 0, 0)
+    start = cold_start(chain.latent_dims, chain.lags, model.lags.reach, 1)
     start = Start(start.mean, 0.05 * start.cov, start.past_u)
     u_bar = np.zeros((1, chain.hidden[0].zeta.shape[1] - chain.lags))
     y = np.array([[0.2]])
@@ -57,8 +58,6 @@ def test_states_agree_with_weighted_samples():
     drawn = rng.multivariate_normal(start.mean, start.cov, size=count)
     x_hat = np.hstack([drawn, np.zeros((count, u_bar.shape[1]))])
     layer, output = chain.hidden[0], chain.output
-    from revarb.collapsed import predict_certain
-
     mean, variance = (np.asarray(part) for part in predict_certain(layer, x_hat))
     x = mean[:, 0] + np.sqrt(variance + float(layer.sigma2)) * rng.normal(size=count)
     window = np.column_stack([x, drawn[:, : chain.lags - 1]])
@@ -73,8 +72,6 @@ def test_states_agree_with_weighted_samples():
 def test_predictions_ahead_are_runs_from_conditioned_states(model):
     chain, record, k = model.trained.chain, small.record(4), 3
     cold = model.origin("cold").state
-    from revarb.windows import input_windows
-
     z, y = model.frame.checked_window(record)
     y = y.copy()
     y[5] = np.nan
@@ -92,10 +89,10 @@ def test_a_measured_window_beats_a_cold_start(model):
     record = small.record(7, samples=80)
     window = Window(record.u[:20], record.y[:20])
     warm = model.simulate(record.u[20:30], start=window)
-    cold = model.simulate(record.u[:30])
+    cold = model.simulate(record.u[20:30])
     assert warm.start == "window of 20 samples" and cold.start == "cold" and warm.skip == 0
-    error = [np.abs(path.mean[-10:-7] - record.y[20:23]).mean() for path in (warm, cold)]
-    assert error[0] < error[1] and warm.std[0] < cold.std[-10]
+    error = [np.abs(path.mean[:3] - record.y[20:23]).mean() for path in (warm, cold)]
+    assert error[0] < 0.7 * error[1] and warm.std[0] < cold.std[0]
 
 
 def test_one_step_ahead_is_better_than_many(model):
@@ -141,8 +138,6 @@ def test_an_ensemble_takes_the_same_starts():
         (Window(np.zeros((20, 2)), np.zeros(20)), r"the record has 2 input\(s\), but the model 1"),
         (Window(np.zeros(20), np.zeros((20, 2))), r"the record has 2 output\(s\), but the model 1"),
         (Window(np.zeros(1), np.zeros(1)), "has 1 samples, but the lags need at least 2"),
-        ("warm", "start must be 'cold', 'continue', a revarb.Window"),
-        (3, "received 'int'"),
     ],
 )
 def test_a_start_that_does_not_fit_is_refused(model, start, message):
@@ -150,10 +145,7 @@ def test_a_start_that_does_not_fit_is_refused(model, start, message):
         model.simulate(np.zeros(9), start=start)
 
 
-def test_predict_refuses_what_is_no_record(model):
-    with pytest.raises(InputError, match="predict takes a measured"):
-        model.predict(np.zeros(9))
+def test_predict_refuses_no_horizon(model):
     with pytest.raises(InputError, match="horizon must be a whole number of at least 1"):
         model.predict(small.record(), 0)
     assert replace(model, calibration=None).chain is model.trained.chain
-    assert jax.tree.leaves(model.chain)

@@ -18,6 +18,8 @@ CASES = {
     "small.spec().fit([small.record(), [1, 2]])": "record 1 is a list, not a Series",
     "small.spec().fit(small.record()).simulate(np.zeros(9), method='median')": "method must be 'moments', 'mean',",
     "small.spec().fit(small.record()).simulate(np.zeros(9), start='warm')": "start must be 'cold', 'continue', a",
+    "small.spec().fit(small.record()).simulate(np.zeros(9), start=3)": "received 'int'",
+    "small.spec().fit(small.record()).predict(np.zeros(9))": "predict takes a measured revarb.Series(u, y), received",
     "small.spec().fit(None)": "a record must be a Series or a list of Series, received NoneType",
     "small.spec().fit(small.record(), seed=None)": "seed must be a whole number from 0 to",
     "Recipe(stages=5)": "recipe.stages must be a list of Stage(free, iterations), received 5",

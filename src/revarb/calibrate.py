@@ -135,7 +135,7 @@ class Held(NamedTuple):
 def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch]) -> Calibration:
     """The numbers: latent noise by the error, output noise by the likelihood of the median stretch, then the widths."""
     free = {scale: _free_runs(folds, records, stretches, scale) for scale in SCALES}
-    scale = latent_scale([[held.rms for held in free[scale]] for scale in SCALES])
+    scale = latent_scale(np.array([[held.rms for held in free[scale]] for scale in SCALES]))
     noise = output_noise(free[scale], least=_output_noise_of(folds[0]))
     windowed = _window_runs(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].lags.states, max(stretch.end - stretch.begin for stretch in stretches)}))
@@ -146,9 +146,9 @@ def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretc
     return Calibration(scale, noise, edges, (*near, far), len(stretches), error)
 
 
-def latent_scale(errors: Sequence[Sequence[float]]) -> float:
+def latent_scale(errors: Float64[np.ndarray, "C S"]) -> float:
     """The scale of the latent noise, from the stretches' errors under each of `SCALES`: 1 unless less is better."""
-    logs = np.log(np.maximum(np.array(errors), 1e-12))
+    logs = np.log(np.maximum(errors, 1e-12))
     gains = logs[-1] - logs
     sure = gains.mean(1) > SURE * gains.std(1, ddof=1) / np.sqrt(gains.shape[1])
     return SCALES[int(np.argmax(np.where(sure, gains.mean(1), 0.0)))] if sure.any() else SCALES[-1]
