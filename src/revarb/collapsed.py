@@ -68,7 +68,7 @@ class Gaussians(NamedTuple):
     seen: Bool[AnyArray, " R"] | None = None
 
     @property
-    def count(self) -> Float[AnyArray, ""] | int:
+    def measured(self) -> Float[AnyArray, ""] | int:
         """Number of rows with a measured target."""
         return self.mean.shape[0] if self.seen is None else jnp.sum(self.seen, dtype=jnp.float64)
 
@@ -154,7 +154,7 @@ explained.defvjp(_explained_forward, _explained_backward)
 
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
     """The layer's share of the bound, inducing outputs integrated out (Eq. 21). Outputs share the kernel."""
-    rows, outputs = x_hat.count, targets.mean.shape[1]
+    rows, outputs = x_hat.measured, targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = rows * layer.variance
     return (

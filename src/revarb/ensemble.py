@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,7 +92,7 @@ class Ensemble(Fitted):
         samples   trajectories in all, shared out among the members
         """
         seed = check_seed(seed)
-        starts = list(start) if isinstance(start, list | tuple) else [start] * len(self)
+        starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
         if len(starts) != len(self) or isinstance(start, Start):
             what = f"a state for each of its {len(self)} members"
             raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")

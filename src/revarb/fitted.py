@@ -251,12 +251,11 @@ def _template(
     layers = tuple(Layer(blank(inducing, size), blank(size), blank(), blank()) for size in sizes)
     states = tuple(blank(sum(lengths), dim) for dim in dims)
     priors = tuple(InitialPrior(blank(spec.lags, dim), blank(spec.lags, dim)) for dim in dims)
-    squares = [(inducing, inducing)] * (len(dims) + 1)
-    if outputs_apart:
-        squares[-1] = (outputs, inducing, inducing)
+    square: tuple[int, ...] = (inducing, inducing)
+    squares = [square] * len(dims) + [(outputs, *square) if outputs_apart else square]
     known = tuple(
-        Posterior(blank(inducing, size), blank(size), blank(), blank(), blank(inducing, dim), blank(*square))
-        for size, dim, square in zip(sizes, (*dims, outputs), squares, strict=True)
+        Posterior(blank(inducing, size), blank(size), blank(), blank(), blank(inducing, dim), blank(*shape))
+        for size, dim, shape in zip(sizes, (*dims, outputs), squares, strict=True)
     )
     joint = spec.lags * sum(dims)
     final = Start(blank(joint), blank(joint, joint), blank(lags.reach, inputs))
