@@ -1,6 +1,6 @@
 """What measured outputs say about the latent states: the joint Gaussian of the windows, conditioned step by step.
 
-docs/derivation.md, Eqs. 37 to 39. After every step of the free run the joint Gaussian of states and output is
+docs/derivation.md, Eqs. 43 and 44. After every step of the free run the joint Gaussian of states and output is
 conditioned on the measured output; what is missing (NaN) is not conditioned on. So the states behind a record are
 inferred, with their covariance, and predictions can set out from any of its samples.
 """
@@ -70,7 +70,7 @@ def run_ahead(
 
 
 def conditioned(state: Joint, seen: Seen, measured: Float[AnyArray, " Dy"]) -> Joint:
-    """The joint state once y is known, as far as it was measured (Eq. 38)."""
+    """The joint state once y is known, as far as it was measured (Eq. 43)."""
     known = ~jnp.isnan(measured)
     error = jnp.where(known, measured - seen.mean, 0.0)
     # An output that was not measured has no covariance with anything: the solve then leaves it alone.
