@@ -31,7 +31,7 @@ from test_motion_export import read_bvh
 QUICK = Recipe(
     hidden_noise=0.01, output_noise=0.3, latent_variance=0.1, stages=(Stage(("mu", "lam", "zeta", "w"), 20),)
 )
-TINY = RGP(lags=6, input_lags=1, hidden=1, inducing=30, latent_dim=3, recipe=QUICK)
+TINY = RGP(lags=6, input_lags=1, hidden=1, inducing=30, latent_dim=3, recipe=QUICK, calibrate=False)
 LEFT_FOOT = "lfoot"
 
 

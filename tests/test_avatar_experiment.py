@@ -14,6 +14,7 @@ from revarb.experiments.avatar import Gaits
 from revarb.table import Table
 
 QUICK = revarb.RGP(
+    calibrate=False,
     lags=6, input_lags=15, hidden=1, inducing=10, latent_dim=3,
     recipe=revarb.Recipe(stages=(revarb.Stage(("lam",), 1),), kmeans_starts=1),
 )  # fmt: skip

@@ -26,6 +26,7 @@ from revarb.trajectory import half_width
 from revarb.windows import Lags
 
 QUICK = Recipe(stages=(Stage(R0_FREE, 5),))
+SPEC = small.spec(hidden=1, recipe=QUICK, calibrate=True)
 SOME = Calibration(0.3, 0.04, (2, 10), (0.8, 1.0, 1.5), 12, 0.2)
 
 
@@ -36,7 +37,7 @@ def record():
 
 @pytest.fixture(scope="module")
 def model(record):
-    return small.spec(hidden=1, recipe=QUICK).fit(record)
+    return SPEC.fit(record)
 
 
 def frame_of(*records):
@@ -66,7 +67,7 @@ def test_several_records_are_shared_out_by_their_length():
 def test_too_short_a_record_has_none():
     record = small.record(samples=60)
     assert stretches_of([record], frame_of(record)) == []
-    assert small.spec(hidden=1, recipe=QUICK).fit(record).calibration is None
+    assert SPEC.fit(record).calibration is None
 
 
 def test_latent_noise_stays_unless_less_is_surely_better():
@@ -109,9 +110,9 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
     assert loaded.calibration == found
     u = small.record(5).u
     np.testing.assert_array_equal(loaded.simulate(u).interval()[0], model.simulate(u).interval()[0])
-    again = small.spec(hidden=1, recipe=QUICK).fit(record)
+    again = SPEC.fit(record)
     assert again.calibration == found
-    assert small.spec(hidden=1, recipe=QUICK, calibrate=False).fit(record).calibration is None
+    assert replace(SPEC, calibrate=False).fit(record).calibration is None
 
 
 def test_the_folds_do_not_see_their_stretches(record, monkeypatch):
@@ -123,7 +124,7 @@ def test_the_folds_do_not_see_their_stretches(record, monkeypatch):
         return real(spec, records, seed)
 
     monkeypatch.setattr("revarb.calibrate.prepare", noted)
-    small.spec(hidden=1, recipe=QUICK).fit(record)
+    SPEC.fit(record)
     gaps = np.array([np.isnan(records[0].y[:, 0]) for records in seen])
     assert gaps.shape[0] == FOLDS and (gaps.sum(0)[4:] == 1).all() and not gaps[:, :4].any()
 
@@ -158,7 +159,7 @@ def test_ctrl_c_while_calibrating_leaves_the_model(record, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("revarb.calibrate.prepare", pressed)
-    model = small.spec(hidden=1, recipe=QUICK).fit(record)
+    model = SPEC.fit(record)
     assert model.calibration is None and model.status is not revarb.optimise.Status.INTERRUPTED
 
 
@@ -167,7 +168,7 @@ def test_a_fold_that_cannot_be_fitted_leaves_it_uncalibrated():
     base = small.record(samples=150)
     y = np.column_stack([base.y[:, 0], np.zeros(150)])
     y[60:63, 1] = [1.0, 2.0, 1.0]
-    assert small.spec(hidden=1, recipe=QUICK).fit(Series(base.u, y)).calibration is None
+    assert SPEC.fit(Series(base.u, y)).calibration is None
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from revarb import cli, datasets, trajectory
 from revarb.table import Table, write_table
 
 CONFIG = """
+calibrate = false
 lags = 2
 input_lags = 2
 inducing = 12

@@ -29,6 +29,7 @@ def kept(home):
     return {path.name: path.stat().st_mtime_ns for path in home.rglob("*-cache")}
 
 
+@pytest.mark.slow
 def test_the_second_run_finds_its_programs_and_the_same_numbers(tmp_path):
     first, _ = fit_in(tmp_path)
     programs = kept(tmp_path)

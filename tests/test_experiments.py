@@ -18,7 +18,7 @@ from revarb.experiments import (
     run_table1,
 )
 
-QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
+QUICK = {"hidden": 1, "inducing": 10, "calibrate": False, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 MODELS = ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
 
 

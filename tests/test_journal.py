@@ -262,6 +262,7 @@ def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
     assert_same(spec.fit(small.record(), resume=True), model)
 
 
+@pytest.mark.slow
 def test_networks_go_on_between_stretches_of_adam(unfinished, at_once):
     spec = small.spec(recognition=NETWORKS)
     model, path, content = noted(unfinished, spec)
@@ -387,7 +388,9 @@ def test_a_tree_comes_back_in_its_form_and_types(tmp_path):
     assert again["x"] == 0.25 and again["count"][0] == 8 and again["count"][0].dtype == np.int32
 
 
-LONG = "lags = 2\ninput_lags = 2\ninducing = 12\n[recipe]\nftol = 0.0\ngtol = 0.0\n[[recipe.stages]]\n"
+LONG = (
+    "calibrate = false\nlags = 2\ninput_lags = 2\ninducing = 12\n[recipe]\nftol = 0.0\ngtol = 0.0\n[[recipe.stages]]\n"
+)
 LONG += "free = ['mu', 'lam', 'zeta', 'w']\niterations = {iterations}\n"
 FIT = ("fit", "train.csv", "-u", "u", "-y", "y", "--config", "rgp.toml", "-o", "m.rgp")
 

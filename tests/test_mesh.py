@@ -38,6 +38,7 @@ def check(found, devices):
     assert found["fit_bound"] == pytest.approx(found["fit_bound_alone"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_four_devices_agree_with_one():
     check(answer(on_devices(4)), devices=4)
 

@@ -238,6 +238,7 @@ def test_a_model_with_networks_is_saved_whole(model, tmp_path):
         np.testing.assert_array_equal(again.simulate(u, method).mean, model.simulate(u, method).mean)
 
 
+@pytest.mark.slow
 def test_restarts_train_their_own_networks():
     ensemble = small.spec(recognition=QUICK).fit(small.record(), restarts=2)
     assert ensemble.bounds[1] == small.spec(recognition=QUICK).fit(small.record(), seed=1).bound

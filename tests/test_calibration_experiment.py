@@ -1,0 +1,51 @@
+"""The experiment of calibration on a quick model: rows, windows, missing outputs, ARX by the same rule."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from revarb import cli, datasets, experiments
+from revarb.experiments import load_calibration
+from revarb.experiments.calibration import AS_FITTED, CALIBRATED, LINEAR, MIXTURE, calibrated_arx
+
+QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
+
+
+@pytest.fixture
+def quick():
+    table = load_calibration()
+    missing = {**table.missing, "dataset": "artificial"}
+    return replace(table, datasets=["artificial"], model=QUICK, missing=missing, windows={**table.windows, "every": 80})
+
+
+def test_what_ships_is_the_default_model_on_five_records():
+    table = load_calibration()
+    assert set(table.datasets) == {"artificial_recorded", "drive", "actuator", "dryer", "gas_furnace"}
+    assert table.spec(10) == replace(table.spec(10), calibrate=True) and table.model == {}
+    assert table.windows["length"] == table.windows["ahead"] == 20 and table.missing["share"] == 0.2
+
+
+def test_rows_of_a_quick_calibration(quick, in_empty_folder, monkeypatch, capsys):
+    monkeypatch.setattr(experiments, "load_calibration", lambda: quick)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["reproduce", "calibration", "--seeds", "2", "--json", "c.json", "--pictures", "p"])
+    assert end.value.code == 0, capsys.readouterr().err
+    assert (in_empty_folder / "p" / "artificial_bands.png").stat().st_size > 10_000
+    rows = json.loads((in_empty_folder / "c.json").read_text())["rows"]
+    by_model = {}
+    for row in rows:
+        by_model.setdefault(row["model"], []).append(row)
+    assert [len(by_model[name]) for name in (CALIBRATED, AS_FITTED, MIXTURE, LINEAR)] == [6, 2, 1, 1]
+    starts = [row["start"] for row in by_model["REVARB, next 20 samples"]]
+    assert starts == ["window of 20 samples", "cold"] * 2
+    assert len(by_model["REVARB, 20% of y missing"]) == 4
+    assert all(np.isfinite(row["rmse"]) for row in rows) and by_model[CALIBRATED][0]["stretches"] == 12
+
+
+def test_arx_is_calibrated_by_its_own_held_out_errors():
+    split = datasets.load("artificial")
+    path = calibrated_arx(split)
+    assert (path.std == path.std[0]).all() and 0.5 < path.std[0, 0] / split.train.y.std() < 1.5
+    assert (path.widening >= 1.0).all()
