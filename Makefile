@@ -31,6 +31,7 @@ results: $(READY)
 	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --page docs/table1.html --pictures docs/pictures
 	$(BIN)/revarb reproduce table2 --seeds 3 --json results/table2.json --page docs/table2.html --pictures docs/pictures
 	$(BIN)/revarb reproduce recognition --seeds 5 --json results/recognition.json
+	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures docs/pictures
 	$(BIN)/revarb reproduce avatar --out avatar --json results/avatar.json
 	cp avatar/avatar_*.png docs/pictures/
 	$(BIN)/revarb demo --out demo

@@ -83,6 +83,20 @@ def recognition():
     return lines
 
 
+def calibration():
+    """Calibrated bands beside those of the fit and of ARX; what a window and missing outputs change."""
+    lines = [["data", "model", "method", "start", "RMSE", "NLPD", "in 95 %"]]
+    rows = results("calibration.json")["rows"]
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        own = [row for row in rows if row["dataset"] == name]
+        for start in dict.fromkeys(row["start"] for row in own):
+            for line in summarise([row for row in own if row["start"] == start], RECOGNITION_SCORES):
+                nlpd, share = line.spread["nlpd"], line.spread["coverage95"].median
+                band = ["–", "–"] if np.isnan(share) else [spread(nlpd), f"{share:.3f}"]
+                lines.append([name, line.model, line.method, start, spread(line.spread["rmse"]), *band])
+    return lines
+
+
 def avatar():
     """What the figures say of every signal, a line per phase."""
     lines = [["signal", "out of range", "jump", "gait", "hip, Hz", "in training, Hz", "settled after, s"]]
@@ -115,7 +129,7 @@ def h200():
     ]
 
 
-TABLES = {"table1": table1, "bands": bands, "table2": table2, "recognition": recognition, "avatar": avatar,
+TABLES = {"table1": table1, "bands": bands, "table2": table2, "recognition": recognition, "calibration": calibration, "avatar": avatar,
           "bench": bench, "h200": h200}  # fmt: skip
 
 

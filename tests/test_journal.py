@@ -104,6 +104,23 @@ def test_wherever_it_is_cut_the_numbers_are_the_same(unfinished, at_once):
         assert not path.exists()
 
 
+def test_a_fit_that_was_killed_while_it_was_calibrated_goes_on(unfinished, at_once):
+    spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
+    record = small.record(samples=130)
+    plain = spec.fit(record)
+    with evaluations() as seen:
+        spec.fit(record)
+    whole = len(seen)
+    for evaluation in (whole // 4, whole - 2):  # in the first fold, or near it, and in the last
+        with evaluations(kill_at=evaluation), pytest.raises(Killed):
+            spec.fit(record)
+        with evaluations() as seen:
+            again = spec.fit(record, resume=True)
+        assert len(seen) == whole - evaluation + 1
+        assert_same(again, plain)
+        assert again.calibration == plain.calibration is not None
+
+
 def test_a_resumed_fit_can_be_killed_and_resumed_again(unfinished, at_once):
     spec = small.spec(recipe=TWO_STAGES)
     model, path, content = noted(unfinished, spec)
