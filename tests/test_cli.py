@@ -17,6 +17,7 @@ import pytest
 import revarb
 import small
 from revarb import cli, datasets, trajectory
+from revarb.report import figures
 from revarb.table import Table, write_table
 
 CONFIG = """
@@ -54,12 +55,13 @@ def test_from_csv_to_a_simulated_trajectory(capsys, folder):
     code, out, err = run(capsys, *FIT)
     assert code == 0, err
     assert "fitted 1 record(s), 60 samples" in out and "wrote m.rgp" in out
+    assert "not calibrated: the record is too short (fewer than 100 samples once runs have settled)\n" in out
     assert err == ""  # no progress bar where there is no terminal
     assert (folder / "m.fit.png").read_bytes().startswith(b"\x89PNG")
 
     code, out, _ = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")
     assert code == 0
-    assert "RMSE" in out and "in 95 %" in out
+    assert "RMSE" in out and "in 95 %" in out and "free simulation, cold start, first 4 rows left out" in out
     path = Table("path.csv")
     assert path.names == ("pressure_mean", "pressure_std", "pressure_lower", "pressure_upper")
     mean, std, lower, upper = path.columns(path.names).T
@@ -103,6 +105,7 @@ COLUMNS = ("-u", "valve", "-y", "pressure")
         ((*START, "--config", "train.csv"), "is not a TOML file"),
         (("simulate", "train.csv", "test.csv", "-o", "p.csv"), "train.csv is not a revarb model"),
         (("simulate", "m.rgp", "test.csv", "-o", "p.csv"), "cannot read the model file m.rgp"),
+        (("predict", "m.rgp", "test.csv", "-o", "p.csv"), "cannot read the model file m.rgp"),
         ((*START[:-1], "train.csv"), "would overwrite train.csv, which is read"),
         ((*START[:-1], "."), "it is a folder"),
         ((*START, "--dt", "0.1", "--time", "t"), "--dt and --time both say how the records are sampled"),
@@ -212,6 +215,125 @@ def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
     assert code == 2 and "u has 2 row(s), but the lags need at least 3" in err
     code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.csv", "--method", "median")
     assert code == 2 and "--method must be moments, mean, samples or network" in err
+
+
+def test_a_fit_says_what_calibration_found(capsys, folder, monkeypatch):
+    write_table(
+        "train.csv", {"valve": small.record(samples=150).u[:, 0], "pressure": small.record(samples=150).y[:, 0]}
+    )
+    quick = (*FIT, "--hidden", "1")
+    code, out, err = run(capsys, *quick)
+    assert code == 0, err
+    found = revarb.load("m.rgp").calibration
+    assert f"\ncalibrated on 12 held-out stretches: median error {found.error:.2f} of the output's std; noise" in out
+    times = found.output_noise / float(revarb.load("m.rgp").trained.chain.output.sigma2)
+    assert f"latent x {found.latent_scale:g}, output x {times:.3g}; long-run band x {found.factors[-1]:.2f}\n" in out
+
+    code, out, _ = run(capsys, *quick, "--restarts", "2")
+    errors = sorted(f"{member.calibration.error:.2f}" for member in revarb.load("m.rgp").members)
+    text = errors[0] if errors[0] == errors[1] else " to ".join(errors)
+    assert code == 0 and out.count("calibrated") == 1 and f"median error {text} of" in out
+
+    code, out, _ = run(capsys, *quick, "--no-calibrate")
+    assert code == 0 and "not calibrated: switched off\n" in out and revarb.load("m.rgp").calibration is None
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("revarb.calibrate.prepare", pressed)
+    code, out, _ = run(capsys, *quick)
+    assert code == 0 and "not calibrated: interrupted, or a fit without some stretch of the record failed\n" in out
+
+
+def cut(folder, name, begin, end):
+    """Some samples of the test file, the header before them."""
+    lines = (folder / "test.csv").read_text().splitlines()
+    (folder / name).write_text("\n".join([lines[0], *lines[1 + begin : 1 + end]]))
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The titles and legends of the pictures that are drawn, in place of the pictures."""
+    texts = []
+
+    def noted(figure, kind):
+        legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        texts.append((figure.get_suptitle(), legend))
+        return b"a picture"
+
+    monkeypatch.setattr(figures, "picture", noted)
+    return texts
+
+
+@pytest.mark.parametrize("several", [(), ("--restarts", "2")])
+def test_a_simulation_begins_where_it_is_told(capsys, folder, drawn, several):
+    assert run(capsys, *FIT, *several)[0] == 0
+    with_cells(folder, "gaps.csv", "", [6, 7])
+    (folder / "test.csv").write_text((folder / "gaps.csv").read_text())
+    cut(folder, "before.csv", 0, 20)
+    cut(folder, "after.csv", 20, 60)
+    model, before, after = revarb.load("m.rgp"), Table("before.csv"), Table("after.csv")
+    window = revarb.Window(before.columns(["valve"]), before.columns(["pressure"], missing=True))
+    for choice, start, name in (
+        ("cold", "cold", "cold start"),
+        ("continue", "continue", "continued"),
+        ("before.csv", window, "window of 20 samples"),
+    ):
+        code, out, err = run(capsys, "simulate", "m.rgp", "after.csv", "-o", "p.csv", "--start", choice)
+        assert code == 0 and err == "" and f"free simulation, {name}" in out and "RMSE" in out
+        assert drawn[-1][0] == f"after.csv: free simulation, {name}"
+        expected = model.simulate(after.columns(["valve"]), start=start).mean
+        np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("several", [(), ("--restarts", "2")])
+def test_prediction_along_a_measured_record(capsys, folder, drawn, several):
+    assert run(capsys, *FIT, "--hidden", "1", *several)[0] == 0
+    with_cells(folder, "gaps.csv", "NaN", range(20, 30))
+    table = Table("gaps.csv")
+    record = revarb.Series(table.columns(["valve"]), table.columns(["pressure"], missing=True))
+    for given, name, horizon in (((), "1 step ahead", 1), (("--horizon", "3"), "3 steps ahead", 3)):
+        code, out, err = run(capsys, "predict", "m.rgp", "gaps.csv", "-o", "p.csv", *given)
+        assert code == 0 and err == "" and f"prediction, {name}, first 4 rows left out" in out and "RMSE" in out
+        assert drawn[-1][0] == f"gaps.csv: prediction, {name}" and "model (moments)" in drawn[-1][1]
+        assert Table("p.csv").names == ("pressure_mean", "pressure_std", "pressure_lower", "pressure_upper")
+        expected = revarb.load("m.rgp").predict(record, horizon).mean
+        np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_wrong_starts_and_records(capsys, folder):
+    assert run(capsys, *FIT, "--dt", "0.5")[0] == 0
+    cut(folder, "before.csv", 0, 20)
+    cut(folder, "short.csv", 0, 1)
+    write_table("inputs.csv", {"valve": np.zeros(30)})
+    write_table("slow.csv", {"t": np.arange(60.0), "valve": small.record().u[:, 0], "pressure": small.record().y[:, 0]})
+    write_table("timed.csv", {"t": 0.5 * np.arange(60.0), "valve": small.record().u[:, 0]})
+    simulate, predict = ("simulate", "m.rgp", "test.csv", "-o", "p.csv", "--start"), ("predict", "m.rgp")
+    choices = "--start takes cold, continue or a file with what was measured just before: "
+    for arguments, message in (
+        ((*simulate, "warm"), f"{choices}cannot read warm"),
+        ((*simulate, "inputs.csv"), f"{choices}inputs.csv has no column 'pressure'; its columns are valve"),
+        ((*simulate, "short.csv"), "the record has 1 samples, but the lags need at least 2"),
+        ((*simulate[:4], "before.csv", "--start", "before.csv"), "would overwrite before.csv, which is read"),
+        ((*predict, "inputs.csv", "-o", "p.csv"), "inputs.csv has no column 'pressure'; its columns are valve"),
+        ((*predict, "test.csv", "-o", "p.csv", "--horizon", "0"), "horizon must be a whole number of at least 1"),
+        ((*predict, "test.csv", "-o", "test.csv"), "would overwrite test.csv, which is read"),
+        ((*predict, "slow.csv", "-o", "p.csv", "--time", "t"), "slow.csv is sampled every 1, but the model was fitted"),
+        (
+            ("simulate", "m.rgp", "timed.csv", "-o", "p.csv", "--start", "slow.csv", "--time", "t"),
+            f"{choices}slow.csv is sampled every 1, but the model was fitted with dt=0.5",
+        ),
+    ):
+        code, out, err = run(capsys, *arguments)
+        assert code == 2 and message in err and err.startswith("error: ") and err.count("\n") == 1, arguments
+        assert out == "" and not (folder / "p.csv").exists()
+
+
+def test_the_picture_of_a_fit_shows_gaps(capsys, folder, drawn):
+    assert run(capsys, *FIT)[0] == 0
+    with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])
+    assert run(capsys, "fit", "train.csv", "gaps.csv", *FIT[2:])[0] == 0
+    assert "95 % band, not measured" not in drawn[0][1] and "95 % band, not measured" in drawn[1][1]
 
 
 def with_cells(folder, name, cell, lines):
@@ -367,6 +489,6 @@ def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0, screen
     assert b"interrupted: the best model so far was kept" in rest_of(ours)
-    assert "interrupted after" in out
+    assert "interrupted after" in out and "not calibrated: interrupted\n" in out
     assert revarb.load("m.rgp").status == "interrupted"
     assert (folder / "m.fit.png").exists()

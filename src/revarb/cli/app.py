@@ -14,6 +14,7 @@ from rich.console import Console
 
 from revarb import __version__
 from revarb.errors import InputError
+from revarb.files import check_target
 from revarb.series import Series
 from revarb.table import Table, common_interval
 
@@ -87,6 +88,17 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number too long, brackets too deep
         raise InputError(f"{path} is not a TOML file: {error}") from None
+
+
+def picture_beside(target: Path, suffix: str, read: Sequence[Path]) -> Path:
+    """Where the picture of a result goes. Checked before the work: nothing replaces what is read, nor each other."""
+    picture = check_target(check_target(target).with_suffix(suffix))
+    if picture.resolve() == target.resolve():
+        raise InputError(f"-o {target} is where the picture goes; choose another ending")
+    for path in read:
+        if path.resolve() in (target.resolve(), picture.resolve()):
+            raise InputError(f"-o {target} would overwrite {path}, which is read; choose another name")
+    return picture
 
 
 def say_written(*paths: Path) -> None:

@@ -18,7 +18,7 @@ MEASURED, MODEL, BAND, QUIET = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
 
 @rc_context({"text.parse_math": False})  # a column may be called a$b$
 def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str) -> bytes:
-    """The simulated output with its 95 % band, over the measured output where there is one."""
+    """The simulated or predicted output with its 95 % band, over the measured output where there is one."""
     outputs = path.mean.shape[1]
     figure = Figure(figsize=(10, 1.2 + 2.6 * outputs), layout="constrained")
     time = np.arange(len(path)) * path.dt
@@ -27,7 +27,7 @@ def simulation_figure(path: Trajectory, measured: np.ndarray | None, title: str)
             _draw_band(axes, time, path, column)
         if measured is not None:
             _draw_measured(axes, time, measured[:, column])
-        axes.plot(time, path.mean[:, column], color=MODEL, lw=1.3, label=f"simulated ({path.method})")
+        axes.plot(time, path.mean[:, column], color=MODEL, lw=1.3, label=f"model ({path.method})")
         if 0 < path.skip < len(path):
             axes.axvline(path.skip * path.dt, color=QUIET, lw=0.8, ls=":", label="scored from here")
         axes.set_ylabel(path.output_names[column])
@@ -88,7 +88,7 @@ def _look_at(axes, measured: np.ndarray) -> None:
 def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     """What the model made of its training data: output, then the latent path of every hidden layer, then the bound.
 
-    Records stand one after the other, a thin line between them.
+    Records stand one after the other, a thin line between them. Where the output is missing, its band is drawn.
     """
     paths = model.latent_paths()
     outputs, layers = len(model.output_names), len(paths)
@@ -113,13 +113,28 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
 
 
 def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray, seams: np.ndarray) -> None:
-    shown = [record.y[len(record) - length :] for record, length in zip(records, model.lengths, strict=True)]
-    gaps = [np.concatenate([np.full((model.spec.lags, len(panels)), np.nan), f]) for f in model.training_fit()]
-    measured, fitted = (np.insert(np.concatenate(parts), seams, np.nan, axis=0) for parts in (shown, gaps))
+    def in_a_row(parts: Sequence[np.ndarray]) -> np.ndarray:
+        # The first rows, which the lags take, have no path.
+        whole = [np.pad(part, ((length - len(part), 0), (0, 0)), constant_values=np.nan)
+                 for part, length in zip(parts, model.lengths, strict=True)]  # fmt: skip
+        return np.insert(np.concatenate(whole), seams, np.nan, axis=0)
+
+    measured = in_a_row([record.y[-length:] for record, length in zip(records, model.lengths, strict=True)])
+    paths = model.smoothed()
+    fitted = in_a_row([path.mean for path in paths])
+    lower, upper = (in_a_row(ends) for ends in zip(*(path.interval(0.95) for path in paths), strict=True))
     for column, axes in enumerate(panels):
+        _draw_gaps(axes, time, measured[:, column], lower[:, column], upper[:, column])
         _draw_measured(axes, time, measured[:, column])
         axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label="fitted")
         axes.set_ylabel(model.output_names[column])
+
+
+def _draw_gaps(axes, time: np.ndarray, measured: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+    gap = np.isnan(measured) & np.isfinite(lower)
+    if gap.any():
+        reach = gap | np.append(gap[1:], False) | np.append(False, gap[:-1])  # from the last value to the next
+        axes.fill_between(time, lower, upper, where=reach, color=BAND, lw=0, label="95 % band, not measured")
 
 
 def _draw_latent(axes, mean: np.ndarray, std: np.ndarray, time: np.ndarray) -> None:

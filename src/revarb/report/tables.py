@@ -11,10 +11,10 @@ from revarb.comparison import Line, Spread
 from revarb.scores import Scores
 
 
-def score_table(rows: Mapping[str, Scores]) -> Table:
-    """Scores of one or more simulations."""
+def score_table(rows: Mapping[str, Scores], what: str) -> Table:
+    """Scores of one or more paths through the same record; `what` says how they were made."""
     skip = next(iter(rows.values())).skip
-    table = Table(title=f"free simulation, first {skip} rows left out")
+    table = Table(title=f"{what}, first {skip} rows left out" if skip else what)
     for name in ("", "RMSE", "NRMSE", "NLPD", "in 50 %", "in 90 %", "in 95 %"):
         table.add_column(name, justify="right" if name else "left")
     for name, row in rows.items():
