@@ -40,15 +40,17 @@ LEVEL = 0.95
 def calibrated(model: FittedRGP, records: Sequence[Series], report: Report, journal: Journal) -> FittedRGP:
     """The model with a calibration, where its configuration asks for one and its records are long enough.
 
-    Ctrl-C, and a fold that cannot be fitted, leave it without one.
+    A fold that cannot be fitted leaves it without one; so does Ctrl-C, and then its status says so.
     """
     stretches = stretches_of(records, model.frame) if model.spec.calibrate else []
     if model.status is Status.INTERRUPTED or not stretches:
         return model
     try:
         folds = [_missing(fold, model, records, stretches, report, journal) for fold in range(FOLDS)]
-    except (KeyboardInterrupt, InputError):
+    except InputError:
         return model
+    except KeyboardInterrupt:
+        return replace(model, status=Status.INTERRUPTED)
     return replace(model, calibration=calibration_of(folds, records, stretches))
 
 
