@@ -5,6 +5,7 @@ import re
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import revarb
@@ -40,6 +41,32 @@ def test_the_avatar_walks_and_runs_as_it_should():
         assert phase["settled_after"] < 2.0
     frame = next(row for row in results("bench.json")["rows"] if row["part"] == "frames")
     assert frame["threads"] == 1 and frame["seconds"] < 0.010
+
+
+def test_the_calibrated_bands_are_honest():
+    """Issue 7: coverage, likelihood, no harm to the error, a measured window, missing outputs. Medians over the seeds."""
+    rows = results("calibration.json")["rows"]
+
+    def median(score, **where):
+        return float(np.median([row[score] for row in rows if where.items() <= row.items()]))
+
+    def calibrated(score, dataset, model="REVARB, calibrated"):
+        return median(score, dataset=dataset, model=model, start="cold", method="moments")
+
+    for dataset in ("drive", "actuator", "dryer", "artificial_recorded"):
+        assert 0.90 <= calibrated("coverage95", dataset) <= 0.99
+    assert calibrated("nlpd", "drive") <= 0.15 and calibrated("nlpd", "actuator") <= 0.50
+    arx = median("coverage95", dataset="gas_furnace", model="ARX, calibrated")
+    assert calibrated("coverage95", "gas_furnace") >= arx
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        assert calibrated("rmse", dataset) <= 1.02 * calibrated("rmse", dataset, "REVARB, as fitted")
+    for dataset in ("drive", "actuator"):
+        ahead = {"dataset": dataset, "model": "REVARB, next 20 samples"}
+        window, cold = (median("rmse", start=start, **ahead) for start in ("window of 20 samples", "cold"))
+        assert window <= 0.7 * cold
+    for method, complete in (("moments", "REVARB, as fitted"), ("mean", "REVARB, calibrated")):
+        missing = median("rmse", model="REVARB, 20% of y missing", method=method)
+        assert missing <= 1.15 * median("rmse", dataset="drive", model=complete, method=method, start="cold")
 
 
 def test_an_evaluation_is_no_slower_than_the_peer():

@@ -113,7 +113,7 @@ def _why_not(model: FittedRGP, records: Sequence[Series]) -> str:
     if not stretches_of(records, model.frame):
         several = "record is" if len(records) == 1 else "records are"
         return f"the {several} too short (fewer than {LEAST_ROWS} samples once runs have settled)"
-    return "interrupted, or a fit without some stretch of the record failed"
+    return "a fit without some stretch of the record failed"
 
 
 def _range(values: Sequence[float], form: str) -> str:
