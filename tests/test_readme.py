@@ -44,7 +44,7 @@ def test_the_avatar_walks_and_runs_as_it_should():
 
 
 def test_the_calibrated_bands_are_honest():
-    """Issue 7: coverage, likelihood, no harm to the error, a measured window, missing outputs. Medians over the seeds."""
+    """Coverage, likelihood, no harm to the error, a measured window, missing outputs: medians over the seeds."""
     rows = results("calibration.json")["rows"]
 
     def median(score, **where):
