@@ -12,7 +12,8 @@ NOTES = {
     "long_records": "median; the same evaluation of long records; peak resident memory of the process, which made the "
     "start of the fit and compiled as well",
     "fits": "recipe R0 on Drive in a fresh interpreter, from before the import to the fitted model, with an empty "
-    "cache of compiled programs and with a full one; eight restarts with two jobs, cache full",
+    "cache of compiled programs and with a full one; eight restarts with two jobs, cache full; not calibrated, but for "
+    "the last one: four more fits, whose program is compiled too",
     "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve ghosts, and the places of "
     "all joints, without the browser; on one core",
     "simulation": "medians, taking turns; free simulation of Actuator's test part by a model fitted with "

@@ -69,7 +69,7 @@ def peer_moments(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.nd
 def rows() -> list[dict[str, Any]]:
     """Both methods, ours and the peer's, one after the other."""
     split = datasets.load("actuator")
-    model = RGP().fit(split.train)
+    model = RGP(calibrate=False).fit(split.train)
     chain = model.trained.chain
     layers = [PeerLayer(layer) for layer in (*chain.hidden, chain.output)]
     u_bar = _input_rows(model, split.test.u)

@@ -39,7 +39,7 @@ def test_rows_of_a_quick_calibration(quick, in_empty_folder, monkeypatch, capsys
         by_model.setdefault(row["model"], []).append(row)
     assert [len(by_model[name]) for name in (CALIBRATED, AS_FITTED, MIXTURE, LINEAR)] == [6, 2, 1, 1]
     starts = [row["start"] for row in by_model["REVARB, next 20 samples"]]
-    assert starts == ["window of 20 samples", "cold"] * 2
+    assert starts == ["window of 20 samples", "cold", "cold, long before"] * 2
     assert len(by_model["REVARB, 20% of y missing"]) == 4
     assert all(np.isfinite(row["rmse"]) for row in rows) and by_model[CALIBRATED][0]["stretches"] == 12
 

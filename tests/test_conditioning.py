@@ -76,10 +76,10 @@ def test_predictions_ahead_are_runs_from_conditioned_states(model):
     y = y.copy()
     y[5] = np.nan
     u_bar = input_windows(np.concatenate([cold.past_u, z]), model.lags)
-    got = run_ahead(chain, chain, cold, u_bar, y, k)
-    for row in (0, 1, 7, 30):
-        before = max(row - k + 1, 0)
-        state = condition(chain, cold, u_bar[:before], y[:before]) if before else Joint(cold.mean, cold.cov)
+    got = run_ahead(chain, chain, cold, u_bar, y, model.lags.reach, k)
+    for row in (3, 4, 7, 30):
+        before = row - k + 1
+        state = condition(chain, cold, u_bar[:before], y[:before])
         run = run_moments(chain, Start(state.mean, state.cov, cold.past_u), u_bar[before : row + 1], -1)
         np.testing.assert_allclose(got.mean[row], run.mean[-1], rtol=1e-9)
         np.testing.assert_allclose(got.variance[row], run.variance[-1], rtol=1e-9)
@@ -95,13 +95,25 @@ def test_a_measured_window_beats_a_cold_start(model):
     assert error[0] < 0.7 * error[1] and warm.std[0] < cold.std[0]
 
 
+def test_it_is_the_outputs_of_a_window_that_tell(model):
+    record = small.record(7, samples=160)
+    errors = []
+    for begin in range(0, 140, 7):
+        seen, next_one = slice(begin, begin + 8), begin + 8
+        for y in (record.y[seen], np.full((8, 1), np.nan)):
+            path = model.simulate(record.u[next_one : next_one + 1], start=Window(record.u[seen], y))
+            errors.append(float(path.mean[0, 0] - record.y[next_one, 0]) ** 2)
+    known, unknown = np.mean(np.reshape(errors, (-1, 2)), axis=0)
+    assert known < 0.9 * unknown
+
+
 def test_one_step_ahead_is_better_than_many(model):
     record = small.record(8, samples=80)
     one, many = (revarb.scores(model.predict(record, horizon), record.y, skip=10) for horizon in (1, 20))
     assert one.rmse < many.rmse and one.nlpd < many.nlpd
     path = model.predict(record, 2)
     assert path.start == "2 steps ahead" and path.method == "moments" and len(path) == len(record)
-    assert len(model.predict(record, horizon=1000)) == len(record)
+    np.testing.assert_allclose(model.predict(record, horizon=1000).mean, model.simulate(record.u).mean)  # a cold run
 
 
 def test_a_window_may_have_gaps(model):
@@ -143,6 +155,14 @@ def test_an_ensemble_takes_the_same_starts():
 def test_a_start_that_does_not_fit_is_refused(model, start, message):
     with pytest.raises(InputError, match=message):
         model.simulate(np.zeros(9), start=start)
+
+
+def test_columns_in_another_order_are_refused():
+    record = small.record(inputs=2)
+    model = small.spec(hidden=1).fit(record)
+    turned = revarb.Series(record.u, record.y, input_names=["u1", "u0"])
+    with pytest.raises(InputError, match=r"has the columns \['u1', 'u0'\], the model \['u0', 'u1'\]; reorder"):
+        model.predict(turned)
 
 
 def test_predict_refuses_no_horizon(model):

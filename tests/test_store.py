@@ -65,7 +65,7 @@ def test_a_system_without_inputs_can_be_saved(tmp_path):
 
 def test_the_header_says_what_made_the_file(saved):
     header = json.loads(metadata(saved)["revarb"])
-    assert header["schema"] == 1
+    assert header["schema"] == 2
     assert header["versions"]["revarb"] == revarb.__version__
     assert header["configuration"]["lags"] == 2
     assert set(header["standardiser"]) == {"u_mean", "u_std", "y_mean", "y_std"}
@@ -93,7 +93,7 @@ def test_foreign_files_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h: h.update(schema=2), "has schema 2, but this revarb reads up to 1; upgrade"),
+        (lambda h: h.update(schema=3), "has schema 3, but this revarb reads up to 2; upgrade"),
         (lambda h: h.update(schema="x"), "is not a revarb model"),
         (lambda h: h.update(schema=0), "is not a revarb model"),
         (lambda h: h["standardiser"].update(u_std=[0.0]), "means and standard deviations must be finite"),

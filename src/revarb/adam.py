@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from revarb.bound import Layout, Rows, revarb_bound
 from revarb.initialise import kmeans_centres
@@ -68,9 +68,11 @@ def output_error_networks(
     All that were drawn are trained side by side.
     """
 
+    measured = _measured_states(rows, layout)
+
     def loss(candidate: tuple[Network, ...]) -> AnyArray:
         paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
-        errors = [jnp.mean((path - target) ** 2) for path, target in zip(paths, targets, strict=True)]
+        errors = [_mean_square(path - target, measured) for path, target in zip(paths, targets, strict=True)]
         sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
         return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
 
@@ -79,6 +81,19 @@ def output_error_networks(
     descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.stretch, "output error"))
     trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
     return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
+
+
+def _measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
+    # Where a path is to be followed: in a gap of y there is none, only a straight line. None: everywhere.
+    if rows.seen is None:
+        return None
+    seen = np.asarray(rows.seen).any(axis=1)
+    cuts = np.cumsum([length - layout.lags for length in layout.lengths])[:-1]
+    return np.concatenate([np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in np.split(seen, cuts)])
+
+
+def _mean_square(errors: Float[AnyArray, "S Dx"], measured: Bool[np.ndarray, " S"] | None) -> Float[AnyArray, ""]:
+    return jnp.mean(errors**2) if measured is None else jnp.mean(errors[np.flatnonzero(measured)] ** 2)
 
 
 def adam_rounds(

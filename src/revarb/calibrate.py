@@ -5,7 +5,8 @@ stretches. A few more fits each miss some of them (their outputs are masked, the
 them: from the beginning of their record, and from a window just before them.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,17 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.calibration import Calibration
-from revarb.collapsed import Posterior
+from revarb.calibration import Calibration, with_noises
 from revarb.errors import InputError
 from revarb.fitted import FittedRGP
 from revarb.frame import Frame
+from revarb.interrupts import held_interrupts
 from revarb.journal import Journal
 from revarb.optimise import Status
 from revarb.problem import Report, prepare, solved, steps_of
 from revarb.rgp import RGP
 from revarb.series import Series, Window
-from revarb.simulate import Chain, Moments, Start, run_moments
+from revarb.simulate import Moments, Start, run_moments
 from revarb.start import cold_origin, origin_of
 from revarb.trajectory import half_width
 from revarb.windows import input_windows
@@ -33,30 +34,35 @@ STRETCHES = 12
 LEAST_ROWS = 100  # below, twelve stretches are too short to tell anything
 SCALES = (0.0, 0.1, 0.3, 1.0)  # of the latent noise
 SURE = 2.0  # standard errors by which less latent noise must lower the error of held-out stretches, to be taken
-NOISES = np.geomspace(1.0, 300.0, 100)  # what the outputs' noise is multiplied by: it only ever grows
+LEAST_STRETCHES = 4  # with a measured output, or there is no calibration
+NOISES, MOST_NOISE = 200, 10.0  # how many variances of the outputs' noise are tried, up to ten times that of y
 LEVEL = 0.95
 
 
 def calibrated(model: FittedRGP, records: Sequence[Series], report: Report, journal: Journal) -> FittedRGP:
     """The model with a calibration, where its configuration asks for one and its records are long enough.
 
-    A fold that cannot be fitted leaves it without one; so does Ctrl-C, and then its status says so.
+    A fold that cannot be fitted leaves it without one, with a warning; so does Ctrl-C, and then its status says so.
     """
     stretches = stretches_of(records, model.frame) if model.spec.calibrate else []
     if model.status is Status.INTERRUPTED or not stretches:
         return model
     try:
         folds = [_missing(fold, model, records, stretches, report, journal) for fold in range(FOLDS)]
-    except InputError:
+        with held_interrupts():  # it is short, and compiles
+            found = calibration_of(folds, records, stretches, least=float(model.trained.chain.last.sigma2))
+    except InputError as error:
+        warnings.warn(f"the bands are not calibrated: {error}", stacklevel=6)
         return model
     except KeyboardInterrupt:
         return replace(model, status=Status.INTERRUPTED)
-    return replace(model, calibration=calibration_of(folds, records, stretches))
+    return replace(model, calibration=found)
 
 
-def calibration_steps(spec: RGP) -> int:
+def calibration_steps(spec: RGP, records: Sequence[Series]) -> int:
     """The most steps that the fits of a calibration can take."""
-    return FOLDS * steps_of(spec) if spec.calibrate else 0
+    frame = Frame.of(records, spec.lags_for(records[0].u.shape[1]))
+    return FOLDS * steps_of(spec) if spec.calibrate and stretches_of(records, frame) else 0
 
 
 class Stretch(NamedTuple):
@@ -113,12 +119,7 @@ def _without(record: Series, stretches: Sequence[Stretch]) -> Series:
     y = record.y.copy()
     for stretch in stretches:
         y[stretch.rows()] = np.nan
-    return replace_outputs(record, y)
-
-
-def replace_outputs(record: Series, y: Float64[np.ndarray, "N Dy"]) -> Series:
-    """The same record with other outputs."""
-    return Series(record.u, y, record.dt, record.input_names, record.output_names)
+    return replace(record, y=y)
 
 
 class Held(NamedTuple):
@@ -134,18 +135,32 @@ class Held(NamedTuple):
         return float(np.sqrt(np.mean(self.error**2)))
 
 
-def calibration_of(folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch]) -> Calibration:
+def calibration_of(
+    folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch], least: float
+) -> Calibration:
     """The numbers: latent noise by the error, output noise by the likelihood of the median stretch, then the widths."""
     free = {scale: _free_runs(folds, records, stretches, scale) for scale in SCALES}
+    _check(free.values(), len(stretches))
     scale = latent_scale(np.array([[held.rms for held in free[scale]] for scale in SCALES]))
-    noise = output_noise(free[scale], least=_output_noise_of(folds[0]))
+    noise = output_noise(free[scale], least)
+    far = median_width(free[scale], noise)
     windowed = _window_runs(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].lags.states, max(stretch.end - stretch.begin for stretch in stretches)}))
-    near = [_within(windowed, noise, begin, end) for begin, end in zip((0, *edges[:-1]), edges, strict=True)]
-    # A dozen stretches of one record are few: beyond them, a band is never narrower than the noise says.
-    far = max(1.0, float(np.median([width_factor(held, noise) for held in free[scale]])))
+    bands = [[_within(held, begin, end) for held in windowed] for begin, end in pairwise((0, *edges))]
+    near = [median_width(band, noise) if any(len(held.error) for held in band) else far for band in bands]
     error = float(np.median([held.rms for held in free[scale]]))
-    return Calibration(scale, noise, edges, (*near, far), len(stretches), error)
+    return Calibration(scale, noise, edges, (*near, far), len(free[scale]), error)
+
+
+def _check(runs: Iterable[Sequence[Held]], stretches: int) -> None:
+    for held in runs:
+        if len(held) < LEAST_STRETCHES:
+            raise InputError(
+                f"{len(held)} of {stretches} stretches of the training data have measured outputs, and it takes at "
+                f"least {LEAST_STRETCHES}; use a record with fewer gaps, or calibrate=False"
+            )
+        if not all(np.isfinite(each.error).all() and np.isfinite(each.variance).all() for each in held):
+            raise InputError("a held-out stretch ran away to infinity; use another seed, or calibrate=False")
 
 
 def latent_scale(errors: Float64[np.ndarray, "C S"]) -> float:
@@ -158,14 +173,9 @@ def latent_scale(errors: Float64[np.ndarray, "C S"]) -> float:
 
 def output_noise(held: Sequence[Held], least: float) -> float:
     """The variance under which the median stretch is likeliest: one stretch unlike all others decides nothing."""
-    noises = least * NOISES
+    noises = np.geomspace(least, max(MOST_NOISE, 10.0 * least), NOISES)
     losses = [[_loss(each, noise) for each in held] for noise in noises]
     return float(noises[int(np.argmin(np.median(losses, axis=1)))])
-
-
-def _output_noise_of(model: FittedRGP) -> float:
-    assert model.trained.chain.output is not None  # a recurrent GP has one
-    return float(model.trained.chain.output.sigma2)
 
 
 def _loss(held: Held, noise: float) -> float:
@@ -173,8 +183,13 @@ def _loss(held: Held, noise: float) -> float:
     return float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * held.error**2 / variance))
 
 
+def median_width(held: Sequence[Held], noise: float) -> float:
+    """By how much the 95 % band of the median stretch must be wider. Never narrower: a dozen stretches are few."""
+    return max(1.0, float(np.median([width_factor(each, noise) for each in held if len(each.error)])))
+
+
 def width_factor(held: Held, noise: float) -> float:
-    """By how much the 95 % band must be wider, or may be narrower, to be split-conformal.
+    """By how much a stretch's 95 % band must be wider, or may be narrower, to be conformal.
 
     Of n errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one with that
     probability, if all are exchangeable; of fewer than 19 the largest does so with probability n / (n + 1).
@@ -185,13 +200,10 @@ def width_factor(held: Held, noise: float) -> float:
     return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1))))
 
 
-def _within(held: Sequence[Held], noise: float, begin: int, end: int) -> float:
-    # The factor of the steps begin + 1 … end, over all stretches; 1 where nothing was measured there.
-    if not held:
-        return 1.0
-    together = Held(*(np.concatenate(parts) for parts in zip(*held, strict=True)))
-    inside = (together.steps > begin) & (together.steps <= end)
-    return max(width_factor(Held(*(part[inside] for part in together)), noise), 1e-3) if inside.any() else 1.0
+def _within(held: Held, begin: int, end: int) -> Held:
+    # Its steps begin + 1 … end.
+    inside = (held.steps > begin) & (held.steps <= end)
+    return Held(*(part[inside] for part in held))
 
 
 def _free_runs(
@@ -214,13 +226,10 @@ def _free_runs(
 def _window_runs(
     folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch], scale: float
 ) -> list[Held]:
-    # Every stretch simulated from what was measured just before it.
-    longest = max(stretch.end - stretch.begin for stretch in stretches)
-    before = min(folds[0].skip, *(stretch.begin for stretch in stretches))
-    if before < folds[0].lags.first:
-        return []
+    # Every stretch simulated from what was measured just before it, if that is long enough.
+    longest, before = max(stretch.end - stretch.begin for stretch in stretches), folds[0].skip
     held = []
-    for stretch in stretches:
+    for stretch in (stretch for stretch in stretches if stretch.begin >= before):
         model, record = folds[stretch.fold], records[stretch.record]
         seen = slice(stretch.begin - before, stretch.begin)
         window = Window(record.u[seen], record.y[seen], record.dt, record.input_names, record.output_names)
@@ -237,12 +246,8 @@ def _moments(
     # Filled up to one length, so that all records and stretches share one compiled run.
     z = model.scaling.inputs(u)
     filled = np.concatenate([start.past_u, z, np.zeros((longest - len(z), z.shape[1]))])
-    return run_moments(_scaled(model, scale), start, input_windows(filled, model.frame.lags), fresh)
-
-
-def _scaled(model: FittedRGP, scale: float) -> Chain[Posterior]:
-    # With next to no noise of the outputs, which is added when it is chosen.
-    return Calibration(scale, 1e-12, (), (1.0,), 1, 0.0).applied(model.trained.chain)
+    quiet = with_noises(model.trained.chain, scale, 0.0)  # the outputs' noise is added when it is chosen
+    return run_moments(quiet, start, input_windows(filled, model.frame.lags), fresh)
 
 
 def _held(y: Float64[np.ndarray, "T Dy"], moments: Moments, rows: slice, begin: int) -> Held:

@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 
 from revarb.collapsed import Posterior
 from revarb.errors import InputError, check_number, check_whole
@@ -20,7 +20,7 @@ class Calibration:
     latent_scale  factor on the noise of the hidden layers
     output_noise  variance of the noise of the outputs, z-scored
     edges         last steps of the horizon bands but the last one, counted from the start of a run
-    factors       what `interval` widens its band by (or narrows), for each horizon band
+    factors       what `interval` widens its band by, whatever its level, for each horizon band
     stretches     number of held-out stretches behind these numbers
     error         root mean square error of the median stretch, z-scored, free run from the beginning of its record
     """
@@ -49,14 +49,18 @@ class Calibration:
 
     def applied(self, chain: Chain[Posterior]) -> Chain[Posterior]:
         """The chain with calibrated noise."""
-        assert chain.output is not None  # a recurrent GP has one
-        noises = [layer.sigma2 * self.latent_scale for layer in chain.hidden]
-        return eqx.tree_at(_noises, chain, [*noises, np.float64(self.output_noise)])
+        return with_noises(chain, self.latent_scale, self.output_noise)
 
-    def widening(self, steps: Int[np.ndarray, " T"], cold: bool) -> Float64[np.ndarray, " T"]:
-        """The factor of every row, by the number of steps since the start; a cold run knows as little as a long one."""
-        bands = np.full(len(steps), len(self.edges)) if cold else np.searchsorted(self.edges, steps, side="left")
+    def widening(self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]) -> Float64[np.ndarray, " T"]:
+        """The factor of every row, by the number of steps since the start; a cold row knows as little as a late one."""
+        bands = np.where(cold, len(self.edges), np.searchsorted(self.edges, steps, side="left"))
         return np.array(self.factors)[bands]
+
+
+def with_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:
+    """The chain with its latent noise scaled, and another noise of the outputs."""
+    scaled = [layer.sigma2 * latent_scale for layer in chain.hidden]
+    return eqx.tree_at(_noises, chain, [*scaled, np.float64(output_noise)])
 
 
 def _noises(chain: Chain[Posterior]) -> list[Any]:

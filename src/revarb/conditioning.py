@@ -9,11 +9,11 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from revarb.collapsed import Posterior, known_factor
 from revarb.numerics import AnyArray
-from revarb.simulate import Chain, Joint, Moments, Seen, Start, advance_moments, observe_moments
+from revarb.simulate import Chain, Joint, Moments, Seen, Start, advance_moments, observe_moments, run_moments
 
 
 @jax.jit
@@ -39,9 +39,10 @@ def run_ahead(
     start: Start,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
+    fresh: int | Int[AnyArray, ""],
     horizon: int,
 ) -> Moments:
-    """Every row predicted from the outputs up to `horizon` rows before it; the first rows from the start.
+    """Every row predicted from the outputs up to `horizon` rows before it; the first ones are a run from the start.
 
     The states are inferred by the chain as it was fitted, and run ahead by the calibrated one.
     """
@@ -53,19 +54,15 @@ def run_ahead(
         seen = look(state)
         return state, Moments(seen.mean, jnp.diagonal(seen.cov))
 
-    def step(state, now):
-        factor, measured, coming = now
-        state = advance(state, factor)
-        state = conditioned(state, observe(state), measured)
+    def step(state, row):
+        state = advance(state, factors[row])
+        state = conditioned(state, observe(state), y[row])
+        coming = jax.lax.dynamic_slice_in_dim(factors, row + 1, horizon)
         return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(ahead, state, coming)[1])
 
-    factors = known_factor(fitted.hidden[0], u_bar)
-    origin, rows = Joint(start.mean, start.cov), y.shape[0] - horizon
-    first = jax.lax.scan(ahead, origin, factors[:horizon])[1]
-    if rows <= 0:
-        return jax.tree.map(lambda values: values[: y.shape[0]], first)
-    coming = jnp.stack([factors[1 + k : 1 + k + rows] for k in range(horizon)], axis=1)
-    later = jax.lax.scan(step, origin, (factors[:rows], y[:rows], coming))[1]
+    y, factors = jnp.asarray(y), known_factor(fitted.hidden[0], u_bar)
+    first = run_moments(calibrated, start, u_bar[:horizon], fresh)
+    later = jax.lax.scan(step, Joint(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
 
 

@@ -123,7 +123,9 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
     means = np.stack([path.mean for path in paths])
     spreads = [path.std for path in paths if path.std is not None]
     drawn = [path.samples for path in paths if path.samples is not None]
-    widenings = [path.widening for path in paths if path.widening is not None]
+    # A member that could not be calibrated keeps its own width.
+    widenings = [np.ones(len(first)) if path.widening is None else path.widening for path in paths]
+    calibrated = any(path.widening is not None for path in paths)
     disagreements = [path.disagreement for path in paths if path.disagreement is not None]
     return Trajectory(
         mean=means.mean(axis=0),
@@ -134,7 +136,7 @@ def mixture(paths: Sequence[Trajectory]) -> Trajectory:
         dt=first.dt,
         samples=np.concatenate(drawn) if drawn else None,
         start=first.start,
-        widening=np.mean(widenings, axis=0) if len(widenings) == len(paths) else None,
+        widening=np.mean(widenings, axis=0) if calibrated else None,
         disagreement=max(disagreements, default=None),
     )
 

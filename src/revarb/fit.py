@@ -26,7 +26,10 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, 
     [checkpoint] = checkpoints_of(spec, records, [seed], resume)
     problem = prepare(spec, records, seed)
     # Ctrl-C ends the fit after the step it is at; a second one at once.
-    with progress_bar("fitting", steps_in_all(spec), progress) as update, held_interrupts(patience=1) as pressed:
+    with (
+        progress_bar("fitting", steps_in_all(spec, records), progress) as update,
+        held_interrupts(patience=1) as pressed,
+    ):
 
         def report(steps: int, text: str) -> None:
             update(steps, text)
@@ -55,6 +58,6 @@ def fitted(problem: Problem, records: Sequence[Series], report: Report, checkpoi
         return calibrated(model, records, report, journal)
 
 
-def steps_in_all(spec: RGP) -> int:
+def steps_in_all(spec: RGP, records: Sequence[Series]) -> int:
     """The most steps that a fit with its calibration can take."""
-    return steps_of(spec) + calibration_steps(spec)
+    return steps_of(spec) + calibration_steps(spec, records)

@@ -122,12 +122,13 @@ class FittedRGP(Fitted):
         z, y = self.frame.checked_window(record)
         cold = self.origin("cold").state
         u_bar = input_windows(np.concatenate([cold.past_u, z]), self.frame.lags)
-        moments = run_ahead(self.trained.chain, self.chain, cold, u_bar, y, min(horizon, len(y)))
+        ahead = min(horizon, len(y))
+        moments = run_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.lags.reach, ahead)
         name = f"{horizon} step{'s' * (horizon > 1)} ahead"
         path = self.frame.trajectory("moments", self.skip, moments.mean, moments.variance, start=name)
-        return self._widened(path, np.full(len(path), horizon), cold=False)
+        return self._widened(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 
-    def _widened(self, path: Trajectory, steps: np.ndarray, cold: bool) -> Trajectory:
+    def _widened(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
         if self.calibration is None or path.std is None:
             return path
         return replace(path, widening=self.calibration.widening(steps, cold))

@@ -104,6 +104,9 @@ class Frame:
         ):
             if theirs != len(ours):
                 raise InputError(f"the record has {theirs} {what}(s), but the model {len(ours)}: {list(ours)}")
+        for ours, theirs in ((self.input_names, window.input_names), (self.output_names, window.output_names)):
+            if theirs != ours and set(theirs) == set(ours):
+                raise InputError(f"the record has the columns {list(theirs)}, the model {list(ours)}; reorder them")
         if len(window) < self.lags.first:
             raise InputError(
                 f"the record has {len(window)} samples, but the lags need at least {self.lags.first}; pass a longer one"

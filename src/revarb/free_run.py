@@ -57,7 +57,9 @@ def _distance(
     # How far a sampled mean is from that of the moments, in their standard deviations: root mean square over what is
     # scored, less the Monte Carlo error of the sampled mean (Eq. 36a). None where nothing is left to score.
     squares = (((mean - moments.mean) ** 2 - error) / moments.variance)[skip:]
-    return float(np.sqrt(np.maximum(np.mean(squares), 0.0))) if len(squares) else None
+    if not len(squares):
+        return None
+    return float(np.sqrt(np.maximum(np.mean(squares), 0.0))) if np.isfinite(squares).all() else np.inf
 
 
 def network_run(

@@ -128,7 +128,7 @@ def _pooled(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int
     y = np.concatenate([values[skip:] for values in measured])
     if np.isnan(y).all():
         raise InputError(f"no output was measured after the first {skip} rows: all of y is NaN; leave out fewer rows")
-    mean, std = (np.concatenate([getattr(path, of)[skip:] for path in paths]) for of in ("mean", "std"))
+    mean, std = (np.concatenate([getattr(path, of)[skip:] for path in paths]) for of in ("mean", "band_std"))
     steps = np.concatenate([np.arange(skip, len(path)) + 1 for path in paths])
     return _Rows(y, mean, std, ~np.isnan(y), np.broadcast_to(steps[:, None], y.shape), skip)
 

@@ -59,7 +59,7 @@ def fit_restarts(
     records = as_records(train)
     spec = affordable(spec, records)  # what is wrong with the records is said here, and once
     members = list(zip(seeds, checkpoints_of(spec, records, seeds, resume), strict=True))
-    lines = progress_lines([f"seed {seed}" for seed in seeds], steps_in_all(spec), progress)
+    lines = progress_lines([f"seed {seed}" for seed in seeds], steps_in_all(spec, records), progress)
     with lines as update, held_interrupts(patience=1) as pressed:
         outcomes = list(_outcomes(spec, records, members, jobs, update, pressed))
     ensemble = _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
@@ -79,7 +79,7 @@ def _outcomes(
 ) -> Iterator[Outcome]:
     if not _cluster_is_set():
         if jax.default_backend() != "cpu":
-            return iter(fit_together(spec, records, [seed for seed, _ in members], report))
+            return iter(fit_together(spec, records, [seed for seed, _ in members], _or_stop(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
             return _fit_here(spec, records, members, report, pressed)
     if devices_in_mesh() > 1:
@@ -143,13 +143,18 @@ def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], rep
 def _fit_here(
     spec: RGP, records: Sequence[Series], members: Members, report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
+    for number, member in takewhile(lambda _: not pressed, enumerate(members)):
+        yield _fit_member(spec, records, *member, partial(_or_stop(report, pressed), number))
+
+
+def _or_stop(report: Report, pressed: Sequence[int]) -> Report:
+    # A report that ends a fit once Ctrl-C was pressed.
     def report_or_stop(member: int, steps: int, text: str) -> None:
         report(member, steps, text)
         if pressed:
             raise KeyboardInterrupt
 
-    for number, member in takewhile(lambda _: not pressed, enumerate(members)):
-        yield _fit_member(spec, records, *member, partial(report_or_stop, number))
+    return report_or_stop
 
 
 def _fit_in_processes(

@@ -18,7 +18,7 @@ from revarb.files import write_whole
 
 Tree = TypeVar("Tree")
 
-SCHEMA = 1
+SCHEMA = 2  # 2: calibration, outputs with gaps of their own
 _KEY = "revarb"
 _LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
 

@@ -49,15 +49,24 @@ class Trajectory:
         )
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper end of the central interval that should hold a share `level` of the measurements."""
+        """Lower and upper end of the central interval that should hold a share `level` of the measurements.
+
+        A calibrated model's `widening` was found at the level 0.95, and is applied at every level.
+        """
         if not check_number("level", level) < 1.0 or not level > 0.0:
             raise InputError(f"level must be between 0 and 1, received {level!r}")
         if self.std is None:
             raise InputError(
                 f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
             )
-        half = half_width(level) * self.std * (1.0 if self.widening is None else self.widening[:, None])
+        half = half_width(level) * self.band_std
         return self.mean - half, self.mean + half
+
+    @property
+    def band_std(self) -> Float64[np.ndarray, "T Dy"]:
+        """The standard deviation of the Gaussian whose intervals these are: `std`, widened."""
+        assert self.std is not None
+        return self.std if self.widening is None else self.std * self.widening[:, None]
 
 
 def half_width(level: float) -> float:

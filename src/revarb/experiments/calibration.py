@@ -9,14 +9,16 @@ import numpy as np
 
 from revarb import datasets
 from revarb.baselines import ARX
-from revarb.calibrate import FOLDS, Held, Stretch, output_noise, replace_outputs, stretches_of, width_factor
+from revarb.calibrate import FOLDS, Held, Stretch, median_width, output_noise, stretches_of
 from revarb.datasets import Split
 from revarb.ensemble import Ensemble
+from revarb.experiments.interrupted import uninterrupted
 from revarb.experiments.shipped import shipped_text
 from revarb.fitted import FittedRGP
 from revarb.frame import Frame
+from revarb.optimise import Status
 from revarb.rgp import RGP
-from revarb.scores import pooled_scores, scores
+from revarb.scores import pooled_scores
 from revarb.series import Series, Window
 from revarb.trajectory import Trajectory
 
@@ -51,13 +53,13 @@ def run_calibration(
     """The rows of every data set, and the simulations of the first seed to draw; `report` hears of what is done."""
     for name in table.datasets:
         split = datasets.load(name)
-        ensemble = table.spec(split.lags).fit(split.train, restarts=seeds, jobs=jobs)
+        ensemble = uninterrupted(table.spec(split.lags).fit(split.train, restarts=seeds, jobs=jobs))
         report(name)
         arx = calibrated_arx(split)
-        rows = [*_cold_rows(split, ensemble), _row(split, LINEAR, arx, None)]
+        rows = [*_cold_rows(split, ensemble), _row(split, LINEAR, arx, None, Status.CONVERGED)]
         rows += _window_rows(split, ensemble.members, **table.windows)
         if name == table.missing["dataset"]:
-            rows += _missing_rows(split, table.spec(split.lags), seeds, jobs, table.missing["share"])
+            rows += _missing_rows(split, table.spec(split.lags), seeds, table.missing["share"])
             report(f"{name}, {table.missing['share']:.0%} missing")
         first = ensemble.members[0]
         shown = {CALIBRATED: first, AS_FITTED: replace(first, calibration=None)}
@@ -70,34 +72,43 @@ def _cold_rows(split: Split, ensemble: Ensemble) -> list[dict[str, Any]]:
     for member in ensemble.members:
         found = {} if member.calibration is None else asdict(member.calibration)
         for method in METHODS:
-            rows.append({**_row(split, CALIBRATED, member.simulate(split.test.u, method), member.seed), **found})
+            path = member.simulate(split.test.u, method)
+            rows.append({**_row(split, CALIBRATED, path, member.seed, member.status), **found})
         plain = replace(member, calibration=None)
-        rows.append(_row(split, AS_FITTED, plain.simulate(split.test.u), member.seed))
-    return [*rows, _row(split, MIXTURE, ensemble.simulate(split.test.u), None)]
+        rows.append(_row(split, AS_FITTED, plain.simulate(split.test.u), member.seed, member.status))
+    return [*rows, _row(split, MIXTURE, ensemble.simulate(split.test.u), None, ensemble.status)]
 
 
-def _row(split: Split, model: str, path: Trajectory, seed: int | None) -> dict[str, Any]:
-    found = scores(path, split.test.y, split.skip)
-    return {"dataset": split.name, "model": model, "method": path.method, "start": path.start, "seed": seed,
-            "status": "done", "reason": None, "disagreement": path.disagreement, **asdict(found)}  # fmt: skip
+def _row(split: Split, model: str, path: Trajectory, seed: int | None, status: Status) -> dict[str, Any]:
+    return {
+        **_scored(split, model, [path], [split.test.y], split.skip, seed, status),
+        "disagreement": path.disagreement,
+    }
+
+
+def _scored(
+    split: Split, model: str, paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int, seed: int | None,
+    status: Status,
+) -> dict[str, Any]:  # fmt: skip
+    return {"dataset": split.name, "model": model, "method": paths[0].method, "start": paths[0].start, "seed": seed,
+            "status": status, "reason": None, **asdict(pooled_scores(paths, outputs, skip))}  # fmt: skip
 
 
 def _window_rows(
     split: Split, members: Sequence[FittedRGP], length: int, ahead: int, every: int
 ) -> list[dict[str, Any]]:
-    # The samples after a window, simulated from it, and by a cold run that has had the window's inputs, but not its
-    # outputs: what the outputs tell is the difference.
+    # The samples after a window: simulated from it; by a cold run that has had the window's inputs, so that what its
+    # outputs tell is the difference; and by a cold run that has been on its way since row 0.
     begins = range(0, len(split.test) - length - ahead + 1, every)
     outputs = [split.test.y[begin + length :][:ahead] for begin in begins]
     rows = []
     for member in members:
         warm = [_after_window(member, split.test, begin, length, ahead) for begin in begins]
-        cold = [_end_of(member.simulate(split.test.u[begin:][: length + ahead]), ahead) for begin in begins]
-        for paths in (warm, cold):
-            found = pooled_scores(paths, outputs, 0)
-            rows.append({"dataset": split.name, "model": f"REVARB, next {ahead} samples", "method": "moments",
-                         "start": paths[0].start, "seed": member.seed, "status": "done", "reason": None,
-                         **asdict(found)})  # fmt: skip
+        cold = [_part_of(member.simulate(split.test.u[begin:][: length + ahead]), length, ahead) for begin in begins]
+        whole = member.simulate(split.test.u)
+        settled = [replace(_part_of(whole, begin + length, ahead), start="cold, long before") for begin in begins]
+        name = f"REVARB, next {ahead} samples"
+        rows += [_scored(split, name, paths, outputs, 0, member.seed, member.status) for paths in (warm, cold, settled)]
     return rows
 
 
@@ -106,22 +117,26 @@ def _after_window(model: FittedRGP, record: Series, begin: int, length: int, ahe
     return model.simulate(record.u[begin + length :][:ahead], start=Window(record.u[seen], record.y[seen]))
 
 
-def _end_of(path: Trajectory, rows: int) -> Trajectory:
+def _part_of(path: Trajectory, begin: int, rows: int) -> Trajectory:
     assert path.std is not None
-    widening = None if path.widening is None else path.widening[-rows:]
-    return replace(path, mean=path.mean[-rows:], std=path.std[-rows:], widening=widening, skip=0)
+    part = slice(begin, begin + rows)
+    widening = None if path.widening is None else path.widening[part]
+    return replace(path, mean=path.mean[part], std=path.std[part], widening=widening, skip=0)
 
 
-def _missing_rows(split: Split, spec: RGP, seeds: int, jobs: int, share: float) -> list[dict[str, Any]]:
+def _missing_rows(split: Split, spec: RGP, seeds: int, share: float) -> list[dict[str, Any]]:
     # The same fits with and without a share of the outputs, uncalibrated: what counts is the simulation.
     spec = replace(spec, calibrate=False)
     rows = []
     for seed in range(seeds):
         y = split.train.y.copy()
         y[np.random.default_rng(seed).random(y.shape) < share] = np.nan
-        model = spec.fit(replace_outputs(split.train, y), seed=seed)
+        model = uninterrupted(spec.fit(replace(split.train, y=y), seed=seed))
         name = f"REVARB, {share:.0%} of y missing"
-        rows += [_row(split, name, model.simulate(split.test.u, method), seed) for method in ("moments", "mean")]
+        rows += [
+            _row(split, name, model.simulate(split.test.u, method), seed, model.status)
+            for method in ("moments", "mean")
+        ]
     return rows
 
 
@@ -133,7 +148,7 @@ def calibrated_arx(split: Split) -> Trajectory:
     held = [each for fold in range(FOLDS) for each in _held_by_arx(spec, record, stretches, fold, frame)]
     noise = output_noise(held, least=RGP().recipe.output_noise)  # as for REVARB
     path = spec.fit(record).simulate(split.test.u)
-    factor = np.full(len(path), max(1.0, float(np.median([width_factor(each, noise) for each in held]))))
+    factor = np.full(len(path), median_width(held, noise))
     return replace(path, std=np.broadcast_to(np.sqrt(noise) * frame.scaling.y_std, path.mean.shape), widening=factor)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from revarb import datasets
 from revarb.baselines import Mean
 from revarb.ensemble import Ensemble
+from revarb.experiments.interrupted import uninterrupted
 from revarb.experiments.shipped import shipped_text
 from revarb.frame import Fitted
 from revarb.rgp import RGP
@@ -59,7 +60,7 @@ def run_recognition(
         rows = [_row(split, "Mean", mean, "residuals", None)]
         for model, spec in table.models(name, split.lags).items():
             begin = time.perf_counter()
-            ensemble = spec.fit(split.train, restarts=seeds, jobs=jobs)
+            ensemble = uninterrupted(spec.fit(split.train, restarts=seeds, jobs=jobs))
             seconds = (time.perf_counter() - begin) / seeds
             report(f"{name}: {model}")
             rows += [{**row, "fit_seconds": seconds} for row in _ensemble_rows(split, model, ensemble)]
