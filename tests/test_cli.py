@@ -216,6 +216,7 @@ def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
     assert code == 2 and "--method must be moments, mean, samples or network" in err
 
 
+@pytest.mark.slow
 def test_a_fit_says_what_calibration_found(capsys, folder, monkeypatch):
     write_table(
         "train.csv", {"valve": small.record(samples=150).u[:, 0], "pressure": small.record(samples=150).y[:, 0]}
