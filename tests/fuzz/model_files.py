@@ -11,12 +11,12 @@ from safetensors.numpy import load_file, save
 
 import revarb
 from fuzz import samples
-from fuzz.harness import Property, attempt
+from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import NAMES, REAL, plain, spoiled_json
 from revarb.store import checksum
 
 FILE = "m.rgp"
-KINDS = ("model", "with_networks", "ensemble")
+KINDS = ("model", "with_networks", "ensemble", "calibrated", "several_outputs")
 SNIPPETS = [b"\x00", b"\xff\xfe", b"{", b"]", b'"', b"9" * 30, b"../../x", b"[" * 3000, b"NaN", b"\\ud800"]
 
 
@@ -62,10 +62,8 @@ def _use(model, methods: Sequence[str]) -> None:
     assert repr(model)
     steps = {"steps": samples.ROWS} if not model.input_names else {"u": samples.U}
     for method in methods:
-        path = attempt(lambda method=method: model.simulate(**steps, method=method))
-        if path is not None:
-            assert np.isfinite(path.mean).all(), method
-            assert path.std is None or (np.isfinite(path.std).all() and (path.std >= 0.0).all()), method
+        for start in ("cold", "continue"):
+            check_path(attempt(lambda how=(method, start): model.simulate(**steps, method=how[0], start=how[1])))
 
 
 def signed(header: str, arrays: dict[str, np.ndarray]) -> bytes:
