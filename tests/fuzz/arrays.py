@@ -2,13 +2,14 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nst
 
 from fuzz import samples
-from fuzz.junk import plain, simple
+from fuzz.junk import mostly, plain, simple
 
 sides = st.sampled_from([0, 1, 2, samples.ROWS])
 shapes = st.lists(sides, max_size=3).map(tuple) | st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)])
@@ -45,23 +46,38 @@ arrays = (
 )  # fmt: skip
 
 
-@st.composite
-def gaps(draw, rows: int, columns: int) -> np.ndarray:
-    """Where outputs are missing, as a mask [rows, columns]."""
-    missing = np.zeros((rows, columns), dtype=bool)
-    begin, end = sorted(draw(st.tuples(*[st.integers(0, rows)] * 2)))
-    match draw(st.sampled_from(["stretch", "one output", "beginning", "all but a few", "all", "none"])):
-        case "stretch":
-            missing[begin:end] = True
-        case "one output":
-            missing[begin:end, draw(st.integers(0, columns - 1))] = True
-        case "beginning":
-            missing[:end] = True
-        case "all but a few":
-            missing[:end] = missing[end + draw(st.integers(0, 4)) :] = True
-        case "all":
-            missing[...] = True
-    return missing
+class Gaps(NamedTuple):
+    """Where outputs are missing."""
+
+    kind: str
+    begin: int
+    few: int
+    column: int
+
+    def cut_into(self, y: np.ndarray) -> np.ndarray:
+        """The same outputs with NaN there."""
+        begin, few, missing = self.begin, self.few, np.zeros(y.shape, dtype=bool)
+        match self.kind:
+            case "one output":
+                missing[begin:, self.column] = True
+            case "stretch":
+                missing[begin : begin + 1 + 3 * few] = True
+            case "beginning":
+                missing[: begin + 1] = True
+            case "all but the first":
+                missing[few:] = True
+            case "all but a few":
+                missing[:begin] = missing[begin + few :] = True
+        return np.where(missing, np.nan, y)
+
+
+KINDS_OF_GAPS = ["stretch", "one output", "beginning", "all but the first", "all but a few"]
+
+
+def gaps(rows: int, columns: int) -> st.SearchStrategy[Gaps]:
+    """Gaps for outputs of this shape."""
+    begin, column = st.integers(0, max(0, rows - 1)), st.integers(0, columns - 1)
+    return st.builds(Gaps, st.sampled_from(KINDS_OF_GAPS), begin, st.integers(0, 6), column)
 
 
 @st.composite
@@ -73,6 +89,6 @@ def matrices(draw, columns: int, rows: int = samples.ROWS) -> np.ndarray:
 
 @st.composite
 def measured(draw, columns: int, rows: int = samples.ROWS) -> np.ndarray:
-    """Outputs with gaps."""
+    """Outputs, most of them with gaps."""
     y = draw(matrices(columns, rows))
-    return np.where(draw(gaps(*y.shape)), np.nan, y)
+    return draw(mostly(gaps(rows, columns).map(lambda drawn: drawn.cut_into(y)), st.just(y)))

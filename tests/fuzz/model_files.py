@@ -16,7 +16,7 @@ from fuzz.junk import NAMES, REAL, plain, spoiled_json
 from revarb.store import checksum
 
 FILE = "m.rgp"
-KINDS = ("model", "with_networks", "ensemble", "calibrated", "several_outputs")
+KINDS = ("model", "with_networks", "ensemble", "calibrated")
 SNIPPETS = [b"\x00", b"\xff\xfe", b"{", b"]", b'"', b"9" * 30, b"../../x", b"[" * 3000, b"NaN", b"\\ud800"]
 
 
@@ -133,6 +133,17 @@ def spoiled_header(draw) -> bytes:
 
 
 @st.composite
+def spoiled_calibration(draw) -> bytes:
+    """Only what is told of held-out stretches, and of gaps."""
+    _, header, arrays = sound("calibrated")
+    keys = ("calibration", "outputs_apart")
+    tree = json.loads(header)
+    part = draw(spoiled_json(json.dumps({key: tree[key] for key in keys})))
+    rest = {key: value for key, value in tree.items() if key not in keys}
+    return signed(json.dumps(rest | part), arrays)
+
+
+@st.composite
 def spoiled_header_text(draw) -> bytes:
     """The same, with changes that no JSON writer makes."""
     _, header, arrays = sound(draw(kinds))
@@ -186,6 +197,7 @@ PROPERTIES = {
     "model files: bytes": Property(opens_or_is_refused, spoiled_bytes(), 500),
     "model files: table of arrays": Property(opens_or_is_refused, spoiled_container(), 300),
     "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 500),
+    "model files: calibration and gaps, signed": Property(opens_or_is_refused, spoiled_calibration(), 100),
     "model files: header text, signed": Property(opens_or_is_refused, spoiled_header_text(), 150),
     "model files: arrays, signed": Property(opens_or_is_refused, spoiled_arrays(), 500),
     "model files: arrays of networks, signed": Property(
