@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from fuzz.arrays import sides
+from fuzz.arrays import numbers, sides
 from fuzz.harness import Property, attempt
 from fuzz.junk import mostly
 from revarb.table import Table, common_interval
@@ -79,9 +79,10 @@ ODD_TIMES = [
 def time_files(draw) -> bytes:
     """Nearly even times, or odd ones."""
     odd = st.sampled_from(ODD_TIMES) | st.text(max_size=3)
-    even = draw(st.sampled_from(EVEN_TIMES))
-    times = draw(mostly(st.just([even.format(row) for row in range(1, 7)]), st.lists(odd, min_size=1, max_size=3)))
-    if draw(st.integers(0, 2)) == 0:
+    written = st.sampled_from(EVEN_TIMES).map(lambda even: [even.format(row) for row in range(1, 7)])
+    counted = st.tuples(numbers, numbers).map(lambda drawn: [str(drawn[0] + row * drawn[1]) for row in (-1, 0, 1)])
+    times = draw(mostly(written | counted, st.lists(odd, min_size=1, max_size=3)))
+    if draw(st.integers(0, 3)) == 0:
         times[draw(st.integers(0, len(times) - 1))] = draw(odd)
     return "\n".join(["t,y", *(f'"{time}",1' for time in times)]).encode(errors="ignore")
 
