@@ -1,20 +1,18 @@
-"""What users pass: arrays, tables, configurations, and files through the command line."""
+"""What users pass: arrays, starts, tables, configurations, and files through the command line."""
 
 import contextlib
 import io
 import json
 from dataclasses import fields
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as nst
 
 import revarb
-from fuzz import samples
-from fuzz.harness import Property, attempt
+from fuzz import samples, starts, tables
+from fuzz.arrays import arrays, finite, measured, numbers, odd_objects
+from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import NAMES, plain, real, simple, text, whole
 from revarb import cli
 from revarb.frame import Frame
@@ -24,45 +22,11 @@ from revarb.windows import Lags
 
 # Arrays -------------------------------------------------------------------------------------------------------------
 
-sides = st.sampled_from([0, 1, 2, samples.ROWS])
-shapes = st.lists(sides, max_size=3).map(tuple) | st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)])
-numbers = st.sampled_from([0.0, 1.0, -2.5, 1e12, 1e-300, 5e-324, 1e150, -1e200, 1e300, 1.7e308]) | st.floats(-1e3, 1e3)
-types = st.sampled_from(
-    ["f8", "f4", "f2", "g", "i8", "u8", "i1", "?", "c16", "U3", "S3", "M8[s]", "m8[s]", "O", "f8,i4"]
-)
-
-
-def _any_type(drawn: tuple[str, tuple[int, ...]]) -> np.ndarray:
-    dtype, shape = drawn
-    return np.ones(shape, dtype=dtype)
-
-
-@st.composite
-def masked(draw) -> np.ma.MaskedArray:
-    """One of its values may be hidden."""
-    values = np.ma.array(np.linspace(0.0, 1.0, samples.ROWS))
-    if draw(st.booleans()):
-        values[draw(st.integers(0, samples.ROWS - 1))] = np.ma.masked
-    return values
-
-
-floats = nst.arrays(np.float64, shapes, elements=numbers | st.floats())
-finite = nst.arrays(np.float64, st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)]), elements=numbers)
-odd_objects = st.sampled_from(
-    [None, object(), {1, 2}, {"a": 1}, range(samples.ROWS), (x for x in "ab"), Fraction(1, 3), [Decimal("1e400")] * 8,
-     np.longdouble("1e400") * np.ones(8), [10**400] * 8, b"bytes", memoryview(b"12345678"), np.float64(1.0),
-     [[1.0], [2.0, 3.0]], [None] * 8, ["1"] * 8, [1 + 2j] * 8, np.matrix("1 2; 3 4"), [[[[]]]], float, "12345678"]
-)  # fmt: skip
-arrays = (
-    finite | floats | st.tuples(types, shapes).map(_any_type) | masked() | odd_objects | st.lists(simple, max_size=2)
-    | plain
-)  # fmt: skip
-
 
 def series_is_sound(case) -> bool:
     """Matrices of finite numbers, but for outputs that were not measured."""
-    u, y, dt, names = case
-    series = attempt(lambda: revarb.Series(u, y, dt=dt, input_names=names))
+    kind, u, y, dt, names = case
+    series = attempt(lambda: kind(u, y, dt=dt, input_names=names))
     if series is None:
         return False
     assert series.u.dtype == series.y.dtype == np.float64 and series.u.ndim == series.y.ndim == 2
@@ -70,7 +34,7 @@ def series_is_sound(case) -> bool:
     assert len(series.u) == len(series.y) and np.isfinite(series.dt) and series.dt > 0.0
     assert all(isinstance(name, str) for name in series.input_names) and repr(series)
     assert not series.u.flags.writeable and not series.y.flags.writeable
-    assert not np.ma.is_masked(u) and not np.ma.is_masked(y)
+    assert not np.ma.is_masked(u) and series.missing >= np.ma.count_masked(y)
     return True
 
 
@@ -92,8 +56,8 @@ def simulation_is_finite(u) -> bool:
         attempt(lambda method=method: samples.model().simulate(u, method=method)) for method in ("mean", "moments")
     ]
     for path in paths:
-        assert path is None or (np.isfinite(path.mean).all() and len(path) == len(u))
-        assert path is None or path.std is None or (np.isfinite(path.std).all() and (path.std > 0.0).all())
+        check_path(path)
+        assert path is None or (len(path) == len(u) and (path.std is None or (path.std > 0.0).all()))
     return any(path is not None for path in paths)
 
 
@@ -122,38 +86,6 @@ def interval_is_finite(level) -> bool:
     ends = attempt(lambda: samples.path().interval(level))
     assert ends is None or (np.isfinite(ends).all() and (ends[0] <= ends[1]).all())
     return ends is not None
-
-
-# Tables -------------------------------------------------------------------------------------------------------------
-
-cells = st.sampled_from(
-    ["1", "2.5", "-3e5", " 4 ", "", "nan", "inf", "x", "u", "y", '"', '""', '"a\nb"', "\x00", "\ufeff", "é", "1_0", "٣",
-     "9" * 400, "1e999", "1e-999", "0x1", "1,5", "'", "\u2028", "x" * 140_000]
-) | st.text(max_size=4)  # fmt: skip
-
-
-@st.composite
-def csv_files(draw) -> bytes:
-    """Nearly a table: a header line and rows of numbers, with a few cells changed, or a whole row."""
-    delimiter, end = draw(st.sampled_from([",", ";", "\t"])), draw(st.sampled_from(["\n", "\r\n", "\r"]))
-    rows = [["u", "y"]] + [[str(row), "1.5"] for row in range(draw(sides))]
-    for _ in range(draw(st.integers(0, 2))):
-        rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 1))] = draw(cells)
-    if draw(st.integers(0, 3)) == 0:
-        rows[draw(st.integers(0, len(rows) - 1))] = draw(st.lists(cells, max_size=4))
-    encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"]))
-    return end.join(delimiter.join(row) for row in rows).encode(encoding, errors="ignore")
-
-
-def table_is_sound(content: bytes) -> bool:
-    """Columns of numbers, as long as the table."""
-    Path("t.csv").write_bytes(content)
-    table = attempt(lambda: Table("t.csv"))
-    columns = [] if table is None else [attempt(lambda name=name: table.columns([name])) for name in table.names]
-    for column in columns:
-        assert column is None or (column.shape == (len(table), 1) and not np.isinf(column).any())
-    assert table is None or attempt(lambda: table.columns(["no such column"])) is None
-    return any(column is not None for column in columns)
 
 
 # Configurations -----------------------------------------------------------------------------------------------------
@@ -256,24 +188,26 @@ def table_is_simulated(content: bytes) -> bool:
 
 
 columns = st.none() | st.lists(st.sampled_from(NAMES) | simple, max_size=3) | simple | st.just(np.array(["a"]))
+record_kinds = st.sampled_from([revarb.Series, revarb.Window])
 steps_of_time = st.just(1.0) | st.just(0.5) | simple
 PROPERTIES = {
     "arrays into Series": Property(
         series_is_sound,
-        st.tuples(arrays, arrays, steps_of_time, columns)
-        | st.tuples(finite | st.none(), finite, st.just(1.0), st.none()),
+        st.tuples(record_kinds, arrays, arrays, steps_of_time, columns)
+        | st.tuples(record_kinds, finite | st.none(), finite, st.just(1.0), st.none()),
         400,
     ),
-    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite), 200),
+    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite | measured(2)), 250),
     "arrays into simulate": Property(simulation_is_finite, finite | arrays, 200),
     "values into a live run": Property(live_step_is_finite, numbers | arrays, 150),
     "arrays into scores": Property(
         scores_are_numbers, st.tuples(finite | arrays, st.none() | st.just(0) | whole | simple), 250
     ),
     "levels into intervals": Property(interval_is_finite, st.floats(0.0, 1.0) | simple, 50),
-    "tables: bytes and text": Property(table_is_sound, csv_files() | st.binary(max_size=60), 500),
     "configurations: dictionaries": Property(configuration_is_sound, configurations, 500),
     "configurations: keywords": Property(construction_is_sound, constructions(), 300),
     "command line: config files": Property(config_file_is_read, toml_files, 150),
-    "command line: tables": Property(table_is_simulated, csv_files(), 30),
+    "command line: tables": Property(table_is_simulated, tables.csv_files(), 30),
+    **starts.PROPERTIES,
+    **tables.PROPERTIES,
 }

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from revarb import InputError
+from revarb import InputError, Trajectory
 
 PATIENCE = 120.0  # seconds for one case: a hang ends the process, with a traceback
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
@@ -73,6 +74,16 @@ def strict_warnings() -> None:
     """A warning is a failure, but for those that are meant for users."""
     warnings.simplefilter("error")
     warnings.simplefilter("default", UserWarning)
+
+
+def check_path(path: Trajectory | None) -> None:
+    """If there is one, it is of finite numbers, and so is its band."""
+    if path is not None:
+        assert np.isfinite(path.mean).all()
+    if path is not None and path.std is not None:
+        assert np.isfinite(path.std).all() and (path.std >= 0.0).all()
+        band = attempt(lambda: path.interval(0.95))
+        assert band is None or np.isfinite(band).all()
 
 
 def attempt(action: Callable[[], Any]) -> Any:

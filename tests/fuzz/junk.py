@@ -15,6 +15,11 @@ text = st.sampled_from(NAMES) | st.text(max_size=6)
 simple = st.none() | st.booleans() | whole | real | text
 
 
+def mostly(usual: st.SearchStrategy, odd: st.SearchStrategy) -> st.SearchStrategy:
+    """One in four is odd. (Of a union every part comes as often as any other, and junk has many parts.)"""
+    return st.sampled_from([usual, usual, usual, odd]).flatmap(lambda drawn: drawn)
+
+
 def _deep(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):

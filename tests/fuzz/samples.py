@@ -1,11 +1,13 @@
 """Small sound models to spoil, made without a fit: the start of one is as good here, and takes a second."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 import small
-from revarb import Ensemble, FittedRGP, Recognition, Trajectory
+from revarb import RGP, Calibration, Ensemble, FittedRGP, Recognition, Series, Trajectory
 from revarb.optimise import Optimum, Status, Step
 from revarb.parameters import Parameters, flatten
 from revarb.problem import prepare, trained
@@ -13,6 +15,7 @@ from revarb.recognition import RecognisedStates, random_networks
 from revarb.windows import initial_states
 
 ROWS = 8
+RECORDS = (small.record(0, samples=14), small.record(1, samples=10))
 U = small.record(3, samples=ROWS).u
 
 
@@ -26,6 +29,20 @@ def model(seed: int = 0) -> FittedRGP:
 def with_networks() -> FittedRGP:
     """The same with a recognition model."""
     return _at_the_start(small.spec(inducing=5, recognition=Recognition(hidden=(3,))), 0)
+
+
+@cache
+def calibrated() -> FittedRGP:
+    """Two outputs with gaps of their own, and bands from held-out stretches."""
+    uncalibrated = _at_the_start(small.spec(inducing=5), 0, [_with_gaps(14), _with_gaps(10)])
+    return replace(uncalibrated, calibration=Calibration(0.3, 0.05, (2, 5), (1.2, 0.9, 1.5), 12, 0.4))
+
+
+def _with_gaps(length: int) -> Series:
+    record = small.record(0, samples=length, outputs=2)
+    y = record.y.copy()
+    y[4:7, 0] = y[6:9, 1] = np.nan
+    return Series(record.u, y)
 
 
 @cache
@@ -49,8 +66,7 @@ def warm_up() -> None:
     ensemble().simulate(U)
 
 
-def _at_the_start(spec, seed: int) -> FittedRGP:
-    records = [small.record(0, samples=14), small.record(1, samples=10)]
+def _at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:
     problem = prepare(spec, records, seed)
     start, layout = problem.start, problem.layout
     if spec.recognition is not None:

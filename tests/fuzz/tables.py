@@ -1,0 +1,126 @@
+"""Tables in files: CSV, Parquet, and the times in them."""
+
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+
+from fuzz.arrays import numbers, sides
+from fuzz.harness import Property, attempt
+from fuzz.junk import mostly
+from revarb.table import Table, common_interval
+
+cells = st.sampled_from(
+    ["1", "2.5", "-3e5", " 4 ", "", "nan", "inf", "x", "u", "y", '"', '""', '"a\nb"', "\x00", "\ufeff", "é", "1_0", "٣",
+     "9" * 400, "1e999", "1e-999", "0x1", "1,5", "'", "\u2028", "x" * 140_000]
+) | st.text(max_size=4)  # fmt: skip
+
+
+@st.composite
+def csv_files(draw) -> bytes:
+    """Nearly a table: a header line and rows of numbers, with a few cells changed, or a whole row."""
+    delimiter, end = draw(st.sampled_from([",", ";", "\t"])), draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    rows = [["u", "y"]] + [[str(row), "1.5"] for row in range(draw(sides))]
+    for _ in range(draw(st.integers(0, 2))):
+        rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 1))] = draw(cells)
+    if draw(st.integers(0, 3)) == 0:
+        rows[draw(st.integers(0, len(rows) - 1))] = draw(st.lists(cells, max_size=4))
+    encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"]))
+    return end.join(delimiter.join(row) for row in rows).encode(encoding, errors="ignore")
+
+
+NUMERIC = [
+    (pa.float64(), [1.5, float("nan"), float("inf"), 1.7e308]), (pa.float32(), [2.5, 3e38]), (pa.float16(), [0.5]),
+    (pa.int8(), [-1, 7]), (pa.int64(), [0, 2**63 - 1, -(2**63)]), (pa.uint64(), [0, 2**64 - 1]), (pa.bool_(), [True]),
+    (pa.null(), [None]), (pa.decimal128(9, 2), [Decimal("1.25")]), (pa.decimal256(76, 0), [Decimal(10**75)]),
+]  # fmt: skip
+OTHER = [
+    (pa.string(), ["1", "x", "a\nb" * 500]), (pa.large_binary(), [b"\xff\x00"]), (pa.list_(pa.float64()), [[], [1.0]]),
+    (pa.date32(), [-(2**31), 0, 9]), (pa.date64(), [0, 86_400_000]), (pa.time32("s"), [5]), (pa.time64("ns"), [5]),
+    *((pa.timestamp(unit, zone), [0, 1, 2**62, -(2**63), 2**63 - 1]) for unit in ("ms", "us", "ns")
+      for zone in (None, "UTC", "+01:00")),
+    (pa.duration("ms"), [1, -(2**63)]), (pa.struct([("a", pa.int8())]), [{"a": 1}]),
+    (pa.map_(pa.string(), pa.int8()), [[("a", 1)]]), (pa.dictionary(pa.int8(), pa.string()), ["a"]),
+    (pa.dictionary(pa.int8(), pa.float64()), [1.0]),
+]  # fmt: skip
+
+
+@st.composite
+def parquet_files(draw) -> bytes:
+    """Columns of any type, with nulls; now and then a few bytes are changed."""
+    kinds = draw(st.lists(st.sampled_from(NUMERIC) | st.sampled_from(OTHER), max_size=3))
+    rows, names = draw(mostly(st.just(3), sides)), draw(st.permutations(["t", "", "a.b", "x\ny", "é"]))
+    cells = [draw(st.lists(st.sampled_from([*values, None]), min_size=rows, max_size=rows)) for _, values in kinds]
+    names = draw(mostly(st.just(names), st.just(["t"] * 3)))[: len(kinds)]
+    arrays = [pa.array(column, kind) for column, (kind, _) in zip(cells, kinds, strict=True)]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(arrays, names), buffer)
+    content = bytearray(buffer.getvalue())
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 3]))):
+        content[-draw(st.integers(1, len(content)))] = draw(st.integers(0, 255))
+    return bytes(content)
+
+
+EVEN_TIMES = [
+    "{}", "{}e-320", "{}e307", "-{}", "2026-11-15T20:30:0{}", "2026-11-0{}", "9999-12-31T23:59:5{}.999999",
+    "2026-11-15 20:30:0{}+23:59", "2026-W0{}-1", "0001-01-01T00:00:0{}+14:00",
+]  # fmt: skip
+ODD_TIMES = [
+    "now", "-1.7e308", "0", "1.7e308", "5e-324", "nan", "1e400", "", "2026-02-30", "2026-11-15", "24:00", "1_0",
+    "2026-11-15T20:30:02Z", "2026-11-15T20:30:02", "9999-12-31T23:59:59-23:59", "20261115T203002,5", "٣",
+]  # fmt: skip
+
+
+@st.composite
+def time_files(draw) -> bytes:
+    """Nearly even times, or odd ones."""
+    odd = st.sampled_from(ODD_TIMES) | st.text(max_size=3)
+    written = st.sampled_from(EVEN_TIMES).map(lambda even: [even.format(row) for row in range(1, 7)])
+    counted = st.tuples(numbers, numbers).map(lambda drawn: [str(drawn[0] + row * drawn[1]) for row in (-1, 0, 1)])
+    times = draw(mostly(written | counted, st.lists(odd, min_size=1, max_size=3)))
+    if draw(st.integers(0, 3)) == 0:
+        times[draw(st.integers(0, len(times) - 1))] = draw(odd)
+    return "\n".join(["t,y", *(f'"{time}",1' for time in times)]).encode(errors="ignore")
+
+
+def table_is_sound(case: tuple[str, bytes]) -> bool:
+    """Columns of numbers, as long as the table, and of times that go on evenly."""
+    path, content = case
+    Path(path).write_bytes(content)
+    table = attempt(lambda: Table(path))
+    names = () if table is None else (*table.names, "no such column")
+    return any([_column_is_sound(table, name) for name in names])  # noqa: C419 (every one is to be looked at)
+
+
+def _column_is_sound(table: Table, name: str) -> bool:
+    whole, with_gaps = (attempt(lambda gaps=gaps: table.columns([name], missing=gaps)) for gaps in (False, True))
+    assert whole is None or (whole.shape == (len(table), 1) and np.isfinite(whole).all())
+    assert with_gaps is None or (with_gaps.shape == (len(table), 1) and not np.isinf(with_gaps).any())
+    _interval(table, name)
+    return with_gaps is not None
+
+
+def interval_is_sound(content: bytes) -> bool:
+    """Of even times."""
+    Path("t.csv").write_bytes(content)
+    table = attempt(lambda: Table("t.csv"))
+    return table is not None and _interval(table, "t") is not None
+
+
+def _interval(table: Table, name: str) -> float | None:
+    interval = attempt(lambda: common_interval([table, table], name))
+    assert interval is None or 0.0 < interval < np.inf
+    return interval
+
+
+csv = st.tuples(st.just("t.csv"), csv_files() | st.binary(max_size=60))
+parquet = st.tuples(st.just("t.parquet"), mostly(parquet_files(), st.binary(max_size=60) | csv_files()))
+PROPERTIES = {
+    "tables: bytes and text": Property(table_is_sound, csv, 500),
+    "tables: Parquet": Property(table_is_sound, parquet, 200),
+    "tables: times": Property(interval_is_sound, time_files(), 200),
+}
