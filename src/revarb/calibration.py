@@ -12,6 +12,8 @@ from revarb.collapsed import Posterior
 from revarb.errors import InputError, check_number, check_whole
 from revarb.simulate import Chain
 
+MOST = 1e6  # of a noise or a factor: more is no calibration
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -39,6 +41,8 @@ class Calibration:
         check_whole("stretches", self.stretches, least=1)
         object.__setattr__(self, "edges", tuple(check_whole("edge", edge, least=1) for edge in self.edges))
         object.__setattr__(self, "factors", tuple(check_number("factor", each, above=0.0) for each in self.factors))
+        if max(self.latent_scale, self.output_noise, *self.factors) > MOST:
+            raise InputError(f"a calibration's noise and factors are at most {MOST:g}, received {self}")
         if len(self.factors) != len(self.edges) + 1 or list(self.edges) != sorted(set(self.edges)):
             raise InputError(f"a calibration needs ascending edges and one factor more, received {self}")
 

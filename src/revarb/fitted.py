@@ -31,6 +31,8 @@ from revarb.states import FreeStates, InitialPrior
 from revarb.trajectory import Trajectory
 from revarb.windows import by_block, current_windows, input_windows, regressor_sizes
 
+MOST_STEPS = 10**9  # ahead: more than any record has
+
 
 class Trained(NamedTuple):
     """The arrays of a trained model, all z-scored: this is what a model file holds."""
@@ -116,7 +118,7 @@ class FittedRGP(Fitted):
 
         The first rows are predicted from a cold start. Values of y that are missing are not learned from.
         """
-        horizon = check_whole("horizon", horizon, least=1)
+        horizon = check_whole("horizon", horizon, least=1, most=MOST_STEPS)
         if not isinstance(record, Series):
             raise InputError(f"predict takes a measured revarb.Series(u, y), received a {type(record).__name__}")
         z, y = self.frame.checked_window(record)

@@ -66,7 +66,7 @@ class Series:
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
         gaps = f", {self.missing} of {self.y.size} output values missing" if self.missing else ""
-        return f"Series({len(self)} samples, {columns}, dt={self.dt}{gaps})"
+        return f"{type(self).__name__}({len(self)} samples, {columns}, dt={self.dt}{gaps})"
 
     @property
     def missing(self) -> int:

@@ -40,8 +40,8 @@ def origin_of(start: StartChoice, frame: Frame, chain: Chain[Posterior], final_s
     cold = cold_origin(frame, chain)
     if isinstance(start, Window):
         return Origin(_after(start, frame, chain, cold.state), f"window of {len(start)} samples")
-    if isinstance(start, Start) and _shapes(start) == _shapes(cold.state):
-        return Origin(start, "given state")
+    if isinstance(start, Start) and _shapes(start) == _shapes(cold.state) and _are_numbers(start):
+        return Origin(jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), start), "given state")
     if isinstance(start, str) and start == "cold":
         return cold
     if isinstance(start, str) and start == "continue":
@@ -61,6 +61,11 @@ def _after(window: Window, frame: Frame, chain: Chain[Posterior], before: Start)
 
 def _last(rows: Float64[np.ndarray, "N Du"], count: int) -> Float64[np.ndarray, "_ Du"]:
     return rows[len(rows) - count :]
+
+
+def _are_numbers(tree: Any) -> bool:
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    return all(leaf.dtype.kind in "biuf" and np.isfinite(leaf).all() for leaf in leaves)
 
 
 def _shapes(tree: Any) -> list[tuple[int, ...]]:

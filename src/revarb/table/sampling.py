@@ -15,9 +15,10 @@ def sampling_interval(table: Table, column: str) -> float:
     seconds = table.seconds(column)
     if len(seconds) < 2:
         raise InputError(f"{table.path} has a single row, so its column {column!r} shows no sampling interval")
-    steps = np.diff(seconds)
-    usual = float(np.median(steps))
-    uneven = ~((steps > 0.0) & (np.abs(steps - usual) <= EVEN * usual))
+    with np.errstate(over="ignore", invalid="ignore"):  # of giant times: what overflows is uneven
+        steps = np.diff(seconds)
+        usual, total = float(np.median(steps)), float(seconds[-1] - seconds[0])
+        uneven = ~((steps > 0.0) & (np.abs(steps - usual) <= EVEN * usual)) | ~np.isfinite(total)
     if uneven.any():
         row = int(np.argmax(uneven)) + 1
         before, now = table.cell(column, row - 1), table.cell(column, row)
@@ -25,7 +26,7 @@ def sampling_interval(table: Table, column: str) -> float:
             f"{table.place(column, row)}: time goes from {before} to {now}, but it must increase in even steps (their "
             f"median is {usual:g}); resample the record, or cut it in two there"
         )
-    return float(seconds[-1] - seconds[0]) / len(steps)
+    return total / len(steps)
 
 
 def common_interval(tables: Sequence[Table], column: str) -> float:
