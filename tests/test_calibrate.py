@@ -181,6 +181,7 @@ def test_hardly_any_measured_stretch_leaves_it_uncalibrated(record):
         assert SPEC.fit(Series(record.u, y)).calibration is None
 
 
+@pytest.mark.slow
 def test_a_short_record_beside_a_long_one_changes_little(record):
     short = small.record(1, samples=9)
     both, alone = SPEC.fit([record, short]).calibration, SPEC.fit(record).calibration

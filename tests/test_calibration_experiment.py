@@ -27,6 +27,7 @@ def test_what_ships_is_the_default_model_on_five_records():
     assert table.windows["length"] == table.windows["ahead"] == 20 and table.missing["share"] == 0.2
 
 
+@pytest.mark.slow
 def test_rows_of_a_quick_calibration(quick, in_empty_folder, monkeypatch, capsys):
     monkeypatch.setattr(experiments, "load_calibration", lambda: quick)
     with pytest.raises(SystemExit) as end:

@@ -316,7 +316,7 @@ def test_wrong_starts_and_records(capsys, folder):
         ((*simulate, "short.csv"), "the record has 1 samples, but the lags need at least 2"),
         ((*simulate[:4], "before.csv", "--start", "before.csv"), "would overwrite before.csv, which is read"),
         ((*predict, "inputs.csv", "-o", "p.csv"), "inputs.csv has no column 'pressure'; its columns are valve"),
-        ((*predict, "test.csv", "-o", "p.csv", "--horizon", "0"), "horizon must be a whole number of at least 1"),
+        ((*predict, "test.csv", "-o", "p.csv", "--horizon", "0"), "horizon must be a whole number from 1 to"),
         ((*predict, "test.csv", "-o", "test.csv"), "would overwrite test.csv, which is read"),
         ((*predict, "slow.csv", "-o", "p.csv", "--time", "t"), "slow.csv is sampled every 1, but the model was fitted"),
         (

@@ -10,9 +10,10 @@ import small
 from revarb import InputError, Window
 from revarb.collapsed import predict_certain
 from revarb.conditioning import condition, conditioned, run_ahead
+from revarb.frame import Frame
 from revarb.numerics import with_numerics
 from revarb.simulate import Joint, Seen, Start, cold_start, run_moments
-from revarb.windows import input_windows
+from revarb.windows import Lags, input_windows
 from test_simulate import smooth_chain
 
 
@@ -159,13 +160,13 @@ def test_a_start_that_does_not_fit_is_refused(model, start, message):
 
 def test_columns_in_another_order_are_refused():
     record = small.record(inputs=2)
-    model = small.spec(hidden=1).fit(record)
+    frame = Frame.of([record], Lags(2, 2, 1))
     turned = revarb.Series(record.u, record.y, input_names=["u1", "u0"])
     with pytest.raises(InputError, match=r"has the columns \['u1', 'u0'\], the model \['u0', 'u1'\]; reorder"):
-        model.predict(turned)
+        frame.checked_window(turned)
 
 
 def test_predict_refuses_no_horizon(model):
-    with pytest.raises(InputError, match="horizon must be a whole number of at least 1"):
+    with pytest.raises(InputError, match="horizon must be a whole number from 1 to"):
         model.predict(small.record(), 0)
     assert replace(model, calibration=None).chain is model.trained.chain

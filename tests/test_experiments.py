@@ -42,6 +42,7 @@ def test_the_shipped_table_names_the_papers_numbers():
     assert list(table.models(10)) == MODELS
 
 
+@pytest.mark.slow
 def test_rows_of_a_quick_table():
     """A drawn benchmark: another record for every seed."""
     table = only(Table1("quick", QUICK, (Benchmark("drawn", "artificial", drawn=True),)), "Mean", "REVARB")

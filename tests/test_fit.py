@@ -26,10 +26,10 @@ def leaves(model):
     [
         ({"hidden": 1}, 1, 1),
         ({"hidden": 3, "lags": 1, "input_lags": 3}, 2, 1),
-        ({"latent_dim": 2}, 1, 2),
+        pytest.param({"latent_dim": 2}, 1, 2, marks=pytest.mark.slow),
         ({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3),
-        ({"input_delay": 0}, 1, 1),
-        ({"input_delay": 3, "input_lags": 2}, 1, 1),
+        pytest.param({"input_delay": 0}, 1, 1, marks=pytest.mark.slow),
+        pytest.param({"input_delay": 3, "input_lags": 2}, 1, 1, marks=pytest.mark.slow),
         ({}, 0, 1),
     ],
 )

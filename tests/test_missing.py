@@ -111,6 +111,7 @@ def test_rates_of_missingness(share):
     assert revarb.scores(model.simulate(test.u), test.y).nrmse < 0.9
 
 
+@pytest.mark.slow
 def test_networks_learn_with_gaps():
     recognition = revarb.Recognition(hidden=(8,), starts=1, start_steps=50, rounds=(50,))
     model = small.spec(hidden=1, recognition=recognition).fit(with_gaps(small.record(), slice(20, 30)))

@@ -65,6 +65,7 @@ def quick(recorded_data):
     return Quick(**vars(load_table2()))
 
 
+@pytest.mark.slow
 def test_a_mean_scores_what_the_motions_are(quick):
     runs = {run.model: run for run in run_table2(quick, seeds=1)}
     (row,) = runs["Mean"].rows

@@ -172,6 +172,7 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_of_several_starts_the_best_goes_on(order):
     problem, good = recognised_problem()
