@@ -329,6 +329,7 @@ def test_wrong_starts_and_records(capsys, folder):
         assert out == "" and not (folder / "p.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_picture_of_a_fit_shows_gaps(capsys, folder, drawn):
     assert run(capsys, *FIT)[0] == 0
     with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])

@@ -25,7 +25,7 @@ def leaves(model):
     ("changes", "inputs", "outputs"),
     [
         ({"hidden": 1}, 1, 1),
-        ({"hidden": 3, "lags": 1, "input_lags": 3}, 2, 1),
+        pytest.param({"hidden": 3, "lags": 1, "input_lags": 3}, 2, 1, marks=pytest.mark.slow),
         pytest.param({"latent_dim": 2}, 1, 2, marks=pytest.mark.slow),
         ({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3),
         pytest.param({"input_delay": 0}, 1, 1, marks=pytest.mark.slow),

@@ -104,6 +104,7 @@ def test_wherever_it_is_cut_the_numbers_are_the_same(unfinished, at_once):
         assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_killed_while_it_was_calibrated_goes_on(unfinished, at_once):
     spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
     record = small.record(samples=130)

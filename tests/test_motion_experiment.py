@@ -79,6 +79,7 @@ def test_a_mean_scores_what_the_motions_are(quick):
     assert {row["method"] for row in runs[quick.shown].rows} == {"mean", "moments"}
 
 
+@pytest.mark.slow
 def test_the_command_writes_rows_strips_and_a_page(quick, in_empty_folder, monkeypatch, capsys):
     monkeypatch.setattr("revarb.experiments.load_table2", lambda: quick)
     with pytest.raises(SystemExit) as ended:

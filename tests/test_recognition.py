@@ -102,7 +102,7 @@ def recognised_problem(variance="free"):
     return problem, start
 
 
-@pytest.mark.parametrize("variance", ["free", "shared"])
+@pytest.mark.parametrize("variance", ["free", pytest.param("shared", marks=pytest.mark.slow)])
 def test_the_gradient_by_finite_differences(variance):
     problem, start = recognised_problem(variance)
     form, vector = form_of(start), np.array(flatten(start))
@@ -114,6 +114,7 @@ def test_the_gradient_by_finite_differences(variance):
     assert np.abs(gradient[free_entries(start, ("mu",))]).max() > 0.0
 
 
+@pytest.mark.slow
 def test_networks_that_give_the_free_means_give_the_same_bound():
     problem, start = recognised_problem()
     states = start.states.along(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths)
@@ -158,6 +159,7 @@ def test_training_beats_the_mean_and_repeats_itself(model):
     assert model.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
 
 
+@pytest.mark.slow
 def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     problem, start = recognised_problem()
     recipe, rng = Recipe(stages=(Stage(("mu", "lam"), 1),)), np.random.default_rng(0)

@@ -57,6 +57,7 @@ def test_a_dask_cluster_takes_the_members_and_changes_nothing(ensemble):
     same_numbers(ensemble, far)
 
 
+@pytest.mark.slow
 @with_numerics
 def test_members_that_advance_together_come_to_the_same_place():
     """What an accelerator does, here on a CPU. Members stop after different numbers of iterations."""

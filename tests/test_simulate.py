@@ -197,6 +197,7 @@ def test_before_a_full_window_missing_inputs_stand_at_their_training_mean(model)
     np.testing.assert_allclose(path[reach:], model.scaling.raw_outputs(np.asarray(later)), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_scores_wait_for_the_inputs_and_then_for_the_states():
     """L + L_u as in the paper; with a dead time the window fills later, and the scores wait for it."""
     assert small.spec(lags=2, input_lags=3).fit(small.record()).skip == 5

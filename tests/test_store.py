@@ -57,6 +57,7 @@ def test_a_loaded_model_is_the_same_model(model, saved):
         np.testing.assert_array_equal(again.simulate(u, method=method).mean, model.simulate(u, method=method).mean)
 
 
+@pytest.mark.slow
 def test_a_system_without_inputs_can_be_saved(tmp_path):
     model = small.spec().fit(small.record(inputs=0))
     again = revarb.load(model.save(tmp_path / "free.rgp"))
