@@ -59,8 +59,12 @@ class Trajectory:
             raise InputError(
                 f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
             )
-        half = half_width(level) * self.band_std
-        return self.mean - half, self.mean + half
+        with np.errstate(over="ignore"):
+            half = half_width(level) * self.band_std
+            ends = self.mean - half, self.mean + half
+        if not np.isfinite(ends).all():
+            raise InputError("the band is too wide for any number; rescale the outputs")
+        return ends
 
     @property
     def band_std(self) -> Float64[np.ndarray, "T Dy"]:
@@ -71,4 +75,4 @@ class Trajectory:
 
 def half_width(level: float) -> float:
     """Half the width of the central interval of a standard normal that holds a share `level`."""
-    return float(ndtri(0.5 + level / 2.0))
+    return -float(ndtri(0.5 * (1.0 - level)))
