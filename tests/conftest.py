@@ -44,6 +44,6 @@ def pytest_terminal_summary(terminalreporter):
         if key == "fuzzed"
     ]
     if lines:
-        terminalreporter.section("fuzzing")
+        terminalreporter.section("fuzzing and killing")
         for line in lines:
             terminalreporter.write_line(line)

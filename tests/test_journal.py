@@ -449,7 +449,7 @@ def test_a_killed_command_resumes_to_the_same_file(long_command, unfinished, cap
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_at_any_moment(long_command, unfinished, capsys, rng):
+def test_killed_again_and_again_at_any_moment(long_command, unfinished, record_property, rng):
     """From outside, whatever it is doing, until one run gets to the end."""
     (long_command / "rgp.toml").write_text(LONG.format(iterations=2000))
     cache, kills, before = unfinished.parent.parent, 0, 0
@@ -466,8 +466,7 @@ def test_killed_again_and_again_at_any_moment(long_command, unfinished, capsys, 
         process.wait()
         before = noted_bytes(unfinished)
     assert_same(revarb.load("m.rgp"), whole)
-    with capsys.disabled():
-        print(f"\n{kills} kills, then the same model file as without")
+    record_property("fuzzed", f"killed fits: {kills} kills of one, then the same model file as without")
     assert kills > 3
 
 

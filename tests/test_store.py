@@ -227,13 +227,12 @@ def test_what_killed_writers_left_behind_is_removed(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_writer_killed_at_any_moment_leaves_one_whole_model(tmp_path, capsys, kills):
+def test_a_writer_killed_at_any_moment_leaves_one_whole_model(tmp_path, record_property, kills):
     """SIGKILL while one of two models is written over the other, again and again: the file is one of them."""
     program = [sys.executable, str(Path(__file__).with_name("kill_writers.py")), str(tmp_path), str(kills)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
-    with capsys.disabled():
-        print(f"\nmodel file: {counts}")
+    record_property("fuzzed", f"killed writers of a model file: {counts}")
     assert counts["kills"] == counts["whole"] == kills
     assert counts["killed while writing"] > kills / 10  # or the moments were not well chosen
