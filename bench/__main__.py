@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.notes import NOTES
-from revarb.files import check_target, make_folder
-from revarb.results import write_results
+from revarb.evaluation.results_file import write_results
+from revarb.runtime.files import check_target, make_folder
 
 
 def main() -> None:

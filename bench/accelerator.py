@@ -9,12 +9,13 @@ import numpy as np
 
 from bench.problems import HASTY, fit_step, problem, psi_width
 from bench.timing import median_seconds
-from revarb.bound import layer_problems
-from revarb.files import check_target
-from revarb.numerics import with_numerics
-from revarb.parameters import form_of
-from revarb.problem import Problem, bounds_and_gradients, plan_of
-from revarb.results import write_results
+from revarb.evaluation.results_file import write_results
+from revarb.runtime.files import check_target
+from revarb.runtime.numerics import with_numerics
+from revarb.training.objective import bounds_and_gradients
+from revarb.training.problem import Problem, plan_of
+from revarb.variational.bound import layer_problems
+from revarb.variational.parameters import form_of
 
 MEMBERS = 16
 MATRIX = 8192

@@ -10,10 +10,10 @@ import numpy as np
 from bench.gpy_peer import statistics_and_gradients
 from bench.problems import SEED, SPEC, fit_step, problem, psi_width
 from bench.timing import alternating_medians, median_seconds
-from revarb.bound import layer_problems
-from revarb.collapsed import Gaussians, Layer
-from revarb.numerics import with_numerics
-from revarb.problem import Problem
+from revarb.gp.layer import Gaussians, Layer
+from revarb.runtime.numerics import with_numerics
+from revarb.training.problem import Problem
+from revarb.variational.bound import layer_problems
 
 SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the cache
 

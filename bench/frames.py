@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from revarb import Recipe
-from revarb.avatar.player import GHOSTS, Player
-from revarb.experiments.avatar import Gaits, avatar_records, avatar_spec
-from revarb.recipe import R0_FREE, Stage
+from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.motion.avatar.model import avatar_records, avatar_spec
+from revarb.motion.avatar.player import GHOSTS, Player
+from revarb.motion.gaits import Gaits
 
 SHARE = 99.0
 

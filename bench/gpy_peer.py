@@ -8,9 +8,9 @@ import numpy as np
 from GPy.core.parameterization.variational import NormalPosterior
 
 from bench.problems import SEED
-from revarb import psi
-from revarb.collapsed import Gaussians, Layer
-from revarb.numerics import with_numerics
+from revarb.gp import psi
+from revarb.gp.layer import Gaussians, Layer
+from revarb.runtime.numerics import with_numerics
 
 
 class PeerLayer(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.problems import HASTY, fit_step, problem
 from bench.timing import median_seconds
-from revarb.numerics import with_numerics
+from revarb.runtime.numerics import with_numerics
 
 
 @with_numerics

@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from revarb import RGP, Recipe, Series
-from revarb.collapsed import Gaussians
-from revarb.numerics import with_numerics
-from revarb.problem import Problem, objective_of, plan_of, prepare
+from revarb.config.recipe import Recipe
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
+from revarb.gp.layer import Gaussians
+from revarb.runtime.numerics import with_numerics
+from revarb.training.objective import objective_of
+from revarb.training.problem import Problem, plan_of, prepare
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
 HASTY = replace(SPEC, recipe=Recipe(kmeans_starts=1, kmeans_iterations=1))  # for long records, whose start is not timed

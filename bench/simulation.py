@@ -10,9 +10,11 @@ from GPy.core.parameterization.variational import NormalPosterior
 from GPy.inference.latent_function_inference.posterior import Posterior as PeerPosterior
 
 from bench.timing import alternating_medians, median_seconds
-from revarb import RGP, FittedRGP, datasets
-from revarb.collapsed import Posterior
-from revarb.windows import input_windows
+from revarb import datasets
+from revarb.config.rgp import RGP
+from revarb.data.windows import input_windows
+from revarb.gp.posterior import Posterior
+from revarb.models.fitted_rgp import FittedRGP
 
 
 class PeerLayer:

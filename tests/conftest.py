@@ -16,7 +16,7 @@ def rng():
 def unfinished(tmp_path_factory, monkeypatch):
     """Where the journals of unfinished fits are: not in the user's cache folder."""
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr("revarb.journal.user_cache_path", lambda name: folder / name)
+    monkeypatch.setattr("revarb.optim.journal.user_cache_path", lambda name: folder / name)
     return folder / "revarb" / "unfinished"
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from revarb.files import write_whole
-from revarb.store import read_model, write_model
+from revarb.models.container import read_model, write_model
+from revarb.runtime.files import write_whole
 
 SIZE = 200_000  # numbers in a model: a write takes milliseconds
 

@@ -8,16 +8,17 @@ import signal
 import sys
 from pathlib import Path
 
-import revarb.journal
-import revarb.problem
+import revarb.optim.journal
+import revarb.training.objective
+
 from revarb import cli
 
 
 def main(cache, evaluations, *arguments):
     """Patch, and run the command."""
-    revarb.journal.PATIENCE = 0.0
-    revarb.journal.user_cache_path = lambda name: Path(cache) / name
-    real, left = revarb.problem.bound_and_gradient, int(evaluations)
+    revarb.optim.journal.PATIENCE = 0.0
+    revarb.optim.journal.user_cache_path = lambda name: Path(cache) / name
+    real, left = revarb.training.objective.bound_and_gradient, int(evaluations)
 
     def counted(*args, **kwargs):
         nonlocal left
@@ -26,7 +27,7 @@ def main(cache, evaluations, *arguments):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **kwargs)
 
-    revarb.problem.bound_and_gradient = counted
+    revarb.training.objective.bound_and_gradient = counted
     cli.main(arguments)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from revarb.comparison import plain_lines, summarise
-from revarb.comparison.lines import SCORES
-from revarb.experiments import MOTION_COLUMNS, load_table1, load_table2
+from revarb.evaluation.comparison.lines import SCORES, plain_lines, summarise
+from revarb.experiments.table1 import load_table1
+from revarb.experiments.table2 import MOTION_COLUMNS, load_table2
 
 ROOT = Path(__file__).parent.parent
 RECOGNITION_SCORES = ("rmse", "nlpd", "coverage95")

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from revarb import RGP, Recipe, Series, Stage
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
 
 QUICK = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 15),))
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+from revarb.problem import form_of
 
 import revarb
 import small
-from revarb.numerics import with_numerics
-from revarb.problem import bound_and_gradient, form_of, objective_of, plan_of, prepare
+from revarb.runtime.numerics import with_numerics
+from revarb.training.objective import bound_and_gradient, objective_of
+from revarb.training.problem import plan_of, prepare
 
 
 @with_numerics

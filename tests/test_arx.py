@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from revarb import ARX, InputError, Series, scores
 from revarb.baselines import arx
+from revarb.baselines.arx import ARX
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation import scoring as scores
 
 
 def linear_record(seed, samples=400, noise=0.0, delay=1):

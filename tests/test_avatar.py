@@ -13,19 +13,25 @@ from PIL import Image
 from scipy.spatial.transform import Rotation
 
 import small
-from revarb import RGP, Ensemble, InputError, Recipe, Stage, cli, load
-from revarb.avatar import model as models
-from revarb.avatar import player as players
-from revarb.avatar.body import Body
-from revarb.avatar.export import export
-from revarb.avatar.player import GHOSTS, Player
-from revarb.avatar.shape import SHADES, Shape, rgb, turned_to
-from revarb.datasets import cmu35
-from revarb.datasets.mocap import read_motion, read_skeleton
-from revarb.experiments.avatar import HIP, Gaits
-from revarb.report.figures import MODEL
-from revarb.report.motion import tint
-from revarb.table import Table
+from revarb import cli
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.rgp import RGP
+from revarb.data.tables.table import Table
+from revarb.errors import InputError
+from revarb.models.ensemble import Ensemble
+from revarb.models.model_file import load
+from revarb.motion import cmu35
+from revarb.motion.acclaim import read_motion, read_skeleton
+from revarb.motion.avatar import model as models
+from revarb.motion.avatar import player as players
+from revarb.motion.avatar.body import Body
+from revarb.motion.avatar.export import export
+from revarb.motion.avatar.model import HIP
+from revarb.motion.avatar.player import GHOSTS, Player
+from revarb.motion.avatar.shape import SHADES, Shape, rgb, turned_to
+from revarb.motion.gaits import Gaits
+from revarb.motion.strip import tint
+from revarb.runtime.figure_style import MODEL
 from test_motion_export import read_bvh
 
 QUICK = Recipe(
@@ -323,7 +329,7 @@ def run(capsys, *arguments):
 
 
 def test_without_viser_it_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "revarb.avatar.page", raising=False)
+    monkeypatch.delitem(sys.modules, "revarb.motion.avatar.page", raising=False)
     monkeypatch.setitem(sys.modules, "viser", None)
     assert run(capsys) == (2, 'error: the page needs viser; pip install "revarb[avatar]"\n')
 

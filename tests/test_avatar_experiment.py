@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.cli import main
-from revarb.datasets import cmu35
+from revarb.cli.app import main
+from revarb.data.tables.table import Table
 from revarb.experiments import avatar
-from revarb.experiments.avatar import Gaits
-from revarb.table import Table
+from revarb.motion import cmu35
+from revarb.motion.gaits import Gaits
 
 QUICK = revarb.RGP(
     calibrate=False,

@@ -17,8 +17,8 @@ import pytest
 import test_avatar
 import test_page
 from chromium import Chromium, soon
-from revarb.avatar.page import Page
-from revarb.avatar.player import Player
+from revarb.motion.avatar.page import Page
+from revarb.motion.avatar.player import Player
 from test_avatar import gaits, trained
 
 browser = test_page.browser

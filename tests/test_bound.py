@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import oracles
-from revarb.bound import Layout, Rows, revarb_bound
-from revarb.collapsed import Layer, unconstrained
-from revarb.parameters import Parameters, flatten, form_of, free_entries, unflatten
-from revarb.recipe import GROUPS
-from revarb.states import FreeStates, InitialPrior
-from revarb.windows import regressors
+from revarb.config.recipe import GROUPS
+from revarb.data.windows import regressors
+from revarb.gp.layer import Layer, unconstrained
+from revarb.variational.bound import Layout, Rows, revarb_bound
+from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.states import FreeStates, InitialPrior
 
 L, JITTER = 2, 1e-6
 compiled = jax.jit(revarb_bound, static_argnums=2)

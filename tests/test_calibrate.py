@@ -8,22 +8,16 @@ import pytest
 
 import revarb
 import small
-from revarb import Calibration, InputError, Recipe, Series, Stage
-from revarb.calibrate import (
-    FOLDS,
-    SCALES,
-    STRETCHES,
-    Held,
-    latent_scale,
-    output_noise,
-    stretches_of,
-    width_factor,
-)
-from revarb.frame import Frame
-from revarb.recipe import R0_FREE
-from revarb.series import Standardiser
-from revarb.trajectory import half_width
-from revarb.windows import Lags
+from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.data.preprocessor import Frame
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.data.trajectory import half_width
+from revarb.data.windows import Lags
+from revarb.errors import InputError
+from revarb.models.calibration import Calibration
+from revarb.training.calibration_rule import SCALES, Held, latent_scale, output_noise, width_factor
+from revarb.training.stretches import FOLDS, STRETCHES, stretches_of
 
 QUICK = Recipe(stages=(Stage(R0_FREE, 5),))
 SPEC = small.spec(hidden=1, recipe=QUICK, calibrate=True)
@@ -117,13 +111,13 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
 
 def test_the_folds_do_not_see_their_stretches(record, monkeypatch):
     seen = []
-    real = revarb.calibrate.prepare
+    real = revarb.training.calibrate.prepare
 
     def noted(spec, records, seed):
         seen.append(records)
         return real(spec, records, seed)
 
-    monkeypatch.setattr("revarb.calibrate.prepare", noted)
+    monkeypatch.setattr("revarb.training.calibrate.prepare", noted)
     SPEC.fit(record)
     gaps = np.array([np.isnan(records[0].y[:, 0]) for records in seen])
     assert gaps.shape[0] == FOLDS and (gaps.sum(0)[4:] == 1).all() and not gaps[:, :4].any()
@@ -160,7 +154,7 @@ def test_ctrl_c_while_calibrating_leaves_the_model(record, monkeypatch):
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("revarb.calibrate.prepare", pressed)
+    monkeypatch.setattr("revarb.training.calibrate.prepare", pressed)
     model = SPEC.fit(record)
     assert model.calibration is None and model.status is revarb.optimise.Status.INTERRUPTED
 

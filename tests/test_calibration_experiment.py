@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from revarb import cli, datasets, experiments
-from revarb.experiments import load_calibration
-from revarb.experiments.calibration import AS_FITTED, CALIBRATED, LINEAR, MIXTURE, calibrated_arx
+from revarb.experiments.calibration import AS_FITTED, CALIBRATED, LINEAR, MIXTURE, calibrated_arx, load_calibration
 
 QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 

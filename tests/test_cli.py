@@ -16,9 +16,11 @@ import pytest
 
 import revarb
 import small
-from revarb import cli, datasets, trajectory
+from revarb import cli, datasets
+from revarb.data import trajectory
+from revarb.data.tables.table import Table
+from revarb.data.tables.writing import write_table
 from revarb.report import figures
-from revarb.table import Table, write_table
 
 CONFIG = """
 lags = 2
@@ -240,7 +242,7 @@ def test_a_fit_says_what_calibration_found(capsys, folder, monkeypatch):
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("revarb.calibrate.prepare", pressed)
+    monkeypatch.setattr("revarb.training.calibrate.prepare", pressed)
     code, out, _ = run(capsys, *quick)
     assert code == 0 and "not calibrated: interrupted\n" in out
 

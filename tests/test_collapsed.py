@@ -6,21 +6,10 @@ import numpy as np
 import pytest
 
 import oracles
-from revarb import psi
-from revarb.collapsed import (
-    Gaussians,
-    Layer,
-    Sums,
-    Targets,
-    collapsed_bound,
-    explained,
-    known_factor,
-    posterior,
-    predict_certain,
-    predict_gaussian,
-    split_posterior,
-    unconstrained,
-)
+from revarb.gp import psi
+from revarb.gp.collapsed import Sums, collapsed_bound, explained
+from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
+from revarb.gp.posterior import known_factor, posterior, predict_certain, predict_gaussian, split_posterior
 
 TINY = 1e-12
 bound_of = jax.jit(collapsed_bound, static_argnames="jitter")

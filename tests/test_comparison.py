@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 
 import small
-from revarb import ARX, InputError, Mean, Series, Trajectory, compare, scores
-from revarb.comparison import Line, Spread, default_models, summarise, verdict
+from revarb.baselines.arx import ARX
+from revarb.baselines.mean import Mean
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
+from revarb.evaluation import scoring as scores
+from revarb.evaluation.comparison import comparison as compare
+from revarb.evaluation.comparison import verdict
+from revarb.evaluation.comparison.comparison import default_models
+from revarb.evaluation.comparison.lines import Line, Spread, summarise
+from revarb.evaluation.results_file import write_results
 from revarb.report.page import comparison_page, comparison_section
-from revarb.results import write_results
 
 QUICK = {"Mean": Mean(), "ARX": ARX(lags=2, input_lags=2), "REVARB": small.spec()}
 

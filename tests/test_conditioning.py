@@ -7,13 +7,15 @@ import pytest
 
 import revarb
 import small
-from revarb import InputError, Window
-from revarb.collapsed import predict_certain
-from revarb.conditioning import condition, conditioned, run_ahead
-from revarb.frame import Frame
-from revarb.numerics import with_numerics
-from revarb.simulate import Joint, Seen, Start, cold_start, run_moments
-from revarb.windows import Lags, input_windows
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Window
+from revarb.data.windows import Lags, input_windows
+from revarb.errors import InputError
+from revarb.gp.posterior import predict_certain
+from revarb.runtime.numerics import with_numerics
+from revarb.simulation.chain import Start, cold_start
+from revarb.simulation.filtering import condition, conditioned, run_ahead
+from revarb.simulation.moments import Joint, Seen, run_moments
 from test_simulate import smooth_chain
 
 

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy.io import loadmat
 
-from revarb import InputError, datasets
+from revarb import datasets
 from revarb.datasets.artificial import artificial_output
+from revarb.errors import InputError
 
 
 def test_artificial_is_generated_from_a_seed():

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import oracles
-from revarb.collapsed import Gaussians, Layer, Targets, collapsed_bound, posterior, predict_certain, unconstrained
-from revarb.exact import exact_posterior, log_evidence
+from revarb.gp.collapsed import collapsed_bound
+from revarb.gp.exact import exact_posterior, log_evidence
+from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
+from revarb.gp.posterior import posterior, predict_certain
 
 
 @pytest.fixture

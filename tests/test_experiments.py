@@ -5,18 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from revarb import RGP, Recognition
-from revarb.comparison import ranking, summarise
-from revarb.experiments import (
-    Benchmark,
-    RecognitionTable,
-    Table1,
-    headline,
-    load_recognition,
-    load_table1,
-    run_recognition,
-    run_table1,
-)
+from revarb.config.recognition import Recognition
+from revarb.config.rgp import RGP
+from revarb.evaluation.comparison.lines import summarise
+from revarb.evaluation.comparison.verdict import ranking
+from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
+from revarb.experiments.table1 import Benchmark, Table1, headline, load_table1, run_table1
 
 QUICK = {"hidden": 1, "inducing": 10, "calibrate": False, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 MODELS = ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]

@@ -11,10 +11,13 @@ import pytest
 
 import revarb
 import small
-from revarb import RGP, InputError, Recipe, Series, Stage, scores
-from revarb.optimise import Status
-from revarb.problem import bound_and_gradient
-from revarb.recipe import GROUPS, R0_FREE
+from revarb.config.recipe import GROUPS, R0_FREE, Recipe, Stage
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation import scoring as scores
+from revarb.optim.status import Status
+from revarb.training.objective import bound_and_gradient
 
 
 def leaves(model):
@@ -145,7 +148,7 @@ def test_the_shortest_allowed_record_fits():
 
 
 def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
-    calls, real = 0, revarb.problem.bound_and_gradient
+    calls, real = 0, revarb.training.objective.bound_and_gradient
 
     def interrupted(*args, **kwargs):
         nonlocal calls
@@ -154,7 +157,7 @@ def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(revarb.problem, "bound_and_gradient", interrupted)
+    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", interrupted)
     model = small.spec().fit(small.record())
     assert model.status is Status.INTERRUPTED
     assert 0 < len(model.history) < 15
@@ -162,7 +165,7 @@ def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
 
 
 def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
-    calls, real = 0, revarb.problem.bound_and_gradient
+    calls, real = 0, revarb.training.objective.bound_and_gradient
 
     def sometimes_nan(*args, **kwargs):
         nonlocal calls
@@ -170,7 +173,7 @@ def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
         bound, gradient = real(*args, **kwargs)
         return (bound * np.nan, gradient) if calls % 4 == 0 else (bound, gradient)
 
-    monkeypatch.setattr(revarb.problem, "bound_and_gradient", sometimes_nan)
+    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", sometimes_nan)
     model = small.spec().fit(small.record())
     assert np.isfinite(model.bound)
     assert len(model.history) > 3

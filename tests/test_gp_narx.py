@@ -9,12 +9,22 @@ import pytest
 
 import oracles
 import small
-from revarb import ARX, GPNARX, InputError, Mean, Series, compare, scores
-from revarb.baselines import PerOutput, gp_narx
+from revarb.baselines import gp_narx
+from revarb.baselines.arx import ARX
+from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.mean import Mean
 from revarb.baselines.narx import narx_rows
-from revarb.collapsed import predict_certain
-from revarb.optimise import Status
-from revarb.simulate import Chain, Start, run_mean, run_moments, run_samples
+from revarb.baselines.per_output import PerOutput
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation import scoring as scores
+from revarb.evaluation.comparison import comparison as compare
+from revarb.gp.posterior import predict_certain
+from revarb.optim.status import Status
+from revarb.simulation.chain import Chain, Start
+from revarb.simulation.mean import run_mean
+from revarb.simulation.moments import run_moments
+from revarb.simulation.samples import run_samples
 from test_simulate import correlated_start, monte_carlo, smooth_chain
 
 SPEC = GPNARX(lags=2, input_lags=2)

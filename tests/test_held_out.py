@@ -4,18 +4,10 @@ import numpy as np
 import pytest
 
 import small
-from revarb import InputError
-from revarb.baselines.held_out import (
-    PIECES,
-    TAIL,
-    error_size,
-    held_out_errors,
-    piece,
-    residual_spread,
-    rows_apart,
-)
-from revarb.frame import Frame
-from revarb.windows import Lags
+from revarb.baselines.held_out import PIECES, TAIL, error_size, held_out_errors, piece, residual_spread, rows_apart
+from revarb.data.preprocessor import Frame
+from revarb.data.windows import Lags
+from revarb.errors import InputError
 
 
 def covered(lengths):

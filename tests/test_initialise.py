@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 import small
-from revarb.frame import Frame
-from revarb.initialise import greedy_seeds, initial_parameters, kmeans_centres, latent_start, principal_components
-from revarb.problem import training_rows
-from revarb.recipe import Recipe
-from revarb.windows import regressors
+from revarb.config.recipe import Recipe
+from revarb.data.preprocessor import Frame
+from revarb.data.windows import regressors
+from revarb.gp.kmeans import greedy_seeds, kmeans_centres
+from revarb.training.initial_values import initial_parameters, latent_start, principal_components
+from revarb.training.problem import training_rows
 
 RECIPE = Recipe(
     hidden_noise=0.07,

@@ -16,10 +16,13 @@ import pytest
 
 import revarb
 import small
-from revarb import InputError, Recipe, Recognition, Stage, cli, journal
-from revarb.journal import Checkpoint, Journal, checkpoints, kept_journals
-from revarb.recipe import R0_FREE
-from revarb.table import write_table
+from revarb import cli
+from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.config.recognition import Recognition
+from revarb.data.tables.writing import write_table
+from revarb.errors import InputError
+from revarb.optim import journal
+from revarb.optim.journal import Checkpoint, Journal, checkpoints, kept_journals
 
 TWO_STAGES = Recipe(stages=(Stage(R0_FREE, 6), Stage(R0_FREE, 8)))
 NETWORKS = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))  # that of test_recognition: compiled once
@@ -38,7 +41,7 @@ class Killed(BaseException):
 @contextmanager
 def evaluations(kill_at=None):
     """Count the evaluations of the bound in a list; at one of them the process "dies"."""
-    real, seen = revarb.problem.bound_and_gradient, []
+    real, seen = revarb.training.objective.bound_and_gradient, []
 
     def counted(*args, **kwargs):
         seen.append(time.time())
@@ -47,7 +50,7 @@ def evaluations(kill_at=None):
         return real(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.problem.bound_and_gradient", counted)
+        patch.setattr("revarb.training.objective.bound_and_gradient", counted)
         yield seen
 
 
@@ -266,7 +269,7 @@ def test_hosts_that_compute_together_have_none(monkeypatch):
 def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
     spec = small.spec(recipe=TWO_STAGES)
     model, path, _ = noted(unfinished, spec)
-    real, calls = revarb.problem.bound_and_gradient, itertools.count()
+    real, calls = revarb.training.objective.bound_and_gradient, itertools.count()
 
     def pressed(*args, **kwargs):
         if next(calls) == 8:
@@ -274,7 +277,7 @@ def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
         return real(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.problem.bound_and_gradient", pressed)
+        patch.setattr("revarb.training.objective.bound_and_gradient", pressed)
         stopped = spec.fit(small.record())
     assert stopped.status == "interrupted" and path.exists()
     assert_same(spec.fit(small.record(), resume=True), model)
@@ -297,7 +300,7 @@ def test_networks_go_on_between_stretches_of_adam(unfinished, at_once):
 def test_networks_go_on_wherever_they_were(unfinished, at_once, start):
     spec = small.spec(recognition=replace(NETWORKS, start=start))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.fit.checkpoints", lambda fits, resume: [None] * len(fits))
+        patch.setattr("revarb.training.fit.checkpoints", lambda fits, resume: [None] * len(fits))
         plain = spec.fit(small.record())
     model, path, content = noted(unfinished, spec)
     assert_same(model, plain)
@@ -353,10 +356,10 @@ def test_restarts_in_processes_resume_as_well(unfinished, at_once):
     long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
     program = """
 import sys; from pathlib import Path
-import revarb.journal, small
+import revarb.optim.journal, small
 from revarb import Recipe, Stage
 from revarb.recipe import R0_FREE
-revarb.journal.PATIENCE, revarb.journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
+revarb.optim.journal.PATIENCE, revarb.optim.journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
 long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
 long.fit(small.record(), restarts=4, jobs=2)
 """
@@ -478,7 +481,7 @@ def test_the_journal_stays_until_the_model_is_on_disk(long_command, unfinished, 
     def killed(self, path):
         raise Killed
 
-    monkeypatch.setattr("revarb.fitted.FittedRGP.save", killed)
+    monkeypatch.setattr("revarb.models.fitted_rgp.FittedRGP.save", killed)
     with pytest.raises(Killed):
         cli.main(FIT)
     [_] = unfinished.iterdir()

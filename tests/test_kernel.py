@@ -1,7 +1,7 @@
 import numpy as np
 
 import oracles
-from revarb.kernel import rbf
+from revarb.gp.kernel import rbf
 
 
 def test_rbf_equals_a_double_loop(rng):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import small
-from revarb import InputError, Live
+from revarb.errors import InputError
+from revarb.models.live import Live
 from test_simulate import smooth_chain
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from revarb import InputError, row_mesh
+from revarb.errors import InputError
+from revarb.runtime.mesh import row_mesh
 
 HERE = Path(__file__).parent
 MOST_MESSAGES = 40

@@ -7,12 +7,13 @@ import pytest
 
 import revarb
 import small
-from revarb import Series
-from revarb.adam import _measured_states
-from revarb.bound import Layout, Rows, layer_posteriors, layer_problems, revarb_bound
-from revarb.collapsed import Gaussians, Targets, collapsed_bound
-from revarb.numerics import with_numerics
-from revarb.problem import masked, prepare
+from revarb.data.series import Series
+from revarb.gp.collapsed import collapsed_bound
+from revarb.gp.layer import Gaussians, Targets
+from revarb.runtime.numerics import with_numerics
+from revarb.training.network_training import _measured_states
+from revarb.training.problem import masked, prepare
+from revarb.variational.bound import Layout, Rows, layer_posteriors, layer_problems, revarb_bound
 
 
 def with_gaps(record, rows, columns=slice(None)):

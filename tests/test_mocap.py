@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from revarb import InputError, datasets
-from revarb.datasets import cmu35
-from revarb.datasets.mocap import Bone, Motion, Skeleton, read_motion, read_skeleton, write_motion, write_skeleton
-from revarb.datasets.mocap.kinematics import ROOT_CHANNELS
+from revarb import datasets
+from revarb.errors import InputError
+from revarb.motion import cmu35
+from revarb.motion.acclaim import read_motion, read_skeleton, write_motion, write_skeleton
+from revarb.motion.kinematics import ROOT_CHANNELS, Bone, Motion, Skeleton
 
 ROOT = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
 ARM = Skeleton(

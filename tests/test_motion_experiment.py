@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb import Mean
-from revarb.baselines import PerOutput
-from revarb.cli import main
-from revarb.datasets import cmu35
-from revarb.experiments import MotionScores, Table2, load_table2, motion_scores, run_table2
+from revarb.baselines.mean import Mean
+from revarb.baselines.per_output import PerOutput
+from revarb.cli.app import main
+from revarb.experiments.table2 import MotionScores, Table2, load_table2, motion_scores, run_table2
+from revarb.motion import cmu35
 
 
 def test_the_scores_are_what_they_say(rng):

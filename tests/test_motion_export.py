@@ -9,12 +9,13 @@ import pytest
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from revarb import InputError
-from revarb.datasets import cmu35
-from revarb.datasets.mocap import Bone, Motion, Skeleton, write_bvh
-from revarb.report.figures import MEASURED, MODEL
-from revarb.report.motion import shades, strip_figure
-from revarb.report.motion_film import MOST_COLOURS, film
+from revarb.errors import InputError
+from revarb.motion import cmu35
+from revarb.motion.biovision import write_bvh
+from revarb.motion.film import MOST_COLOURS, film
+from revarb.motion.kinematics import Bone, Motion, Skeleton
+from revarb.motion.strip import shades, strip_figure
+from revarb.runtime.figure_style import MEASURED, MODEL
 from test_mocap import ARM, FRAMES, ROOT
 from test_motion_page import BODY, DT, stride
 

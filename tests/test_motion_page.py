@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import test_page
-from revarb import InputError
-from revarb.datasets import cmu35
-from revarb.datasets.mocap import Bone, Motion, Skeleton
-from revarb.report.figures import MEASURED, MODEL
-from revarb.report.motion import bones_by_side, shades, strip_figure
-from revarb.report.motion_page import Clip, motion_page
+from revarb.errors import InputError
+from revarb.motion import cmu35
+from revarb.motion.kinematics import Bone, Motion, Skeleton
+from revarb.motion.player_page import Clip, motion_page
+from revarb.motion.strip import bones_by_side, shades, strip_figure
 from revarb.report.tables import Grid
+from revarb.runtime.figure_style import MEASURED, MODEL
 from test_mocap import ROOT
 from test_page import opened
 
@@ -137,7 +137,7 @@ def test_the_page_is_well_formed_and_has_its_controls():
     outline = Outline(page_of(clip(), meta={"made": "now"}))
     assert outline.unclosed == []
     ids = {attributes["id"] for _, attributes in outline.opened if "id" in attributes}
-    player = (files("revarb.report") / "motion_player.js").read_text(encoding="utf-8")
+    player = (files("revarb.motion") / "player.js").read_text(encoding="utf-8")
     assert set(re.findall(r'byId\("(\w+)"\)', player)) == ids
     assert {"¼×", "½×", "1×", "35_05 walk", "It walks.", "now"} <= set(outline.text)
 

@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 import small
-from revarb import LSTM, MLPNARX, InputError, Mean, Series, scores
 from revarb.baselines import lstm, mlp_narx
 from revarb.baselines.held_out import PIECES, rows_apart
-from revarb.baselines.memory import Memory
-from revarb.baselines.mlp_narx import Network
-from revarb.frame import Frame
-from revarb.windows import Lags
+from revarb.baselines.lstm import LSTM
+from revarb.baselines.lstm_network import Memory
+from revarb.baselines.mean import Mean
+from revarb.baselines.mlp_narx import MLPNARX, Network
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series
+from revarb.data.windows import Lags
+from revarb.errors import InputError
+from revarb.evaluation import scoring as scores
 
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
 MEMORY = LSTM(layers=(1,), units=12, subsequence=30, updates=500, patience=500, learning_rate=2e-2)

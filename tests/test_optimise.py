@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from revarb import InputError
-from revarb.optimise import Phase, Settings, Status, maximise
+from revarb.errors import InputError
+from revarb.optim.lbfgs import Phase, Settings, maximise
+from revarb.optim.status import Status
 
 SETTINGS = Settings(memory=10, ftol=1e-12, gtol=1e-8)
 

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import small
-from revarb import ARX, Mean, Series, compare
-from revarb.comparison import Line, Spread
-from revarb.report.figures import comparison_figure
+from revarb.baselines.arx import ARX
+from revarb.baselines.mean import Mean
+from revarb.data.series import Series
+from revarb.evaluation.comparison import comparison as compare
+from revarb.evaluation.comparison.comparison_figure import comparison_figure
+from revarb.evaluation.comparison.lines import Line, Spread
 from revarb.report.page import Section, comparison_page, comparison_section
 from test_comparison import Broken, Zero
 

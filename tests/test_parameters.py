@@ -2,8 +2,8 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.parameters import flatten, form_of, free_entries, unflatten
-from revarb.recipe import GROUPS
+from revarb.config.recipe import GROUPS
+from revarb.variational.parameters import flatten, form_of, free_entries, unflatten
 from test_bound import random_parameters
 
 

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 
 import small
-from revarb import pathwise, trajectory
-from revarb.collapsed import Gaussians, posterior, predict_certain
-from revarb.exact import exact_posterior
-from revarb.frame import Frame
-from revarb.free_run import _distance, free_run
-from revarb.kernel import rbf
-from revarb.pathwise import draw_functions
-from revarb.simulate import Chain, Moments, Start, run_samples
-from revarb.start import cold_origin
-from revarb.windows import Lags
+from revarb.data import trajectory
+from revarb.data.preprocessor import Frame
+from revarb.data.windows import Lags
+from revarb.gp import pathwise
+from revarb.gp.exact import exact_posterior
+from revarb.gp.kernel import rbf
+from revarb.gp.layer import Gaussians
+from revarb.gp.pathwise import draw_functions
+from revarb.gp.posterior import posterior, predict_certain
+from revarb.simulation.chain import Chain, Start
+from revarb.simulation.moments import Moments
+from revarb.simulation.run import _distance, free_run
+from revarb.simulation.samples import run_samples
+from revarb.simulation.starts import cold_origin
 from test_collapsed import make_layer
 from test_simulate import monte_carlo
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import oracles
-from revarb import psi
+from revarb.gp import psi
 
 
 @pytest.fixture

@@ -10,8 +10,11 @@ import pytest
 
 import revarb
 from readme_tables import RECOGNITION_SCORES, TABLES, block, by_dataset, marked, results
-from revarb.comparison import plain_lines, ranking, summarise, verdict
-from revarb.experiments import MOTION_COLUMNS, headline, load_table1, load_table2, variant_name
+from revarb.evaluation.comparison import verdict
+from revarb.evaluation.comparison.lines import plain_lines, summarise
+from revarb.evaluation.comparison.verdict import ranking
+from revarb.experiments.table1 import headline, load_table1
+from revarb.experiments.table2 import MOTION_COLUMNS, load_table2, variant_name
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -2,7 +2,9 @@ import json
 
 import pytest
 
-from revarb import RGP, InputError, Recipe, Stage
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.rgp import RGP
+from revarb.errors import InputError
 
 
 def test_the_default_is_recipe_r0():

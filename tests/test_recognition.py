@@ -5,21 +5,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from revarb.problem import form_of
 
 import oracles
 import revarb
 import small
-from revarb import InputError, Recipe, Recognition, Stage
-from revarb.adam import adam_rounds, recognised_starts
-from revarb.bound import revarb_bound
-from revarb.journal import Journal
-from revarb.numerics import with_numerics
-from revarb.optimise import Status
-from revarb.parameters import Parameters, flatten, free_entries, unflatten
-from revarb.problem import form_of, prepare, with_trained_networks
-from revarb.recognition import Network, RecognisedStates, random_networks, run_networks
-from revarb.states import FreeStates
-from revarb.windows import Lags, initial_states
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.recognition import Recognition
+from revarb.data.windows import Lags, initial_states
+from revarb.errors import InputError
+from revarb.optim.journal import Journal
+from revarb.optim.status import Status
+from revarb.runtime.numerics import with_numerics
+from revarb.training.network_training import adam_rounds, recognised_starts
+from revarb.training.problem import prepare
+from revarb.training.solve import with_trained_networks
+from revarb.variational.bound import revarb_bound
+from revarb.variational.networks import Network, RecognisedStates, random_networks, run_networks
+from revarb.variational.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.variational.states import FreeStates
 
 LAGS = Lags(states=3, inputs=2, delay=1)
 DIMS = (2, 1)
@@ -200,7 +204,7 @@ def test_networks_can_start_from_what_the_free_form_has_found():
         return recognised_starts(recognition, start, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.problem.recognised_starts", note)
+        patch.setattr("revarb.training.solve.recognised_starts", note)
         with_trained_networks(problem, lambda steps, text: None, Journal())
     np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
     test = small.record(5)

@@ -5,8 +5,12 @@ import pytest
 from scipy.stats import binom, norm
 
 import small
-from revarb import ARX, InputError, Mean, Trajectory, compare
-from revarb.reliability import LEAST_VALUES, LEVELS, check_bands, error_by_horizon, pit, reliability
+from revarb.baselines.arx import ARX
+from revarb.baselines.mean import Mean
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
+from revarb.evaluation.comparison import comparison as compare
+from revarb.evaluation.reliability import LEAST_VALUES, LEVELS, check_bands, error_by_horizon, pit, reliability
 from revarb.report.reliability_figures import calibration_figure
 
 

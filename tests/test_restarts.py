@@ -15,12 +15,13 @@ from distributed import Client, LocalCluster, get_task_stream
 
 import revarb
 import small
-from revarb import Ensemble, InputError, Recipe, Stage
-from revarb.ensemble import mixture
-from revarb.numerics import with_numerics
-from revarb.restarts import fit_together
-from revarb.store import read_model, write_model
-from revarb.table import write_table
+from revarb.config.recipe import Recipe, Stage
+from revarb.data.tables.writing import write_table
+from revarb.errors import InputError
+from revarb.models.container import read_model, write_model
+from revarb.models.ensemble import Ensemble, mixture
+from revarb.runtime.numerics import with_numerics
+from revarb.training.restarts import fit_together
 
 
 @pytest.fixture(scope="module")
@@ -185,14 +186,14 @@ def test_more_inducing_inputs_than_rows_are_said_once():
 
 
 def test_a_start_that_leads_nowhere_does_not_cost_the_others(monkeypatch):
-    real = revarb.restarts.prepare
+    real = revarb.training.restarts.prepare
 
     def prepare(spec, records, seed):
         if seed == 1:
             raise InputError("the bound is nan at the start")
         return real(spec, records, seed)
 
-    monkeypatch.setattr(revarb.restarts, "prepare", prepare)
+    monkeypatch.setattr(revarb.training.restarts, "prepare", prepare)
     with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
         model = small.spec().fit(small.record(), restarts=3)
     assert [member.seed for member in model.members] == [0, 2]
@@ -208,14 +209,14 @@ def test_a_killed_worker_is_said_and_nothing_hangs(monkeypatch):
         for child in found.stdout.split()[:1]:
             os.kill(int(child), signal.SIGKILL)
 
-    monkeypatch.setattr(revarb.restarts, "progress_lines", lambda *all_about: nullcontext(kill_a_worker))
+    monkeypatch.setattr(revarb.training.restarts, "progress_lines", lambda *all_about: nullcontext(kill_a_worker))
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
     with pytest.warns(UserWarning, match="restarts were lost"), pytest.raises(InputError, match="no fit came back"):
         small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)
 
 
 def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch):
-    real, calls = revarb.problem.bound_and_gradient, 0
+    real, calls = revarb.training.objective.bound_and_gradient, 0
 
     def pressed(*args, **kwargs):
         nonlocal calls
@@ -224,13 +225,13 @@ def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch
             os.kill(os.getpid(), signal.SIGINT)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(revarb.problem, "bound_and_gradient", pressed)
+    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", pressed)
     model = small.spec().fit(small.record(), restarts=3)
     assert [member.status for member in model.members] == ["interrupted"]
 
 
 def test_two_members_compile_once():
-    from revarb.problem import bound_and_gradient
+    from revarb.training.objective import bound_and_gradient
 
     record, spec = small.record(samples=53), small.spec(inducing=7)
     before = bound_and_gradient._cache_size()

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 import small
-from revarb import ARX, GPNARX, LSTM, MLPNARX, InputError, Mean, Series, Trajectory
-from revarb.baselines import PerOutput
+from revarb.baselines.arx import ARX
+from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.lstm import LSTM
+from revarb.baselines.mean import Mean
+from revarb.baselines.mlp_narx import MLPNARX
+from revarb.baselines.per_output import PerOutput
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
 
 QUICK = {
     "Mean": Mean(),

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from revarb import InputError, Trajectory, scores
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
+from revarb.evaluation import scoring as scores
 
 
 def trajectory(mean, std=None, skip=0):

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from revarb import InputError, Series
-from revarb.frame import Frame
-from revarb.series import Standardiser, as_records
-from revarb.windows import Lags
+from revarb.data.preprocessor import Frame
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series, as_records
+from revarb.data.windows import Lags
+from revarb.errors import InputError
 
 
 def test_vectors_become_columns_and_cannot_be_changed():

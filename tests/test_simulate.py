@@ -8,10 +8,14 @@ import pytest
 
 import oracles
 import small
-from revarb import InputError
-from revarb.collapsed import Gaussians, posterior, predict_certain
-from revarb.simulate import Chain, Start, cold_start, run_mean, run_moments, run_samples
-from revarb.windows import input_windows
+from revarb.data.windows import input_windows
+from revarb.errors import InputError
+from revarb.gp.layer import Gaussians
+from revarb.gp.posterior import posterior, predict_certain
+from revarb.simulation.chain import Chain, Start, cold_start
+from revarb.simulation.mean import run_mean
+from revarb.simulation.moments import run_moments
+from revarb.simulation.samples import run_samples
 from test_collapsed import make_layer
 
 

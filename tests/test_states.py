@@ -1,8 +1,8 @@
 import numpy as np
 from scipy.stats import norm
 
-from revarb.collapsed import unconstrained
-from revarb.states import InitialPrior, entropy, kl_to_prior
+from revarb.gp.layer import unconstrained
+from revarb.variational.states import InitialPrior, entropy, kl_to_prior
 
 
 def test_entropy_is_the_sum_of_scipys(rng):

@@ -13,9 +13,9 @@ from safetensors.numpy import load_file, save_file
 
 import revarb
 import small
-from revarb import InputError
-from revarb.files import write_whole
-from revarb.store import checksum
+from revarb.errors import InputError
+from revarb.models.container import checksum
+from revarb.runtime.files import write_whole
 
 
 @pytest.fixture(scope="module")

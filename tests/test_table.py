@@ -6,8 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from revarb import InputError
-from revarb.table import Table, common_interval, sampling_interval, write_table
+from revarb.data.tables.sampling import common_interval, sampling_interval
+from revarb.data.tables.table import Table
+from revarb.data.tables.writing import write_table
+from revarb.errors import InputError
 
 
 def table(tmp_path, text, encoding="utf-8"):

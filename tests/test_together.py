@@ -4,8 +4,9 @@ import signal
 import numpy as np
 import pytest
 
-from revarb.optimise import Phase, Settings, Status, maximise
-from revarb.together import run_together
+from revarb.optim.batched import run_together
+from revarb.optim.lbfgs import Phase, Settings, maximise
+from revarb.optim.status import Status
 
 CENTRES = np.array([[1.0, 2.0], [-3.0, 0.5], [0.0, 0.0]])
 SETTINGS = Settings(memory=5, ftol=1e-12, gtol=1e-8)

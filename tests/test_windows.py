@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from revarb.windows import Lags, initial_states, input_windows, later_states, regressor_sizes, regressors
+from revarb.data.windows import Lags, initial_states, input_windows, later_states, regressor_sizes, regressors
 
 lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
 

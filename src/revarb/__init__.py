@@ -4,20 +4,21 @@ from importlib.metadata import version
 
 from revarb import baselines, datasets
 from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
-from revarb.calibration import Calibration
-from revarb.comparison import Comparison, compare
-from revarb.ensemble import Ensemble
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.recognition import Recognition
+from revarb.config.rgp import RGP
+from revarb.data.series import Series, Window
+from revarb.data.tables import read_records
+from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
-from revarb.fitted import FittedRGP
-from revarb.live import Live, LiveFrame
-from revarb.load import load
-from revarb.mesh import row_mesh
-from revarb.recipe import Recipe, Stage
-from revarb.recognition import Recognition
-from revarb.rgp import RGP
-from revarb.scores import Scores, scores
-from revarb.series import Series, Window
-from revarb.trajectory import Trajectory
+from revarb.evaluation.comparison import Comparison, compare
+from revarb.evaluation.scoring import Scores, scores
+from revarb.models.calibration import Calibration
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.live import Live, LiveFrame
+from revarb.models.model_file import load
+from revarb.runtime.mesh import row_mesh
 
 __version__ = version("revarb")
 
@@ -46,6 +47,7 @@ __all__ = [
     "compare",
     "datasets",
     "load",
+    "read_records",
     "row_mesh",
     "scores",
 ]

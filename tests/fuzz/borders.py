@@ -15,10 +15,10 @@ from fuzz.arrays import arrays, finite, measured, numbers, odd_objects
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import NAMES, plain, real, simple, text, whole
 from revarb import cli
-from revarb.frame import Frame
-from revarb.series import as_records
-from revarb.table import Table
-from revarb.windows import Lags
+from revarb.data.preprocessor import Frame
+from revarb.data.series import as_records
+from revarb.data.tables.table import Table
+from revarb.data.windows import Lags
 
 # Arrays -------------------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,10 @@ import revarb
 import small
 from fuzz.arrays import Gaps, gaps
 from fuzz.harness import Property, attempt, check_path
-from revarb import RGP, FittedRGP, Recipe, Series, Stage
-from revarb.recipe import GROUPS
+from revarb.config.recipe import GROUPS, Recipe, Stage
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
+from revarb.models.fitted_rgp import FittedRGP
 
 SAMPLES = 20
 LONG_ENOUGH = 112  # to be calibrated

@@ -13,7 +13,8 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from revarb import InputError, Trajectory
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
 
 PATIENCE = 120.0  # seconds for one case: a hang ends the process, with a traceback
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start

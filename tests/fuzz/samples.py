@@ -7,12 +7,20 @@ from functools import cache
 import numpy as np
 
 import small
-from revarb import RGP, Calibration, Ensemble, FittedRGP, Recognition, Series, Trajectory
-from revarb.optimise import Optimum, Status, Step
-from revarb.parameters import Parameters, flatten
-from revarb.problem import prepare, trained
-from revarb.recognition import RecognisedStates, random_networks
-from revarb.windows import initial_states
+from revarb.config.recognition import Recognition
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import initial_states
+from revarb.models.calibration import Calibration
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.optim.lbfgs import Optimum
+from revarb.optim.status import Status, Step
+from revarb.training.problem import prepare
+from revarb.training.solve import trained
+from revarb.variational.networks import RecognisedStates, random_networks
+from revarb.variational.parameters import Parameters, flatten
 
 ROWS = 8
 RECORDS = (small.record(0, samples=14), small.record(1, samples=10))

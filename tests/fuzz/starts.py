@@ -8,7 +8,7 @@ from fuzz import samples
 from fuzz.arrays import matrices, measured, odd_objects, sides
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import mostly, plain, real, text
-from revarb.simulate import Start, cold_start
+from revarb.simulation.chain import Start, cold_start
 
 models = st.sampled_from(["model", "calibrated", "ensemble"]).map(lambda name: getattr(samples, name)())
 OTHER_SHAPES = [((1,), 2, 2, 1), ((1, 1), 3, 2, 1), ((1, 1), 2, 1, 1), ((1, 1), 2, 2, 2), ((), 0, 0, 0)]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fuzz.arrays import numbers, sides
 from fuzz.harness import Property, attempt
 from fuzz.junk import mostly
-from revarb.table import Table, common_interval
+from revarb.data.tables.sampling import common_interval
+from revarb.data.tables.table import Table
 
 cells = st.sampled_from(
     ["1", "2.5", "-3e5", " 4 ", "", "nan", "inf", "x", "u", "y", '"', '""', '"a\nb"', "\x00", "\ufeff", "é", "1_0", "٣",

@@ -10,18 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64
 
-from revarb.baselines.complete import complete_records
 from revarb.baselines.held_out import TAIL, error_size, held_out_errors, residual_spread, rows_apart
-from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows
+from revarb.baselines.narx import FittedNarx, NarxRows, complete_records, narx_rows
+from revarb.config.lagged import Lagged
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series
+from revarb.data.windows import Lags
 from revarb.errors import InputError, check_seed
-from revarb.frame import Frame
-from revarb.free_run import cold_mean
-from revarb.interrupts import delayed_interrupts
-from revarb.numerics import AnyArray, with_numerics
-from revarb.optimise import Status
-from revarb.series import Series
-from revarb.simulate import Chain
-from revarb.windows import Lagged, Lags
+from revarb.optim.status import Status
+from revarb.runtime.interrupts import delayed_interrupts
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.simulation.chain import Chain
+from revarb.simulation.mean import cold_mean
 
 
 class Linear(eqx.Module):

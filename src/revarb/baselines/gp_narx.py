@@ -9,29 +9,39 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from revarb.baselines.complete import complete_records
-from revarb.baselines.narx import NarxRows, narx_rows
-from revarb.baselines.training import maximise_tree
-from revarb.collapsed import Gaussians, Layer, Posterior, Targets, collapsed_bound, posterior, unconstrained
+from revarb.baselines.narx import NarxRows, complete_records, narx_rows
+from revarb.config.lagged import Lagged
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
 from revarb.errors import check_seed, check_whole
-from revarb.exact import exact_posterior, log_evidence
-from revarb.frame import Fitted, Frame
-from revarb.free_run import Method, free_run
-from revarb.initialise import kmeans_centres
-from revarb.interrupts import held_interrupts
-from revarb.numerics import AnyArray, with_numerics
-from revarb.optimise import Optimum, Status, Step
-from revarb.progress import progress_bar
-from revarb.series import Series
-from revarb.simulate import Chain
-from revarb.start import cold_origin
-from revarb.trajectory import Trajectory
-from revarb.windows import Lagged
+from revarb.gp.collapsed import collapsed_bound
+from revarb.gp.exact import exact_posterior, log_evidence
+from revarb.gp.kmeans import kmeans_centres
+from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
+from revarb.gp.posterior import Posterior, posterior
+from revarb.models.base import Fitted
+from revarb.optim.lbfgs import Optimum, maximise_tree
+from revarb.optim.status import Status, Step
+from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.runtime.progress import progress_bar
+from revarb.simulation.chain import Chain
+from revarb.simulation.run import Method, free_run
+from revarb.simulation.starts import cold_origin
 
 EXACT_ROWS = 1000
+
+
 INDUCING = 200
+
+
 JITTER = 1e-6
+
+
 START_NOISE = 0.1
+
+
 LEAST_NOISE = 1e-4  # a hundredth of the output's spread; below it the moments of the free run drown in rounding
 
 

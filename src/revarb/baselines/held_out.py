@@ -10,13 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series
 from revarb.errors import InputError
-from revarb.frame import Frame
-from revarb.series import Series
 
 PIECES = 4
+
+
 TAIL = PIECES - 1
+
+
 LEAST_ERRORS = 3
+
+
 LEAST_SPREAD = 1e-3  # of the output's own; a band of no width would make every miss infinitely surprising
 
 

@@ -8,18 +8,17 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.complete import complete_records
 from revarb.baselines.held_out import TAIL, error_size, held_out_errors, piece, residual_spread
-from revarb.baselines.memory import UPDATES_PER_ROUND, Cuts, Memory, run_memory, training
-from revarb.baselines.residuals import FittedByResiduals
+from revarb.baselines.lstm_network import UPDATES_PER_ROUND, Cuts, Memory, run_memory, training
+from revarb.baselines.narx import FittedByResiduals, complete_records
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series
+from revarb.data.windows import Lags, input_windows
 from revarb.errors import InputError, check_number, check_seed, check_whole
-from revarb.frame import Frame
-from revarb.interrupts import held_interrupts
-from revarb.numerics import AnyArray, with_numerics
-from revarb.optimise import Status
-from revarb.progress import progress_bar
-from revarb.series import Series
-from revarb.windows import Lags, input_windows
+from revarb.optim.status import Status
+from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.runtime.progress import progress_bar
 
 
 @dataclass(frozen=True)

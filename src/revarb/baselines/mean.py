@@ -7,12 +7,12 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from revarb.baselines.held_out import LEAST_ERRORS, LEAST_SPREAD, TAIL, held_out_errors, rows_apart
-from revarb.baselines.residuals import FittedByResiduals
+from revarb.baselines.narx import FittedByResiduals
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series, as_records
+from revarb.data.windows import Lags
 from revarb.errors import check_seed
-from revarb.frame import Frame
-from revarb.optimise import Status
-from revarb.series import Series, as_records
-from revarb.windows import Lags
+from revarb.optim.status import Status
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.complete import complete_records
 from revarb.baselines.held_out import PIECES, error_size, held_out_errors, residual_spread, rows_apart
-from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows, simulated_records
-from revarb.baselines.training import maximise_tree
+from revarb.baselines.narx import FittedNarx, NarxRows, complete_records, narx_rows, simulated_records
+from revarb.config.lagged import Lagged
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series
 from revarb.errors import InputError, check_number, check_seed, check_whole
-from revarb.frame import Frame
-from revarb.interrupts import delayed_interrupts
-from revarb.numerics import AnyArray, with_numerics
-from revarb.optimise import Optimum, Status
-from revarb.progress import progress_bar
-from revarb.series import Series
-from revarb.simulate import Chain
-from revarb.windows import Lagged
+from revarb.optim.lbfgs import Optimum, maximise_tree
+from revarb.optim.status import Status
+from revarb.runtime.interrupts import delayed_interrupts
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.runtime.progress import progress_bar
+from revarb.simulation.chain import Chain
 
 
 class Network(eqx.Module):

@@ -1,19 +1,69 @@
-"""What the NARX models share: rows of measured lags, and free runs of whole training records."""
+"""What the baselines share: complete records, rows of measured lags, free runs, and a band from held-out errors."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
+from typing import Generic, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64
+from numpy.typing import ArrayLike
 
-from revarb.baselines.residuals import FittedByResiduals
-from revarb.frame import Frame
-from revarb.free_run import cold_mean
-from revarb.numerics import AnyArray
-from revarb.series import Series
-from revarb.simulate import AnyLayer, Chain
-from revarb.windows import later_states, regressors
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series, as_records
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import later_states, regressors
+from revarb.errors import InputError
+from revarb.models.base import Fitted
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.simulation.chain import AnyLayer, Chain
+from revarb.simulation.mean import cold_mean
+
+
+def complete_records(train: Series | Sequence[Series], model: str) -> tuple[Series, ...]:
+    """The training records of a model that needs every output value; missing ones are refused in its name."""
+    records = as_records(train)
+    missing = sum(record.missing for record in records)
+    if missing:
+        total = sum(record.y.size for record in records)
+        raise InputError(
+            f"{model} needs every output value, and {missing} of {total} are missing; fill them, or use RGP, which can "
+            "do without"
+        )
+    return records
+
+
+Residuals = Literal["residuals"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedByResiduals(Fitted):
+    """A trained model whose `std` is that of its errors in free runs over held-out pieces of the training part.
+
+    residual_std   that standard deviation, z-scored, one per output
+    """
+
+    residual_std: Float64[np.ndarray, " Dy"]
+
+    compared = ("residuals",)
+
+    @with_numerics
+    def simulate(
+        self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
+    ) -> Trajectory:
+        """Free simulation on the inputs `u` [T, inputs], cold start; the band is as wide as the held-out errors."""
+        if method != "residuals":
+            raise InputError(
+                f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors "
+                "on held-out training data"
+            )
+        mean = np.asarray(self.mean_run(self.frame.checked_inputs(u, steps)))
+        variance = np.broadcast_to(self.residual_std**2, mean.shape)
+        return self.frame.trajectory(method, self.skip, mean, variance)
+
+    @abstractmethod
+    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """The free run on z-scored inputs, z-scored."""
 
 
 class NarxRows(NamedTuple):

@@ -7,13 +7,15 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from revarb.data.preprocessor import Frame
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series, as_records
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import Lags
 from revarb.errors import InputError, check_seed
-from revarb.frame import Fitted, Frame
-from revarb.optimise import Status
-from revarb.progress import progress_bar
-from revarb.series import Series, Standardiser, as_records
-from revarb.trajectory import Trajectory
-from revarb.windows import Lags
+from revarb.models.base import Fitted
+from revarb.optim.status import Status
+from revarb.runtime.progress import progress_bar
 
 GRAVEST_FIRST = (
     Status.INTERRUPTED,

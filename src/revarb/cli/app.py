@@ -2,21 +2,18 @@
 
 import shlex
 import sys
-import tomllib
 import warnings
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from revarb import __version__
 from revarb.errors import InputError
-from revarb.files import check_target
-from revarb.series import Series
-from revarb.table import Table, common_interval
+from revarb.runtime.files import check_target
 
 app = typer.Typer(
     name="revarb",
@@ -25,11 +22,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
 # Without a terminal rich would fold tables at 80 columns.
 screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
 
+
 command_line: ContextVar[str] = ContextVar("command_line", default="revarb")
 """What was typed, for files that say how they were made."""
+
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C outside a fit
 
@@ -58,36 +58,6 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
     if version:
         screen.print(__version__)
         raise typer.Exit
-
-
-def read_records(
-    paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str], dt: float | None, time: str | None
-) -> list[Series]:
-    """The named columns of every file as a record; `time` is the column that shows their sampling interval."""
-    tables = [Table(path) for path in paths]
-    interval = _interval(tables, dt, time)
-    return [
-        Series(table.columns(inputs), table.columns(outputs, missing=True), interval, tuple(inputs), tuple(outputs))
-        for table in tables
-    ]
-
-
-def _interval(tables: Sequence[Table], dt: float | None, time: str | None) -> float:
-    if time is None:
-        return 1.0 if dt is None else dt
-    if dt is not None:
-        raise InputError("--dt and --time both say how the records are sampled; give one of them")
-    return common_interval(tables, time)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as plain values."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number too long, brackets too deep
-        raise InputError(f"{path} is not a TOML file: {error}") from None
 
 
 def picture_beside(target: Path, suffix: str, read: Sequence[Path]) -> Path:

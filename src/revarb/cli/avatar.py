@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from revarb.avatar.model import keep_model, kept_model, open_model, train_model
-from revarb.avatar.player import Player
 from revarb.cli.app import app, say_written, screen
 from revarb.errors import InputError
-from revarb.experiments.avatar import Gaits, avatar_records
-from revarb.fitted import FittedRGP
-from revarb.interrupts import held_interrupts
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.motion.avatar.model import avatar_records, keep_model, kept_model, open_model, train_model
+from revarb.motion.avatar.player import Player
+from revarb.motion.gaits import Gaits
+from revarb.runtime.interrupts import held_interrupts
 
 
 @app.command()
@@ -28,7 +28,7 @@ def avatar(
     Without --model the paper's avatar is trained on first use and kept in the user's cache folder.
     """
     try:
-        from revarb.avatar.page import Page, check_address  # a heavy import that only this command needs
+        from revarb.motion.avatar.page import Page, check_address  # a heavy import that only this command needs
     except ModuleNotFoundError as error:
         raise InputError(f'the page needs {error.name}; pip install "revarb[avatar]"') from None
     check_address(host, port)

@@ -6,16 +6,20 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from revarb.cli.app import app, command_line, read_records, say_written, screen
-from revarb.comparison import Comparison, compare, default_models
+from revarb.cli.app import app, command_line, say_written, screen
+from revarb.data.tables.records import read_records
+from revarb.data.trajectory_figure import simulation_figure
 from revarb.errors import InputError
-from revarb.files import check_target, make_folder, write_whole
-from revarb.interrupts import held_interrupts
-from revarb.report.figures import comparison_figure, simulation_figure
+from revarb.evaluation.comparison import comparison as compare
+from revarb.evaluation.comparison.comparison import Comparison, default_models
+from revarb.evaluation.comparison.comparison_figure import comparison_figure
+from revarb.evaluation.results_file import write_results
 from revarb.report.page import comparison_page, comparison_section
 from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
-from revarb.results import machine, write_results
+from revarb.runtime.files import check_target, make_folder, write_whole
+from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.machine import machine
 
 
 @app.command("compare")

@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 from revarb import datasets, experiments
-from revarb.baselines import Mean
+from revarb.baselines.mean import Mean
 from revarb.cli.app import app, say_written, screen
-from revarb.cli.path import trajectory_columns
-from revarb.files import make_folder, write_whole
-from revarb.report.figures import fit_figure, simulation_figure
+from revarb.cli.paths import trajectory_columns
+from revarb.config.rgp import RGP
+from revarb.data.tables.writing import write_table
+from revarb.data.trajectory_figure import simulation_figure
+from revarb.evaluation.results_file import write_results
+from revarb.evaluation.scoring import scores
+from revarb.models.fit_figure import fit_figure
 from revarb.report.tables import score_table
-from revarb.results import write_results
-from revarb.rgp import RGP
-from revarb.scores import scores
-from revarb.table import write_table
+from revarb.runtime.files import make_folder, write_whole
 
 DEMO_RECORD = 3  # experiments/demo.toml says why
 

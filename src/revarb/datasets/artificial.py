@@ -3,9 +3,11 @@
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.series import Series
+from revarb.data.series import Series
 
 SAMPLES = 300
+
+
 NOISE_STD = 0.3  # of the training output
 
 

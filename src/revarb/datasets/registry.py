@@ -8,13 +8,14 @@ from typing import Generic, Literal, TypeVar, overload
 import numpy as np
 from scipy.io import loadmat
 
-from revarb.datasets import cmu35
+from revarb.data.series import Series
 from revarb.datasets.artificial import artificial
-from revarb.datasets.files import PublicFile, find
 from revarb.errors import InputError, check_seed
-from revarb.series import Series
+from revarb.motion import cmu35
+from revarb.runtime.downloads import PublicFile, find
 
 Records = TypeVar("Records", Series, tuple[Series, ...])
+
 
 _PUBLIC = (
     "https://raw.githubusercontent.com/zhenwendai/RGP/be679607d3457a1038a2fe39b36b816ea380ea39/"
@@ -135,6 +136,7 @@ _OTHERS = {
     "artificial": "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples",
     "cmu35": "CMU motion capture, subject 35: four walks and four runs each to train on and to simulate, 57 channels",
 }
+
 
 RECORDED = {
     "artificial_recorded": Recorded(

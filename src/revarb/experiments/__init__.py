@@ -2,8 +2,8 @@
 
 from revarb.experiments import avatar
 from revarb.experiments.calibration import CalibrationTable, load_calibration, run_calibration
+from revarb.experiments.common import shipped_text
 from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
-from revarb.experiments.shipped import shipped_text
 from revarb.experiments.table1 import (
     PROTOCOL,
     Benchmark,

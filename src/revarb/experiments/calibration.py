@@ -8,22 +8,26 @@ from typing import Any
 import numpy as np
 
 from revarb import datasets
-from revarb.baselines import ARX
-from revarb.calibrate import FOLDS, Held, Stretch, median_width, output_noise, stretches_of
-from revarb.datasets import Split
-from revarb.ensemble import Ensemble
-from revarb.experiments.interrupted import uninterrupted
-from revarb.experiments.shipped import shipped_text
-from revarb.fitted import FittedRGP
-from revarb.frame import Frame
-from revarb.optimise import Status
-from revarb.rgp import RGP
-from revarb.scores import pooled_scores
-from revarb.series import Series, Window
-from revarb.trajectory import Trajectory
+from revarb.baselines.arx import ARX
+from revarb.config.rgp import RGP
+from revarb.data.preprocessor import Frame
+from revarb.data.series import Series, Window
+from revarb.data.trajectory import Trajectory
+from revarb.datasets.registry import Split
+from revarb.evaluation.scoring import pooled_scores
+from revarb.experiments.common import shipped_text, uninterrupted
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.optim.status import Status
+from revarb.training.calibration_rule import Held, median_width, output_noise
+from revarb.training.stretches import FOLDS, Stretch, stretches_of
 
 CALIBRATED, AS_FITTED = "REVARB, calibrated", "REVARB, as fitted"
+
+
 MIXTURE, LINEAR = "REVARB, calibrated: mixture", "ARX, calibrated"
+
+
 METHODS = ("moments", "samples", "mean")
 
 

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from revarb import datasets
-from revarb.baselines import Mean
-from revarb.ensemble import Ensemble
-from revarb.experiments.interrupted import uninterrupted
-from revarb.experiments.shipped import shipped_text
-from revarb.frame import Fitted
-from revarb.rgp import RGP
-from revarb.scores import scores
+from revarb.baselines.mean import Mean
+from revarb.config.rgp import RGP
+from revarb.evaluation.scoring import scores
+from revarb.experiments.common import shipped_text, uninterrupted
+from revarb.models.base import Fitted
+from revarb.models.ensemble import Ensemble
 
 MIXTURE = "mixture"
 

@@ -6,18 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from revarb import datasets
-from revarb.comparison import (
-    Comparison,
-    Line,
-    Spec,
-    default_models,
-    is_linear_enough,
-    ranking,
-    run_comparison,
-    summarise,
-)
-from revarb.experiments.shipped import shipped_text
-from revarb.rgp import RGP
+from revarb.config.rgp import RGP
+from revarb.evaluation.comparison.comparison import Comparison, default_models, run_comparison
+from revarb.evaluation.comparison.lines import Line, summarise
+from revarb.evaluation.comparison.runs import Spec
+from revarb.evaluation.comparison.verdict import is_linear_enough, ranking
+from revarb.experiments.common import shipped_text
 
 PROTOCOL = "free simulation of the test part, cold start, scored after L + L_u samples, raw units"
 

@@ -9,18 +9,22 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from revarb import datasets
-from revarb.baselines import GPNARX, MLPNARX, Mean, PerOutput
-from revarb.comparison import Run, Simulated, Spec, run_all
-from revarb.datasets import cmu35
-from revarb.experiments.shipped import shipped_text
-from revarb.rgp import RGP
-from revarb.scores import pooled_scores
-from revarb.series import Standardiser
-from revarb.trajectory import Trajectory
+from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.mean import Mean
+from revarb.baselines.mlp_narx import MLPNARX
+from revarb.baselines.per_output import PerOutput
+from revarb.config.rgp import RGP
+from revarb.data.scaling import Standardiser
+from revarb.data.trajectory import Trajectory
+from revarb.evaluation.comparison.runs import Run, Simulated, Spec, run_all
+from revarb.evaluation.scoring import pooled_scores
+from revarb.experiments.common import shipped_text
+from revarb.motion import cmu35
 
 MOTION_PROTOCOL = (
     "free simulation of eight test motions, cold start, scored after L samples, z-scored with the training motions"
 )
+
 
 DRAW_NOTHING = ("Mean", "GP-NARX")
 

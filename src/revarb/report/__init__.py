@@ -1,1 +1,1 @@
-"""Pictures and tables for people: arrays in, bytes or renderables out."""
+"""Tables and pages for people: values in, renderables or HTML out."""

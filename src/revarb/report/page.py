@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from revarb.comparison import Comparison, Line, Score, ranking, verdict
-from revarb.report.figures import comparison_figure
+from revarb.evaluation.comparison import verdict
+from revarb.evaluation.comparison.comparison import Comparison
+from revarb.evaluation.comparison.comparison_figure import comparison_figure
+from revarb.evaluation.comparison.lines import Line
+from revarb.evaluation.comparison.verdict import Score, ranking
 from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, Grid, comparison_grid, failures
 
 MOST_PICTURES = 6
+
+
 START = "<p class=start>All numbers are from a cold start.</p>"
 
 

@@ -10,11 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarFormatter
 from scipy.stats import binom
 
-from revarb.reliability import BandCheck, ErrorByHorizon, Reliability
-from revarb.report.figures import MEASURED, MODEL, QUIET, picture
+from revarb.evaluation.reliability import BandCheck, ErrorByHorizon, Reliability
+from revarb.runtime.figure_style import MEASURED, MODEL, QUIET, picture
 
 PIT_BINS = 10
+
+
 CHANCE = "#e6e6e6"
+
+
 HIGHEST_ERROR = 1.6
 """In standard deviations of the measured output: a model that runs away must not make the others flat."""
 

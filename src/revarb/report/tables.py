@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from revarb.comparison import Line, Spread
-from revarb.scores import Scores
+from revarb.evaluation.comparison.lines import Line, Spread
+from revarb.evaluation.scoring import Scores
 
 
 def score_table(rows: Mapping[str, Scores], what: str) -> Table:

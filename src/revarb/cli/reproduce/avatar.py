@@ -6,21 +6,24 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from revarb.avatar.export import export
-from revarb.avatar.player import Played
 from revarb.cli.app import command_line, say_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
+from revarb.evaluation.results_file import write_results
 from revarb.experiments import avatar
-from revarb.experiments.avatar import Gaits
-from revarb.files import write_whole
-from revarb.fitted import FittedRGP
-from revarb.report.motion import strip_figure
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.motion.avatar.export import export
+from revarb.motion.avatar.player import Played
+from revarb.motion.gaits import Gaits
+from revarb.motion.strip import strip_figure
 from revarb.report.tables import Grid, terminal_table
-from revarb.results import write_results
+from revarb.runtime.files import write_whole
 
 WALKING, RUNNING = "#2a5caa", "#c1272d"
+
+
 STRIPS = {"step": 0.125, "ramp": 0.2, "sine": 0.2}
 """Signals that are drawn, and how much shorter than those that are judged: a strip has room for seconds."""
+
 
 POSES = 18
 

@@ -10,14 +10,14 @@ import typer
 from revarb import datasets, experiments
 from revarb.cli.app import command_line, say_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
-from revarb.comparison import summarise
-from revarb.files import write_whole
-from revarb.progress import progress_bar
-from revarb.reliability import check_bands
+from revarb.data.trajectory import Trajectory
+from revarb.evaluation.comparison.lines import summarise
+from revarb.evaluation.reliability import check_bands
+from revarb.evaluation.results_file import write_results
 from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import Grid, percent, spread_text, terminal_table
-from revarb.results import write_results
-from revarb.trajectory import Trajectory
+from revarb.runtime.files import write_whole
+from revarb.runtime.progress import progress_bar
 
 SCORES = ("rmse", "nlpd", "coverage95")
 

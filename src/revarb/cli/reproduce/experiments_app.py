@@ -6,9 +6,11 @@ import typer
 
 from revarb.cli.app import app
 from revarb.errors import InputError
-from revarb.files import check_target, make_folder
+from revarb.runtime.files import check_target, make_folder
 
 experiments_app = typer.Typer(help="The paper's experiments.")
+
+
 app.add_typer(experiments_app, name="reproduce")
 
 

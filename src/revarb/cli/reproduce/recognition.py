@@ -9,10 +9,10 @@ import typer
 from revarb import experiments
 from revarb.cli.app import command_line, say_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
-from revarb.comparison import summarise
-from revarb.progress import progress_bar
+from revarb.evaluation.comparison.lines import summarise
+from revarb.evaluation.results_file import write_results
 from revarb.report.tables import Grid, percent, spread_text, terminal_table
-from revarb.results import write_results
+from revarb.runtime.progress import progress_bar
 
 SCORES = ("rmse", "nlpd", "coverage95")
 

@@ -9,14 +9,16 @@ import typer
 from revarb import experiments
 from revarb.cli.app import command_line, say_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
-from revarb.comparison import summarise
-from revarb.files import write_whole
-from revarb.progress import progress_bar
-from revarb.report.figures import comparison_figure, simulation_figure
+from revarb.data.trajectory_figure import simulation_figure
+from revarb.evaluation.comparison.comparison_figure import comparison_figure
+from revarb.evaluation.comparison.lines import summarise
+from revarb.evaluation.results_file import write_results
 from revarb.report.page import Section, comparison_page, comparison_section
 from revarb.report.reliability_figures import calibration_figure
 from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
-from revarb.results import machine, write_results
+from revarb.runtime.files import write_whole
+from revarb.runtime.machine import machine
+from revarb.runtime.progress import progress_bar
 
 
 @experiments_app.command("table1")

@@ -10,16 +10,17 @@ import typer
 from revarb import experiments
 from revarb.cli.app import command_line, say_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
-from revarb.comparison import Line, summarise
-from revarb.datasets import cmu35
-from revarb.experiments import MotionRun, Table2
-from revarb.files import write_whole
-from revarb.progress import progress_bar
-from revarb.report.motion import strip_figure
-from revarb.report.motion_page import Clip, motion_page
-from revarb.report.motion_tables import NOTES, motion_grids
+from revarb.evaluation.comparison.lines import Line, summarise
+from revarb.evaluation.results_file import write_results
+from revarb.experiments.table2 import MotionRun, Table2
+from revarb.motion import cmu35
+from revarb.motion.motion_tables import NOTES, motion_grids
+from revarb.motion.player_page import Clip, motion_page
+from revarb.motion.strip import strip_figure
 from revarb.report.tables import failures, terminal_table
-from revarb.results import machine, write_results
+from revarb.runtime.files import write_whole
+from revarb.runtime.machine import machine
+from revarb.runtime.progress import progress_bar
 
 DRAWN = (cmu35.TEST[0], next(number for number in cmu35.TEST if number in cmu35.RUNS))
 

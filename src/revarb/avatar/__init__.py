@@ -1,1 +1,0 @@
-"""The avatar live in the browser: a model of walking and running under a speed slider. `revarb avatar` opens it."""

@@ -1,0 +1,29 @@
+"""`revarb datasets`: the benchmark records."""
+
+from typing import Annotated
+
+import typer
+
+from revarb import datasets
+from revarb.cli.app import app, screen
+from revarb.report.tables import dataset_table
+
+datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")
+
+
+app.add_typer(datasets_app, name="datasets")
+
+
+@datasets_app.command("list")
+def list_datasets() -> None:
+    """Name every benchmark."""
+    screen.print(dataset_table({name: datasets.about(name) for name in datasets.names()}))
+
+
+@datasets_app.command("fetch")
+def fetch_datasets(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that are recorded.")] = None,
+) -> None:
+    """Download benchmark files to the user's cache and check them; says where each is."""
+    for name in names or [name for name in datasets.names() if name != "artificial"]:
+        screen.print(f"{name}: {datasets.fetch(name)}", soft_wrap=True)

@@ -1,0 +1,32 @@
+"""`revarb predict`: k steps ahead along a measured record."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from revarb.cli.app import app, picture_beside
+from revarb.cli.paths import TimeColumn, _deliver, _record, _table
+from revarb.data.series import Series
+from revarb.models.model_file import load
+
+
+@app.command()
+def predict(
+    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")],
+    record_file: Annotated[
+        Path, typer.Argument(metavar="RECORD", help="CSV or Parquet file with the input and output columns.")
+    ],
+    path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the predictions (CSV).")],
+    horizon: Annotated[int, typer.Option(help="How many samples ahead.")] = 1,
+    time_column: TimeColumn = None,
+) -> None:
+    """Predict every sample of a measured record from what was measured up to HORIZON samples before it.
+
+    Outputs may be missing. Draws and scores the predictions.
+    """
+    model = load(model_file)
+    record = _record(Series, _table(record_file, model, time_column), model)
+    picture = picture_beside(path_file, ".png", read=(model_file, record_file))
+    path = model.predict(record, horizon)
+    _deliver(path, record.y, record_file, f"prediction, {path.start}", path_file, picture)

@@ -1,0 +1,1 @@
+"""What a user writes before any data: model, recipe and recognition configurations."""

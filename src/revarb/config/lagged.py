@@ -1,0 +1,28 @@
+"""The part of a configuration that all models with lags share."""
+
+from dataclasses import dataclass
+
+from revarb.data.windows import Lags
+from revarb.errors import check_whole
+
+
+@dataclass(frozen=True)
+class Lagged:
+    """The part of a configuration that all models with lags share.
+
+    lags         L: how many past states (of a NARX model: outputs) are seen
+    input_lags   L_u: how many past inputs are seen
+    input_delay  age of the newest input seen: 1 as in the paper, 0 for direct feedthrough, k for dead time
+    """
+
+    lags: int = 10
+    input_lags: int = 10
+    input_delay: int = 1
+
+    def __post_init__(self):
+        for name, least in (("lags", 1), ("input_lags", 1), ("input_delay", 0)):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+
+    def lags_for(self, inputs: int) -> Lags:
+        """How far back the model looks when the system has so many inputs."""
+        return Lags(self.lags, self.input_lags if inputs else 0, self.input_delay)

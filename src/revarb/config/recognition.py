@@ -1,0 +1,56 @@
+"""Configuration of the recognition model and its training."""
+
+from dataclasses import dataclass
+
+from revarb.errors import InputError, check_number, check_whole, shown
+
+MOST_UNITS = 100_000  # far beyond what can be trained: a slip must not take all memory
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """A recognition model and its training, before it has seen data.
+
+    hidden         units of the tanh layers of every network, from its input to its output
+    variance       "free": one per step, as in the free form; "shared": one per layer, so that nothing grows with N
+    start          "output-error": the networks are trained to simulate y first; "random": as in the paper;
+                   "free-form": they are trained to follow the latent path that a fit without networks has found
+    start_steps    steps of Adam for that, with its own `start_rate` and `weight_decay`
+    starts         so many networks are drawn; all have the first round, the one with the best bound has the others
+    rounds         steps of Adam on the bound; every round begins with new inducing inputs along the latent paths
+    learning_rate  of Adam on the bound
+    clip           largest norm of a gradient, per training row
+    """
+
+    hidden: tuple[int, ...] = (50,)
+    variance: str = "free"
+    start: str = "output-error"
+    starts: int = 4
+    start_steps: int = 500
+    start_rate: float = 5e-3
+    weight_decay: float = 1e-4
+    rounds: tuple[int, ...] = (500, 500, 1000)
+    learning_rate: float = 2e-3
+    clip: float = 10.0
+
+    @property
+    def steps(self) -> int:
+        """Steps of Adam on the bound, in all."""
+        return self.starts * self.rounds[0] + sum(self.rounds[1:])
+
+    def __post_init__(self):
+        for name, most in (("hidden", MOST_UNITS), ("rounds", None)):
+            values = getattr(self, name)
+            if not isinstance(values, tuple | list) or not values:
+                raise InputError(f"recognition.{name} must be a list of whole numbers, received {shown(values)}")
+            checked = tuple(check_whole(f"recognition.{name}", value, 1, most) for value in values)
+            object.__setattr__(self, name, checked)
+        for name in ("starts", "start_steps"):
+            object.__setattr__(self, name, check_whole(f"recognition.{name}", getattr(self, name), least=1))
+        for name in ("start_rate", "learning_rate", "clip"):
+            object.__setattr__(self, name, check_number(f"recognition.{name}", getattr(self, name), above=0.0))
+        object.__setattr__(self, "weight_decay", check_number("recognition.weight_decay", self.weight_decay, least=0.0))
+        for name, known in (("variance", ("free", "shared")), ("start", ("output-error", "random", "free-form"))):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise InputError(f"recognition.{name} must be one of {known}, received {shown(value)}")

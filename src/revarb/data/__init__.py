@@ -1,0 +1,1 @@
+"""Records and what is computed from them before any model: scaling, windows, tables, trajectories."""

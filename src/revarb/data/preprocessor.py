@@ -1,0 +1,148 @@
+"""Conversion between raw records and what a model computes with: names, sampling, scaling and lags."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from numpy.typing import ArrayLike
+
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series, as_matrix
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import Lags, input_windows
+from revarb.errors import InputError, check_whole
+
+
+class Block(NamedTuple):
+    """One training record, z-scored and aligned: R rows, and the outputs of L more samples before the first of them.
+
+    NaN in `y` is an output that was not measured.
+    """
+
+    u_bar: Float64[np.ndarray, "R Du"]
+    y: Float64[np.ndarray, "P Dy"]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The border of a trained model: what it must know of its records to take and to give raw values."""
+
+    scaling: Standardiser
+    lags: Lags
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    dt: float
+
+    def __post_init__(self):
+        if (len(self.input_names), len(self.output_names)) != (len(self.scaling.u_mean), len(self.scaling.y_mean)):
+            raise InputError("its column names and its standardiser do not agree")
+
+    @classmethod
+    def of(cls, records: Sequence[Series], lags: Lags) -> "Frame":
+        """The frame of these training records; one that is too short for the lags is refused."""
+        least = lags.first + 2
+        for position, record in enumerate(records):
+            if len(record) < least:
+                raise InputError(
+                    f"record {position} has {len(record)} samples, but lags={lags.states}, input_lags={lags.inputs}, "
+                    f"input_delay={lags.delay} need at least {least}; use fewer lags or a longer record"
+                )
+        first, scaling = records[0], Standardiser.of(records)
+        measured = np.any([np.isfinite(record.y[lags.first :]).any(0) for record in records], axis=0)
+        if not measured.all():
+            raise InputError(
+                f"output column {first.output_names[int(np.argmin(measured))]!r} is measured in no row after the first "
+                f"{lags.first}, which the lags take; use fewer lags or leave it out"
+            )
+        return cls(scaling, lags, first.input_names, first.output_names, first.dt)
+
+    @property
+    def skip(self) -> int:
+        """Rows of a cold run that are left out of the scores: L + L_u, or more where a dead time makes rows wait.
+
+        First the inputs' window must fill, then the states settle for L rows.
+        """
+        return self.lags.states + max(self.lags.inputs, self.lags.reach)
+
+    def blocks(self, records: Sequence[Series]) -> list[Block]:
+        """The records as z-scored rows: row r has the inputs `u_bar[r]` and the output `y[L + r]`."""
+        lags = self.lags
+        return [
+            Block(
+                input_windows(self.scaling.inputs(record.u), lags)[lags.first - lags.reach :],
+                self.scaling.outputs(record.y)[lags.first - lags.states :],
+            )
+            for record in records
+        ]
+
+    def checked_inputs(self, u: ArrayLike | None, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
+        """The inputs of a simulation, checked and z-scored; `warm` runs have their past inputs with them."""
+        expected = len(self.input_names)
+        if expected == 0 and u is None:
+            what = "steps (the model has no inputs, so it must be told how long to run)"
+            return np.empty((check_whole(what, steps, least=1), 0))
+        if u is None or steps is not None:
+            what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"
+            raise InputError(f"pass {what if expected else 'steps alone: the model has no inputs'}")
+        values = as_matrix("u", u)
+        if values.shape[1] != expected:
+            names = list(self.input_names)
+            raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
+        shortest = 1 if warm or expected == 0 else self.lags.first + 1
+        if len(values) < shortest:
+            raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
+        return self.scaling.inputs(values)
+
+    def checked_window(self, window: Series) -> tuple[Float64[np.ndarray, "N Du"], Float64[np.ndarray, "N Dy"]]:
+        """Inputs and outputs of a measured record that has the model's columns, z-scored."""
+        for what, ours, theirs in (
+            ("input", self.input_names, window.u.shape[1]),
+            ("output", self.output_names, window.y.shape[1]),
+        ):
+            if theirs != len(ours):
+                raise InputError(f"the record has {theirs} {what}(s), but the model {len(ours)}: {list(ours)}")
+        for ours, theirs in ((self.input_names, window.input_names), (self.output_names, window.output_names)):
+            if theirs != ours and set(theirs) == set(ours):
+                raise InputError(f"the record has the columns {list(theirs)}, the model {list(ours)}; reorder them")
+        if len(window) < self.lags.first:
+            raise InputError(
+                f"the record has {len(window)} samples, but the lags need at least {self.lags.first}; pass a longer one"
+            )
+        return self.scaling.inputs(window.u), self.scaling.outputs(window.y)
+
+    def trajectory(
+        self,
+        method: str,
+        skip: int,
+        mean: Any,
+        variance: Any | None,
+        samples: Any | None = None,
+        disagreement: float | None = None,
+        start: str = "cold",
+    ) -> Trajectory:
+        """A simulation in raw units; one that left the numbers is refused."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            path = Trajectory(
+                mean=self.scaling.raw_outputs(np.asarray(mean)),
+                std=None if variance is None else self.scaling.raw_spread(np.sqrt(np.asarray(variance))),
+                method=method,
+                skip=skip,
+                output_names=self.output_names,
+                dt=self.dt,
+                samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
+                disagreement=disagreement,
+                start=start,
+            )
+        check_finite(method, path.mean, path.std, path.samples)
+        return path
+
+
+def check_finite(method: str, *simulated: np.ndarray | None) -> None:
+    """Refuse a simulation with infinity or NaN in it: nobody shall take it for a result."""
+    if not all(values is None or np.isfinite(values).all() for values in simulated):
+        raise InputError(
+            f"the simulation (method {method!r}) ran away to infinity; check the units of u, and whether the model "
+            "file comes from someone you trust"
+        )

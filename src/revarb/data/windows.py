@@ -1,0 +1,101 @@
+"""Lags to regressors: all time alignment is here (paper, Eq. for x̂; docs/derivation.md, Eqs. 4 to 6).
+
+Time runs from 0 inside a record. A record of N samples has R = N − `first` rows, one for every sample with a
+full window behind it. Its latent states are kept for those rows and for the L samples before the first of them
+(the initial states): a block of L + R states. The blocks of several records stand below each other, `lengths`
+says how long each is, and no window crosses a seam.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Float64
+
+from revarb.runtime.numerics import AnyArray
+
+
+@dataclass(frozen=True)
+class Lags:
+    """How far back a model looks: L states, L_u inputs, the newest of which is `delay` samples old."""
+
+    states: int
+    inputs: int  # 0 for a system without inputs
+    delay: int
+
+    @property
+    def reach(self) -> int:
+        """Age of the oldest input in a window."""
+        return self.delay + self.inputs - 1 if self.inputs else 0
+
+    @property
+    def first(self) -> int:
+        """The first sample with a full window of states and of inputs behind it."""
+        return max(self.states, self.reach)
+
+
+def regressor_sizes(lags: Lags, latent_dims: Sequence[int], inputs: int) -> list[int]:
+    """Number of regressors of the layers 1 … H+1."""
+    below = [lags.inputs * inputs, *(lags.states * dim for dim in latent_dims)]
+    own = [*(lags.states * dim for dim in latent_dims), 0]
+    return [a + b for a, b in zip(own, below, strict=True)]
+
+
+def input_windows(u: Float64[np.ndarray, "N Du"], lags: Lags) -> Float64[np.ndarray, "R D"]:
+    """ū: the inputs [u_{i−delay}, …, u_{i−delay−L_u+1}] of every sample i ≥ reach."""
+    stop = len(u) - lags.delay
+    newest = lags.reach - lags.delay
+    shifted = [u[newest - age : stop - age] for age in range(lags.inputs)]
+    return np.concatenate([np.empty((len(u) - lags.reach, 0)), *shifted], axis=1)
+
+
+def past_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, "R D"]:
+    """x̄_{i−1} = [x_{i−1}, …, x_{i−L}] for the rows i ≥ L of one block."""
+    rows = x.shape[0] - length
+    return jnp.concatenate([x[length - age : length - age + rows] for age in range(1, length + 1)], axis=1)
+
+
+def current_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, "R D"]:
+    """x̄_i = [x_i, …, x_{i−L+1}] for the rows i ≥ L of one block."""
+    rows = x.shape[0] - length
+    return jnp.concatenate([x[length - age : length - age + rows] for age in range(length)], axis=1)
+
+
+def by_block(
+    function: Callable[[Float[AnyArray, "P Dx"], int], Float[AnyArray, "Q D"]],
+    x: Float[AnyArray, "S Dx"],
+    length: int,
+    lengths: Sequence[int],
+) -> Float[AnyArray, "R D"]:
+    """Apply a window function to every record's block of states, and stack the rows."""
+    ends = np.cumsum(lengths)
+    return jnp.concatenate([function(x[end - size : end], length) for end, size in zip(ends, lengths, strict=True)])
+
+
+def regressors(
+    x: Sequence[Float[AnyArray, "S _"]], u_bar: Float[AnyArray, "R Du"], length: int, lengths: Sequence[int]
+) -> list[Float[AnyArray, "R _"]]:
+    """x̂ of the layers 1 … H+1, from the states of the H hidden layers and the input windows.
+
+    Means and variances go through the same alignment; variances come without inputs, which are known.
+    """
+    past = [by_block(past_windows, layer, length, lengths) for layer in x]
+    current = [by_block(current_windows, layer, length, lengths) for layer in x]
+    sides = [u_bar, *current[:-1]]
+    hidden = [jnp.concatenate([own, side], axis=1) for own, side in zip(past, sides, strict=True)]
+    return [*hidden, current[-1]]
+
+
+def initial_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]) -> Float[AnyArray, "K L Dx"]:
+    """The first L states of each of the K records."""
+    return jnp.stack([x[start : start + length] for start in _starts(lengths)])
+
+
+def later_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]) -> Float[AnyArray, "R Dx"]:
+    """The states that the rows are about: every block without its first L."""
+    return by_block(lambda block, skipped: block[skipped:], x, length, lengths)
+
+
+def _starts(lengths: Sequence[int]) -> list[int]:
+    return [int(end) - size for end, size in zip(np.cumsum(lengths), lengths, strict=True)]

@@ -1,0 +1,1 @@
+"""How good simulations and their bands are: scores, reliability, comparisons, results files."""

@@ -1,0 +1,123 @@
+"""One model, one seed: fit, simulate the test part by every method, and note what it took. In parallel, if asked."""
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pickle import PicklingError
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
+from revarb.optim.status import Status
+from revarb.runtime.interrupts import deaf_children
+
+
+@runtime_checkable
+class Simulator(Protocol):
+    """A trained model: a `Fitted`, or one of your own."""
+
+    def simulate(self, u: ArrayLike | None) -> Trajectory:
+        """Free simulation; for a system without inputs `u` is None and `steps` says how long."""
+        ...
+
+
+@runtime_checkable
+class Spec(Protocol):
+    """A model before it has seen data: `revarb.RGP`, a rival, or one of your own."""
+
+    def fit(self, train: Sequence[Series], seed: int = ...) -> Simulator:
+        """Train it on a list of records."""
+        ...
+
+
+class Simulated(NamedTuple):
+    """The test records simulated by one method."""
+
+    paths: tuple[Trajectory, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What became of one fit. `reason` says why it failed, where it did, and then nothing was simulated."""
+
+    model: str
+    seed: int
+    status: str
+    fit_seconds: float = float("nan")
+    simulated: Mapping[str, Simulated] = field(default_factory=dict)
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def run_all(
+    models: Mapping[str, Spec], seeds: Sequence[int], train: Sequence[Series], test: Sequence[Series], jobs: int
+) -> Iterator[Run]:
+    """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
+    tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
+    try:
+        with deaf_children():  # this process hears Ctrl-C, and ends them
+            runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
+        yield from runs  # pyright: ignore[reportReturnType]
+    except PicklingError as error:
+        raise InputError(f"a model cannot be sent to another process ({error}); use jobs=1") from None
+    except BrokenProcessPool:
+        return  # a worker was killed: what had not come back is `lost`
+
+
+def lost(name: str, seed: int) -> Run:
+    """A run that was under way or still to come when a worker process died."""
+    return Run(name, seed, "failed", reason="a worker process died, perhaps for want of memory; use fewer jobs")
+
+
+def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run = _fit_and_simulate(name, spec, seed, train, test)
+        except Exception as error:  # whatever goes wrong in one model is a row of the table, not its end
+            reason = " ".join(str(error).split()) or type(error).__name__
+            return Run(name, seed, "failed", reason=reason)
+    messages = dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning)
+    return Run(**{**vars(run), "warnings": tuple(messages)})
+
+
+def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+    begun = time.perf_counter()
+    model = spec.fit(train, seed=seed)
+    fit_seconds = time.perf_counter() - begun
+    status = getattr(model, "status", "fitted")  # a user's own model need not have one, nor several methods
+    if status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C means the whole comparison, not one fit of it
+    simulated = {}
+    for method in getattr(model, "compared", (None,)):
+        begun = time.perf_counter()
+        paths = tuple(_simulate(model, method, record) for record in test)
+        simulated[paths[0].method] = Simulated(paths, time.perf_counter() - begun)
+    return Run(name, seed, str(status), fit_seconds, simulated)
+
+
+def _simulate(model: Simulator, method: str | None, record: Series) -> Trajectory:
+    chosen = {} if method is None else {"method": method}
+    length = {} if record.input_names else {"steps": len(record)}
+    path = model.simulate(record.u if record.input_names else None, **chosen, **length)
+    _check_path(path, record)
+    return path
+
+
+def _check_path(path: Trajectory, record: Series) -> None:
+    if not isinstance(path, Trajectory):
+        raise TypeError(f"its simulate returned a {type(path).__name__}, not a revarb.Trajectory")
+    if path.mean.shape != record.y.shape:
+        raise ValueError(f"its simulation has shape {path.mean.shape}, the record {record.y.shape}")
+    if not np.isfinite(path.mean).all():
+        raise ArithmeticError(f"its simulation (method {path.method!r}) ran away to infinity")
+    if path.std is not None and not np.isfinite(path.std).all():
+        raise ArithmeticError(f"its band (method {path.method!r}) is not finite")

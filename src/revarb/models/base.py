@@ -1,0 +1,64 @@
+"""The surface that every trained model has."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import ArrayLike
+
+from revarb.data.preprocessor import Frame
+from revarb.data.scaling import Standardiser
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import Lags
+from revarb.optim.status import Status
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted(ABC):
+    """A trained model of any kind.
+
+    frame    names, sampling, scaling and lags
+    status   how its training ended
+    seed     what the training drew its random numbers from
+    """
+
+    frame: Frame
+    status: Status
+    seed: int
+
+    compared: ClassVar[tuple[str, ...]]
+    """The methods of `simulate` that a comparison shows, the plainest (a mean-only run) first."""
+
+    @abstractmethod
+    def simulate(self, u: ArrayLike | None = None, method: Any = ..., *, steps: int | None = ...) -> Trajectory:
+        """Free simulation on the inputs `u` [T, inputs], cold start, raw units in and out; one row out per row in."""
+
+    @property
+    def scaling(self) -> Standardiser:
+        """The scaling of the training data."""
+        return self.frame.scaling
+
+    @property
+    def lags(self) -> Lags:
+        """How far back the model looks."""
+        return self.frame.lags
+
+    @property
+    def skip(self) -> int:
+        """Rows of a cold run that are left out of the scores."""
+        return self.frame.skip
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.frame.input_names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return self.frame.output_names
+
+    @property
+    def dt(self) -> float:
+        """Sampling interval."""
+        return self.frame.dt

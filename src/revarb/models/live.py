@@ -1,0 +1,100 @@
+"""A trained model one step at a time: for control loops, and for motion that follows a slider."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Float64, Key
+from numpy.typing import ArrayLike
+
+from revarb.data.preprocessor import check_finite
+from revarb.data.windows import input_windows
+from revarb.errors import InputError, check_seed, check_whole
+from revarb.gp.pathwise import DrawnFunctions
+from revarb.gp.posterior import Posterior
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.simulation.chain import Chain
+from revarb.simulation.mean import mean_step
+from revarb.simulation.samples import draw_chain, sample_step
+from revarb.simulation.starts import StartChoice
+
+
+class LiveFrame(NamedTuple):
+    """One step, raw units: the mean-only run, and the ghosts beside it without the outputs' own noise."""
+
+    mean: Float64[np.ndarray, " Dy"]
+    ghosts: Float64[np.ndarray, "G Dy"]
+
+
+class Live:
+    """A free run that waits for its next input.
+
+    start     where it begins, as in `simulate`
+    ghosts    so many trajectories are drawn beside the mean-only run, each with functions of its own that it keeps:
+              where else it could be by now
+    horizon   after so many steps the ghosts begin anew at the mean-only run
+    """
+
+    def __init__(
+        self, model: FittedRGP, start: StartChoice = "cold", ghosts: int = 0, horizon: int = 30, seed: int = 0
+    ):
+        if not isinstance(model, FittedRGP):
+            raise InputError(f"a live run takes one fitted RGP, received a {type(model).__name__}")
+        self._model = model
+        origin = model.origin(start)
+        self._cold, self._start = origin.cold, origin.state
+        self._ghosts = check_whole("ghosts", ghosts, least=0)
+        self._horizon = check_whole("horizon", horizon, least=1)
+        self._drawn, self._key = self._draw(check_seed(seed))
+        self.reset()
+
+    @with_numerics
+    def _draw(self, seed: int) -> tuple[Chain[DrawnFunctions], Key[jax.Array, ""]]:
+        # The ghosts' functions, and what their noise is drawn from.
+        function_key, noise_key = jax.random.split(jax.random.key(seed))
+        return draw_chain(self._model.chain, function_key, self._ghosts), noise_key
+
+    @with_numerics
+    def reset(self) -> None:
+        """Back to the first step."""
+        self._steps = 0
+        self._past_u = np.asarray(self._start.past_u)
+        self._state: Any = np.asarray(self._start.mean)
+        self._ghost_states: Any = np.tile(self._state, (self._ghosts, 1))
+
+    @with_numerics
+    def step(self, u: ArrayLike) -> LiveFrame:
+        """Take the inputs of one step, a value per input, and go on."""
+        frame, chain = self._model.frame, self._model.chain
+        one_row: Any = [u]
+        z = frame.checked_inputs(one_row, None, warm=True)
+        seen = np.concatenate([self._past_u, z])
+        if self._cold and self._steps == frame.lags.reach:
+            self._state = np.asarray(self._start.mean)  # as in `simulate`: the run that counts begins here
+        if self._steps % self._horizon == 0:
+            self._ghost_states = np.tile(np.asarray(self._state), (self._ghosts, 1))
+        inputs_now = input_windows(seen, frame.lags)[0]
+        key = jax.random.fold_in(self._key, self._steps)
+        self._state, self._ghost_states, mean, ghosts = _advance(
+            chain, self._drawn, self._state, self._ghost_states, inputs_now, key
+        )
+        self._past_u, self._steps = seen[1:], self._steps + 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw = frame.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
+        check_finite("live", raw)
+        return LiveFrame(raw[0], raw[1:])
+
+
+@jax.jit
+def _advance(
+    chain: Chain[Posterior],
+    drawn: Chain[DrawnFunctions],
+    state: Float[AnyArray, " S"],
+    ghosts: Float[AnyArray, "G S"],
+    inputs_now: Float[AnyArray, " Du"],
+    key: Key[jax.Array, ""],
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, "G S"], Float[AnyArray, " Dy"], Float[AnyArray, "G Dy"]]:
+    state, mean = mean_step(chain, state, inputs_now)
+    ghosts, (f, _) = sample_step(drawn, ghosts, inputs_now, key)
+    return state, ghosts, mean, f

@@ -1,0 +1,1 @@
+"""Motion capture: skeletons, motions, their files and pictures, and the avatar."""

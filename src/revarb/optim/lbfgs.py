@@ -1,0 +1,174 @@
+"""Staged maximisation of a bound by L-BFGS-B over one flat float64 vector: status, history, interrupts, NaN."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Bool, Float64
+from scipy.optimize import OptimizeResult, minimize
+
+from revarb.errors import InputError
+from revarb.optim.status import Status, Step
+from revarb.runtime.interrupts import held_interrupts
+
+Vector = Float64[np.ndarray, " V"]
+
+
+Objective = Callable[[Vector], tuple[float, Vector]]
+"""A flat vector to the bound (to be made large) and its gradient."""
+
+
+class Optimum(NamedTuple):
+    """The best point seen, never a worse one than the start."""
+
+    vector: Vector
+    bound: float
+    status: Status
+    history: tuple[Step, ...]
+
+
+class Phase(NamedTuple):
+    """A stage as the optimiser sees it: which entries of the vector are free, and for how many iterations."""
+
+    free: Bool[np.ndarray, " V"]
+    iterations: int
+
+
+class Settings(NamedTuple):
+    """L-BFGS-B: number of corrections kept, relative change of the bound and gradient size to stop at."""
+
+    memory: int
+    ftol: float
+    gtol: float
+
+
+def maximise(
+    objective: Objective,
+    start: Vector,
+    phases: Sequence[Phase],
+    settings: Settings,
+    report: Callable[[Step], None],
+) -> Optimum:
+    """Go through the phases, each from the best point so far with a fresh memory.
+
+    Ctrl-C and NaN end it early; the best point so far is returned with a status that says so.
+    """
+    with held_interrupts() as pressed:
+        tracker = _Tracker(objective, start)
+    if pressed:
+        return Optimum(tracker.vector, tracker.bound, Status.INTERRUPTED, ())
+    history: list[Step] = []
+    status = Status.CONVERGED
+
+    def record(step: Step) -> None:
+        history.append(step)
+        report(step)
+
+    try:
+        for number, phase in enumerate(phases, start=1):
+            status = _run(tracker, phase, settings, number, record)
+            if status is Status.NOT_FINITE:
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return Optimum(tracker.vector, tracker.bound, status, tuple(history))
+
+
+class _Tracker:
+    """Evaluates the objective and remembers the best point. Evaluates the start at once, which must be finite."""
+
+    def __init__(self, objective: Objective, start: Vector):
+        self._objective = objective
+        self.vector = start.copy()
+        self.bound, self.gradient = objective(start)
+        self.met_nan = False  # since the last better point
+        if not _finite(self.bound, self.gradient) or not np.isfinite(start).all():
+            raise InputError(
+                f"the bound is {self.bound} at the start of the fit, before any step; "
+                "for an RGP, a larger recipe.jitter or recipe.zeta_noise keeps the inducing inputs apart"
+            )
+
+    def minus_bound(self, vector: Vector) -> tuple[float, Vector]:
+        """What L-BFGS-B minimises."""
+        bound, gradient = self._objective(vector)
+        if not _finite(bound, gradient):
+            self.met_nan = True
+            return self._wall(vector)
+        if bound > self.bound:
+            self.vector, self.bound, self.gradient, self.met_nan = vector.copy(), bound, gradient, False
+        return -bound, -gradient
+
+    def _wall(self, vector: Vector) -> tuple[float, Vector]:
+        # Where there is no value, pretend a bowl around the best point, about as steep as the way down to it was
+        # promising: the line search then interpolates back to roughly a third of the step, and never accepts it.
+        step = vector - self.vector
+        height = abs(float(self.gradient @ step)) + 1e-12 * (1.0 + abs(self.bound))
+        return -self.bound + height, 2.0 * height * step / max(float(step @ step), 1e-300)
+
+
+def _run(tracker: _Tracker, phase: Phase, settings: Settings, number: int, report: Callable[[Step], None]) -> Status:
+    base, free = tracker.vector.copy(), phase.free
+
+    def function(values: np.ndarray) -> tuple[float, np.ndarray]:
+        vector = base.copy()
+        vector[free] = values
+        value, gradient = tracker.minus_bound(vector)
+        return value, gradient[free]
+
+    iteration = 0
+
+    def callback(intermediate_result: OptimizeResult) -> None:
+        nonlocal iteration
+        iteration += 1
+        report(Step(number, iteration, -float(intermediate_result.fun)))
+
+    result = minimize(
+        function,
+        base[free],
+        jac=True,
+        method="L-BFGS-B",
+        callback=callback,
+        options={
+            "maxcor": settings.memory,
+            "ftol": settings.ftol,
+            "gtol": settings.gtol,
+            "maxiter": phase.iterations,
+            "maxfun": 20 * phase.iterations + 20,
+        },
+    )
+    if result.status == 0:
+        return Status.CONVERGED
+    if result.status == 1:
+        return Status.ITERATION_LIMIT
+    return Status.NOT_FINITE if tracker.met_nan else Status.STALLED
+
+
+def _finite(bound: float, gradient: Vector) -> bool:
+    return bool(np.isfinite(bound) and np.isfinite(gradient).all())
+
+
+Tree = TypeVar("Tree")
+
+
+SETTINGS = Settings(memory=20, ftol=1e-9, gtol=1e-5)
+
+
+def maximise_tree(
+    value_and_gradient: Callable[[Tree], tuple[Any, Tree]],
+    start: Tree,
+    iterations: int,
+    report: Callable[[Step], None] = lambda step: None,
+) -> tuple[Tree, Optimum]:
+    """The tree with the largest value on the way, as NumPy arrays, and how the optimisation went."""
+    flat, unravel = ravel_pytree(start)
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = value_and_gradient(unravel(vector))  # pyright: ignore[reportArgumentType] (NumPy will do)
+        return float(value), np.asarray(ravel_pytree(gradient)[0])
+
+    phase = Phase(np.ones(len(flat), dtype=bool), iterations)
+    optimum = maximise(objective, np.asarray(flat), [phase], SETTINGS, report)
+    best: Tree = jax.tree.map(np.asarray, unravel(optimum.vector))  # pyright: ignore[reportArgumentType]
+    return best, optimum

@@ -1,0 +1,1 @@
+"""The machine: precision, threads, devices, files, signals, progress, worker processes. Nothing about GPs."""

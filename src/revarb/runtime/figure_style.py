@@ -1,0 +1,37 @@
+"""Style and encoding shared by all figures: colours, panels, legend, PNG and SVG bytes."""
+
+import io
+from typing import Literal
+
+from matplotlib.figure import Figure
+
+MEASURED, MODEL, BAND, QUIET = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
+
+
+def _rows_of_axes(figure: Figure, rows: int, share: bool = True):
+    axes = figure.subplots(rows, 1, sharex=share, squeeze=False)[:, 0]
+    if share:
+        axes[-1].set_xlabel("time")
+    return axes
+
+
+def _finish(figure: Figure, title: str) -> None:
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    # Above the first panel, where it hides nothing; what several panels draw is named once.
+    drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+    handles = {label: handle for these in drawn for handle, label in zip(*these, strict=True)}
+    figure.axes[0].legend(
+        handles.values(), handles.keys(), loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, fontsize=8,
+        frameon=False,
+    )  # fmt: skip
+
+
+def picture(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+    """A finished figure as the bytes of a file."""
+    buffer = io.BytesIO()
+    # Without a date the same numbers give the same file.
+    metadata = {"Software": "revarb"} if kind == "png" else {"Date": None, "Creator": "revarb"}
+    figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
+    return buffer.getvalue()

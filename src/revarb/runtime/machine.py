@@ -1,0 +1,36 @@
+"""Versions of the libraries and a description of the machine, for files that are read years later."""
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of what computes, for files that are read years later."""
+    return {name: version(name) for name in _LIBRARIES}
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what a result was computed."""
+    return {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "versions": library_versions(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    # platform.processor() is empty on most Linux systems.
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,1 @@
+"""Trained layers run on new inputs: mean, moments, samples, filtering, starts."""

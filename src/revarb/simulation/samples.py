@@ -1,0 +1,67 @@
+"""Sampled trajectories, each of which follows one draw of every layer's function (docs/theory/derivation.md, Eqs. 35a to 36)."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float, Int, Key
+
+from revarb.gp.pathwise import DrawnFunctions, draw_functions
+from revarb.gp.posterior import Posterior
+from revarb.runtime.numerics import AnyArray
+from revarb.simulation.chain import Chain, Start, _fresh_rows, _renewed, _shifted, _windows, _wiring
+
+
+@partial(jax.jit, static_argnames="count")
+def run_samples(
+    chain: Chain[Posterior],
+    start: Start,
+    u_bar: Float[AnyArray, "T Du"],
+    fresh: int | Int[AnyArray, ""],
+    key: Key[jax.Array, ""],
+    count: int,
+) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
+    """`count` trajectories of y, without and with the noise of y itself."""
+    function_key, start_key, walk_key = jax.random.split(key, 3)
+    drawn = draw_chain(chain, function_key, count)
+
+    def step(states, now):
+        step_key, inputs_now, is_fresh = now
+        return sample_step(drawn, _renewed(states, first, is_fresh), inputs_now, step_key)
+
+    first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, _fresh_rows(u_bar, fresh))
+    f, y = jax.lax.scan(step, first, steps)[1]
+    return jnp.swapaxes(f, 0, 1), jnp.swapaxes(y, 0, 1)
+
+
+@partial(jax.jit, static_argnames="count")
+def draw_chain(chain: Chain[Posterior], key: Key[jax.Array, ""], count: int) -> Chain[DrawnFunctions]:
+    """`count` draws of all functions of a chain, for as many trajectories."""
+    *keys, output_key = jax.random.split(key, len(chain.hidden) + 1)
+    hidden = tuple(draw_functions(layer, key, count) for layer, key in zip(chain.hidden, keys, strict=True))
+    output = None if chain.output is None else draw_functions(chain.output, output_key, count)
+    return Chain(hidden, output, chain.lags)
+
+
+def sample_step(
+    drawn: Chain[DrawnFunctions], states: Float[AnyArray, "count S"], inputs_now: Float[AnyArray, " Du"],
+    key: Key[jax.Array, ""],
+) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Float[AnyArray, "count Dy"]]]:  # fmt: skip
+    """One step of sampled trajectories: their joint states after it, and y without and with its own noise."""
+    windows = _windows(drawn)
+    keys = jax.random.split(key, len(drawn.hidden) + 1)
+    known = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
+    values: list[tuple[AnyArray, AnyArray]] = []
+    for h, (layer, inputs) in enumerate(zip(drawn.hidden, _wiring(drawn), strict=True)):
+        x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
+        values.append(_with_noise(layer, x_hat, keys[h]))
+        x = values[-1][1]
+        states = jnp.concatenate([states, x], axis=1)[:, _shifted(windows, h, x.shape[1])]
+    return states, values[-1] if drawn.output is None else _with_noise(drawn.output, states[:, windows[-1]], keys[-1])
+
+
+def _with_noise(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
+    # The functions' values, without and with the layer's noise, which is new at every step.
+    f = functions.at(x_hat)
+    return f, f + jnp.sqrt(functions.sigma2) * jax.random.normal(key, f.shape)

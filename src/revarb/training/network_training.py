@@ -1,0 +1,156 @@
+"""Training with a recognition model: networks first as simulators of y, then on the bound, both by Adam.
+
+Every round on the bound begins with new inducing inputs at k-means centres of the regressors along the latent paths,
+which the networks have moved since. L-BFGS-B (fit.py) goes on from here.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Bool, Float
+
+from revarb.config.recipe import Recipe
+from revarb.config.recognition import Recognition
+from revarb.data.windows import Lags, initial_states, regressors
+from revarb.gp.kmeans import kmeans_centres
+from revarb.optim.adam import _Descended, _descent
+from revarb.optim.journal import Journal
+from revarb.runtime.numerics import AnyArray
+from revarb.variational.bound import Layout, Rows, revarb_bound
+from revarb.variational.networks import Network, RecognisedStates, random_networks, run_networks
+from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.states import FreeStates
+
+Report = Callable[[int, str], None]
+"""Steps of Adam that are behind it, and a text."""
+
+
+def recognised_starts(
+    spec: Recognition,
+    start: Parameters,
+    rows: Rows,
+    layout: Layout,
+    lags: Lags,
+    rng: np.random.Generator,
+    journal: Journal,
+) -> list[Parameters]:
+    """A free form, at its start or trained, with its means replaced by networks, several times; all else as it was."""
+    states = start.states
+    assert isinstance(states, FreeStates)
+    dims = [mu.shape[1] for mu in states.mu]
+    inputs = rows.u_bar.shape[1] // lags.inputs if lags.inputs else 0
+    drawn = [random_networks(spec, lags, dims, inputs, rng) for _ in range(spec.starts)]
+    initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
+    if spec.start != "random":
+        drawn = output_error_networks(spec, drawn, initial, states.mu, rows, layout, journal)
+    raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
+    return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
+
+
+def output_error_networks(
+    spec: Recognition,
+    drawn: Sequence[tuple[Network, ...]],
+    initial: Sequence[AnyArray],
+    targets: Sequence[Float[AnyArray, "S _"]],
+    rows: Rows,
+    layout: Layout,
+    journal: Journal,
+) -> list[tuple[Network, ...]]:
+    """Every layer's free run trained to follow the means of a free form: at its start y, or its principal components.
+
+    All that were drawn are trained side by side.
+    """
+
+    measured = _measured_states(rows, layout)
+
+    def loss(candidate: tuple[Network, ...]) -> AnyArray:
+        paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
+        errors = [_mean_square(path - target, measured) for path, target in zip(paths, targets, strict=True)]
+        sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
+        return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
+
+    side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
+    rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
+    descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.stretch, "output error"))
+    trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
+    return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
+
+
+def _measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
+    # Where a path is to be followed: in a gap of y there is none, only a straight line. None: everywhere.
+    if rows.seen is None:
+        return None
+    seen = np.asarray(rows.seen).any(axis=1)
+    cuts = np.cumsum([length - layout.lags for length in layout.lengths])[:-1]
+    return np.concatenate([np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in np.split(seen, cuts)])
+
+
+def _mean_square(errors: Float[AnyArray, "S Dx"], measured: Bool[np.ndarray, " S"] | None) -> Float[AnyArray, ""]:
+    return jnp.mean(errors**2) if measured is None else jnp.mean(errors[np.flatnonzero(measured)] ** 2)
+
+
+def adam_rounds(
+    spec: Recognition,
+    recipe: Recipe,
+    starts: Sequence[Parameters],
+    rows: Rows,
+    layout: Layout,
+    rng: np.random.Generator,
+    report: Report,
+    journal: Journal,
+) -> Parameters:
+    """Rounds of Adam on the bound, over all that the recipe's last stage frees.
+
+    Every start has the first round; the one with the best bound after it has the others.
+    """
+    count, form = len(rows.y), form_of(starts[0])
+    free = free_entries(starts[0], recipe.stages[-1].free)
+    only_free = optax.stateless(
+        lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
+    )
+    rule = optax.chain(only_free, optax.clip_by_global_norm(spec.clip), optax.adam(spec.learning_rate))
+    descend = _descent(
+        lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count,
+        rule,
+        partial(journal.stretch, "rounds of Adam"),
+    )
+
+    def round_from(start: Parameters, steps: int, before: int) -> _Descended:
+        along = with_new_inducing_inputs(recipe, start, rows, layout, rng)
+        return descend(flatten(along), steps, lambda done, value: report(before + done, f"bound {-value * count:.1f}"))
+
+    first, *later = spec.rounds
+    tried: list[_Descended] = []
+    for number, start in enumerate(starts):
+        tried.append(round_from(start, first, number * first))
+        if tried[-1].stopped:
+            break
+    best, before = min(tried, key=lambda descended: descended.value), len(starts) * first
+    for steps in later:
+        if tried[-1].stopped or best.stopped:
+            break
+        best = round_from(unflatten(best.point, form), steps, before)
+        before += steps
+    return unflatten(best.point, form)
+
+
+def with_new_inducing_inputs(
+    recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
+) -> Parameters:
+    """ζ at k-means centres of the regressors along the latent paths as they are now."""
+    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
+    x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
+    centres = [
+        kmeans_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+        for mean, layer in zip(x_hat, parameters.layers, strict=True)
+    ]
+    moved = tuple(
+        eqx.tree_at(lambda old: old.zeta, layer, centre + recipe.zeta_noise * rng.standard_normal(centre.shape))
+        for layer, centre in zip(parameters.layers, centres, strict=True)
+    )
+    return eqx.tree_at(lambda old: old.layers, parameters, moved)

@@ -1,0 +1,35 @@
+"""The bound and its gradient as a compiled function of the flat vector of parameters."""
+
+import jax
+import numpy as np
+
+from revarb.optim.lbfgs import Objective, Vector
+from revarb.runtime.mesh import on_every_device
+from revarb.runtime.numerics import AnyArray
+from revarb.training.problem import Problem
+from revarb.variational.bound import Layout, Rows, revarb_bound
+from revarb.variational.parameters import Form, flatten, form_of, unflatten
+
+
+def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout) -> tuple[AnyArray, AnyArray]:
+    bound, gradient = jax.value_and_grad(revarb_bound)(unflatten(vector, form), rows, layout)
+    return bound, flatten(gradient)
+
+
+bound_and_gradient = jax.jit(on_every_device(_bound_and_gradient), static_argnames=("form", "layout"))
+
+
+bounds_and_gradients = jax.jit(  # of many starts together
+    on_every_device(jax.vmap(_bound_and_gradient, in_axes=(0, None, None, None))), static_argnums=(2, 3)
+)
+
+
+def objective_of(problem: Problem) -> Objective:
+    """The bound of this fit as a function of the flat vector."""
+    form = form_of(problem.start)
+
+    def objective(vector: Vector) -> tuple[float, Vector]:
+        bound, gradient = bound_and_gradient(vector, problem.rows, form=form, layout=problem.layout)
+        return float(bound), np.asarray(gradient)
+
+    return objective

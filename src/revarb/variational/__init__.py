@@ -1,0 +1,1 @@
+"""The variational distribution of the latent states, all parameters, and the REVARB bound."""

@@ -1,0 +1,98 @@
+"""The recognition model: latent means by networks that run over their own past (the paper's section 4; Eqs. 40, 41).
+
+Instead of one free mean per step, layer h has a network g^(h) with μ_i^(h) = g^(h)(x̂_i^(h)), where x̂ holds the means
+that the networks gave before. The initial states stay free; the variances are free per step or shared by all steps.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from revarb.config.recognition import Recognition
+from revarb.data.windows import Lags, regressor_sizes
+from revarb.runtime.numerics import AnyArray
+from revarb.variational.states import FreeStates
+
+
+class Network(eqx.Module):
+    """Tanh layers and a linear one."""
+
+    weights: tuple[Float[AnyArray, "_ _"], ...]
+    biases: tuple[Float[AnyArray, " _"], ...]
+
+    def __call__(self, x: Float[AnyArray, "K D"]) -> Float[AnyArray, "K Dx"]:
+        """All rows at once."""
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = jnp.tanh(x @ weight + bias)
+        return x @ self.weights[-1] + self.biases[-1]
+
+
+class RecognisedStates(eqx.Module):
+    """q(x) whose means are what the networks give, from free initial states on."""
+
+    networks: tuple[Network, ...]
+    initial: tuple[Float[AnyArray, "K L _"], ...]
+    raw_lam: tuple[Float[AnyArray, "V _"], ...]  # one row per state, or one for all
+
+    def along(self, u_bar: Float[AnyArray, "R Du"], lags: int, lengths: Sequence[int]) -> FreeStates:
+        """The same q(x) written out: a mean and a variance for every state of every record."""
+        mu = run_networks(self.networks, self.initial, u_bar, lags, lengths)
+        return FreeStates(mu, tuple(jnp.broadcast_to(raw, m.shape) for raw, m in zip(self.raw_lam, mu, strict=True)))
+
+
+def run_networks(
+    networks: Sequence[Network],
+    initial: Sequence[Float[AnyArray, "K L _"]],
+    u_bar: Float[AnyArray, "R Du"],
+    lags: int,
+    lengths: Sequence[int],
+) -> tuple[Float[AnyArray, "S _"], ...]:
+    """The latent paths of all layers: records side by side, the short ones filled up, one scan over time."""
+    rows = [length - lags for length in lengths]
+    ends = np.cumsum(rows).tolist()
+    pieces = [u_bar[end - count : end] for end, count in zip(ends, rows, strict=True)]
+    padded = jnp.stack([jnp.pad(piece, ((0, max(rows) - len(piece)), (0, 0))) for piece in pieces], axis=1)
+
+    def step(windows, inputs):
+        below, moved, states = inputs, [], []
+        for network, window in zip(networks, windows, strict=True):
+            state = network(jnp.concatenate([window, below], axis=1))
+            below = jnp.concatenate([state, window[:, : -state.shape[1]]], axis=1)
+            moved.append(below)
+            states.append(state)
+        return tuple(moved), tuple(states)
+
+    newest_first = tuple(jnp.reshape(states[:, ::-1], (len(lengths), -1)) for states in initial)
+    paths = jax.lax.scan(step, newest_first, padded)[1]
+    return tuple(
+        jnp.concatenate([part for k, count in enumerate(rows) for part in (start[k], path[:count, k])])
+        for start, path in zip(initial, paths, strict=True)
+    )
+
+
+def random_networks(
+    spec: Recognition, lags: Lags, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
+) -> tuple[Network, ...]:
+    """Weights of unit gain, no biases."""
+
+    def draw(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape) / np.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)
+
+    return blank_networks(spec, lags, latent_dims, inputs, draw)
+
+
+def blank_networks(
+    spec: Recognition, lags: Lags, latent_dims: Sequence[int], inputs: int, array: Callable[..., np.ndarray]
+) -> tuple[Network, ...]:
+    """The networks of all hidden layers, their arrays made by `array(*shape)`."""
+    sizes = regressor_sizes(lags, latent_dims, inputs)[:-1]
+    widths = [(size, *spec.hidden, dim) for size, dim in zip(sizes, latent_dims, strict=True)]
+    return tuple(
+        Network(tuple(array(a, b) for a, b in pairwise(these)), tuple(array(width) for width in these[1:]))
+        for these in widths
+    )
