@@ -14,14 +14,14 @@ from rich.table import Table
 
 from bench.notes import NOTES
 from revarb.evaluation.results_file import write_results
-from revarb.runtime.files import check_target, make_folder
+from revarb.runtime.files import check_writable, make_folder
 
 
 def main() -> None:
     options = _options()
     if options.json is not None:
         make_folder(options.json.parent)
-        check_target(options.json)
+        check_writable(options.json)
     load = os.getloadavg()[0]  # before the work, which is a load itself
     usable = len(os.sched_getaffinity(0))
     rows: list[dict[str, Any]] = []

@@ -10,10 +10,10 @@ import numpy as np
 from bench.problems import HASTY, fit_step, problem, psi_width
 from bench.timing import median_seconds
 from revarb.evaluation.results_file import write_results
-from revarb.runtime.files import check_target
+from revarb.runtime.files import check_writable
 from revarb.runtime.numerics import with_numerics
 from revarb.training.objective import bounds_and_gradients
-from revarb.training.problem import Problem, plan_of
+from revarb.training.problem import Problem, make_plan
 from revarb.variational.bound import layer_problems
 from revarb.variational.parameters import form_of
 
@@ -42,7 +42,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _many(given: Problem):
-    vectors = np.stack([plan_of(given).start * (1.0 + 1e-3 * k) for k in range(MEMBERS)])
+    vectors = np.stack([make_plan(given).start * (1.0 + 1e-3 * k) for k in range(MEMBERS)])
     form = form_of(given.start)
 
     def evaluate() -> list[np.ndarray]:
@@ -73,7 +73,7 @@ def _gemm_tflops() -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.accelerator")
     parser.add_argument("--json", type=Path, required=True, metavar="FILE")
-    target = check_target(parser.parse_args().json)
+    target = check_writable(parser.parse_args().json)
     if jax.default_backend() == "cpu":
         parser.error("JAX has no accelerator here")
     found = rows()

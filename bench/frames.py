@@ -19,7 +19,7 @@ def row() -> dict[str, Any]:
     """The time does not depend on how well the model was trained: a few steps will do, and no networks."""
     records = avatar_records()
     spec = replace(avatar_spec(), recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
-    player = Player(spec.fit(records), Gaits.of(records))
+    player = Player(spec.fit(records), Gaits.from_records(records))
     player.follow("step")
     player.tick(GHOSTS)
     seconds = [_frame(player) for _ in range(len(player.presets["step"]))]

@@ -10,8 +10,8 @@ from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.gp.layer import Gaussians
 from revarb.runtime.numerics import with_numerics
-from revarb.training.objective import objective_of
-from revarb.training.problem import Problem, plan_of, prepare
+from revarb.training.objective import make_objective
+from revarb.training.problem import Problem, make_plan, prepare
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
 HASTY = replace(SPEC, recipe=Recipe(kmeans_starts=1, kmeans_iterations=1))  # for long records, whose start is not timed
@@ -34,5 +34,5 @@ def psi_width(x_hat: Gaussians) -> int:
 
 def fit_step(given: Problem) -> Callable[[], object]:
     """One step of `fit`, to be called inside `with_numerics`: flat vector in, bound and flat gradient out."""
-    vector, objective = plan_of(given).start, objective_of(given)
+    vector, objective = make_plan(given).start, make_objective(given)
     return lambda: objective(vector)  # waits for the device

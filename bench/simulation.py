@@ -97,7 +97,7 @@ def _row(method: str, model: FittedRGP, u: np.ndarray, peer: Callable[[], np.nda
 
 
 def _input_rows(model: FittedRGP, u: np.ndarray) -> np.ndarray:
-    past = np.zeros((model.lags.reach, u.shape[1]))
+    past = np.zeros((model.order.reach, u.shape[1]))
     return input_windows(np.concatenate([past, model.scaling.inputs(u)]), model.lags)
 
 

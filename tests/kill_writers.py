@@ -14,20 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from revarb.models.container import read_model, write_model
-from revarb.runtime.files import write_whole
+from revarb.models.container import read_container, write_container
+from revarb.runtime.files import write_atomic
 
 SIZE = 200_000  # numbers in a model: a write takes milliseconds
 
 
 def model_bytes(path, number):
     """A model file of this one number throughout."""
-    return write_model(path, {"number": number}, {"values": np.full(SIZE, number)}).read_bytes()
+    return write_container(path, {"number": number}, {"values": np.full(SIZE, number)}).read_bytes()
 
 
 def is_whole(path):
-    """Whether the file is one of the models; `read_model` refuses a half by itself."""
-    header, arrays = read_model(path)
+    """Whether the file is one of the models; `read_container` refuses a half by itself."""
+    header, arrays = read_container(path)
     return bool((arrays["values"] == header["number"]).all())
 
 
@@ -39,7 +39,7 @@ def main(folder, kills):
         child = os.fork()
         if child == 0:
             for content in itertools.cycle(models):
-                write_whole(path, content)
+                write_atomic(path, content)
         time.sleep(random.uniform(0.0, 0.05))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import revarb.optim.journal
 import revarb.training.objective
-
 from revarb import cli
 
 
 def main(cache, evaluations, *arguments):
     """Patch, and run the command."""
-    revarb.optim.journal.PATIENCE = 0.0
+    revarb.optim.journal.QUIET_SECONDS = 0.0
     revarb.optim.journal.user_cache_path = lambda name: Path(cache) / name
     real, left = revarb.training.objective.bound_and_gradient, int(evaluations)
 

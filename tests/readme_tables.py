@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revarb.evaluation.comparison.lines import SCORES, plain_lines, summarise
+from revarb.evaluation.comparison.lines import SCORES, mean_only_lines, summarise
 from revarb.experiments.table1 import load_table1
 from revarb.experiments.table2 import MOTION_COLUMNS, load_table2
 
@@ -34,7 +34,7 @@ def table1():
     paper = {benchmark.name: benchmark.paper for benchmark in load_table1().benchmarks}
     lines = [["data", "", *MODELS]]
     for name, these in by_dataset(results("table1.json")["rows"]).items():
-        plain = plain_lines(these)
+        plain = mean_only_lines(these)
         lines.append([name, "ours", *(spread(plain[model].spread["rmse"]) for model in MODELS)])
         if paper[name]:
             lines.append(["", "paper", *(f"{paper[name][m]:.4f}" if m in paper[name] else "–" for m in MODELS)])

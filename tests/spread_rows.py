@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import jax
 import numpy as np
-from revarb.problem import form_of
 
 import revarb
 import small
 from revarb.runtime.numerics import with_numerics
-from revarb.training.objective import bound_and_gradient, objective_of
-from revarb.training.problem import plan_of, prepare
+from revarb.training.objective import bound_and_gradient, make_objective
+from revarb.training.problem import make_plan, prepare
+from revarb.variational.parameters import form_of
 
 
 @with_numerics
-def compared():
+def methods():
     # Short lengthscales: where K_z is nearly singular, the rounding of any two orders of summation differs by more.
     spec = small.spec(inducing=20, lags=3, input_lags=4, recipe=replace(small.QUICK, lengthscale_factor=0.3))
     problem = prepare(spec, [small.record(0, samples=97), small.record(1, samples=64)], 0)  # 157 rows: one left over
-    vector, objective = plan_of(problem).start, objective_of(problem)
+    vector, objective = make_plan(problem).start, make_objective(problem)
     bound, gradient = objective(vector)
     with jax.set_mesh(revarb.row_mesh()):
         spread_bound, spread_gradient = objective(vector)
@@ -54,4 +54,4 @@ if sys.argv[1:] == ["refused"]:
 else:
     if len(sys.argv) > 1:
         jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
-    print(json.dumps({"devices": len(jax.devices()), **compared(), **compared_fits()}))
+    print(json.dumps({"devices": len(jax.devices()), **methods(), **compared_fits()}))

@@ -63,7 +63,7 @@ def test_the_order_is_the_one_that_simulates_the_training_tail_best():
     sizes = {order: np.sqrt(np.mean(each**2)) for order, each in errors.items()}
     best = min(sizes, key=sizes.get)
     model = ARX(lags=4, input_lags=4).fit(train)
-    assert (model.lags.states, model.lags.inputs) == best
+    assert (model.order.lags, model.order.input_lags) == best
     assert best != (4, 4)  # or the choice would prove nothing
     np.testing.assert_allclose(model.residual_std, sizes[best], rtol=1e-6)
     path = model.simulate(train.u)
@@ -73,7 +73,7 @@ def test_the_order_is_the_one_that_simulates_the_training_tail_best():
 
 def test_a_short_record_is_tried_with_fewer_lags():
     model = ARX(lags=10, input_lags=10).fit(linear_record(0, samples=20))
-    assert model.lags.states <= 4 and model.lags.inputs <= 4
+    assert model.order.lags <= 4 and model.order.input_lags <= 4
 
 
 def test_dead_time_and_feedthrough_are_inputs_of_another_age():
@@ -90,6 +90,6 @@ def test_the_band_is_as_wide_as_the_errors_on_the_training_tail():
 
 
 def test_where_every_order_runs_away_there_is_no_model(monkeypatch):
-    monkeypatch.setattr(arx, "_tail_errors", lambda frame, records, tries: [np.array([[np.inf]])] * len(tries))
+    monkeypatch.setattr(arx, "_tail_errors", lambda prep, records, tries: [np.array([[np.inf]])] * len(tries))
     with pytest.raises(InputError, match="no ARX model of up to 2 outputs and 2 inputs back"):
         ARX(lags=2, input_lags=2).fit(linear_record(0))

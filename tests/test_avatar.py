@@ -270,7 +270,7 @@ def test_only_an_avatar_moves(model, tmp_path):
 
 @pytest.mark.slow
 def test_an_ensemble_does_not_move(tmp_path):
-    several = Ensemble.of([small.spec().fit(small.record(), seed=seed) for seed in (0, 1)])
+    several = Ensemble.from_members([small.spec().fit(small.record(), seed=seed) for seed in (0, 1)])
     with pytest.raises(InputError, match="holds several fits; save one of its members"):
         models.open_model(several.save(tmp_path / "m.rgp"))
 

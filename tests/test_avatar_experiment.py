@@ -24,7 +24,7 @@ QUICK = revarb.RGP(
 def gaits():
     if not os.environ.get("REVARB_DATA"):
         pytest.skip("REVARB_DATA is not set")
-    return Gaits.of(avatar.avatar_records())
+    return Gaits.from_records(avatar.avatar_records())
 
 
 def test_a_frequency_is_found():

@@ -9,15 +9,15 @@ import pytest
 import revarb
 import small
 from revarb.config.recipe import R0_FREE, Recipe, Stage
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.trajectory import half_width
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.models.calibration import Calibration
-from revarb.training.calibration_rule import SCALES, Held, latent_scale, output_noise, width_factor
-from revarb.training.stretches import FOLDS, STRETCHES, stretches_of
+from revarb.training.calibration_rule import SCALES, HeldOutRun, choose_latent_scale, choose_output_noise, width_factor
+from revarb.training.stretches import FOLDS, STRETCHES, cut_stretches
 
 QUICK = Recipe(stages=(Stage(R0_FREE, 5),))
 SPEC = small.spec(hidden=1, recipe=QUICK, calibrate=True)
@@ -35,15 +35,15 @@ def model(record):
 
 
 def frame_of(*records):
-    return Frame(Standardiser.of(records), Lags(2, 2, 1), ("u",), ("y",), 1.0)
+    return Preprocessor(Standardiser.from_records(records), Order(2, 2, 1), ("u",), ("y",), 1.0)
 
 
 def held(rng, count=200, std=1.0, variance=0.0):
-    return Held(std * rng.normal(size=count), np.full(count, variance), np.arange(1.0, count + 1.0))
+    return HeldOutRun(std * rng.normal(size=count), np.full(count, variance), np.arange(1.0, count + 1.0))
 
 
 def test_stretches_cover_a_record_and_neighbours_are_seen(record):
-    found = stretches_of([record], frame_of(record))
+    found = cut_stretches([record], frame_of(record))
     assert len(found) == STRETCHES and {stretch.fold for stretch in found} == set(range(FOLDS))
     assert found[0].begin == frame_of(record).skip and found[-1].end == len(record)
     for one, other in pairwise(found):
@@ -52,7 +52,7 @@ def test_stretches_cover_a_record_and_neighbours_are_seen(record):
 
 def test_several_records_are_shared_out_by_their_length():
     records = [small.record(0, samples=100), small.record(1, samples=50), small.record(2, samples=12)]
-    found = stretches_of(records, frame_of(*records))
+    found = cut_stretches(records, frame_of(*records))
     by_record = [sum(stretch.record == k for stretch in found) for k in range(3)]
     assert by_record[0] > by_record[1] >= by_record[2] >= 1
     assert all(stretch.begin >= min(4, len(records[stretch.record]) // 2) for stretch in found)
@@ -60,7 +60,7 @@ def test_several_records_are_shared_out_by_their_length():
 
 def test_too_short_a_record_has_none():
     record = small.record(samples=60)
-    assert stretches_of([record], frame_of(record)) == []
+    assert cut_stretches([record], frame_of(record)) == []
     assert SPEC.fit(record).calibration is None
 
 
@@ -68,31 +68,31 @@ def test_latent_noise_stays_unless_less_is_surely_better():
     rng = np.random.default_rng(0)
     base = rng.uniform(0.5, 1.0, size=12)
     noise = 0.2 * rng.normal(size=(len(SCALES), 12))
-    assert latent_scale(np.stack([base] * len(SCALES))) == 1.0
-    assert latent_scale(base * np.exp(noise)) == 1.0
+    assert choose_latent_scale(np.stack([base] * len(SCALES))) == 1.0
+    assert choose_latent_scale(base * np.exp(noise)) == 1.0
     better = np.stack([base * 0.8, base * 0.7, base * 0.9, base])
-    assert latent_scale(better) == SCALES[1]
+    assert choose_latent_scale(better) == SCALES[1]
     one_stretch = np.stack([base] * len(SCALES))
     one_stretch[0, 3] *= 0.01
-    assert latent_scale(one_stretch) == 1.0
+    assert choose_latent_scale(one_stretch) == 1.0
 
 
 def test_the_outputs_noise_is_that_of_the_median_stretch():
     rng = np.random.default_rng(1)
     stretches = [held(rng, std=0.5, variance=0.05) for _ in range(11)]
-    assert output_noise(stretches, 0.01) == pytest.approx(0.2, rel=0.15)
+    assert choose_output_noise(stretches, 0.01) == pytest.approx(0.2, rel=0.15)
     odd = [*stretches[:-1], held(rng, std=20.0, variance=0.05)]
-    assert output_noise(odd, 0.01) == pytest.approx(output_noise(stretches, 0.01), rel=0.1)
-    assert output_noise([held(rng, std=0.01) for _ in range(5)], 0.04) == 0.04  # never less than the fit had
+    assert choose_output_noise(odd, 0.01) == pytest.approx(choose_output_noise(stretches, 0.01), rel=0.1)
+    assert choose_output_noise([held(rng, std=0.01) for _ in range(5)], 0.04) == 0.04  # never less than the fit had
 
 
 def test_the_width_is_that_of_the_ranked_error():
     rng = np.random.default_rng(2)
     assert width_factor(held(rng, count=5000), 1.0) == pytest.approx(1.0, abs=0.05)
     assert width_factor(held(rng, count=5000, std=2.0), 1.0) == pytest.approx(2.0, abs=0.1)
-    few = Held(np.array([0.1, -3.0, 0.2]), np.zeros(3), np.arange(3.0))
+    few = HeldOutRun(np.array([0.1, -3.0, 0.2]), np.zeros(3), np.arange(3.0))
     assert width_factor(few, 1.0) == pytest.approx(3.0 / half_width(0.75))
-    exact = Held(np.arange(1.0, 20.0), np.zeros(19), np.arange(19.0))  # rank ⌈0.95 · 20⌉ = 19
+    exact = HeldOutRun(np.arange(1.0, 20.0), np.zeros(19), np.arange(19.0))  # rank ⌈0.95 · 20⌉ = 19
     assert width_factor(exact, 1.0) == pytest.approx(19.0 / half_width(0.95))
 
 
@@ -146,7 +146,7 @@ def test_scores_judge_the_widened_band(model):
     assert revarb.scores(wide.simulate(test.u), test.y).coverage95 == 1.0
     assert revarb.scores(narrow.simulate(test.u), test.y).coverage95 < 0.5
     plain = replace(model, calibration=None, seed=2)
-    ensemble = revarb.Ensemble.of([replace(wide, seed=0), replace(narrow, seed=1), plain])
+    ensemble = revarb.Ensemble.from_members([replace(wide, seed=0), replace(narrow, seed=1), plain])
     np.testing.assert_allclose(ensemble.simulate(test.u).widening, (10.0 + 0.01 + 1.0) / 3.0)
 
 

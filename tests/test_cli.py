@@ -417,10 +417,10 @@ def test_sampled_trajectories_and_odd_names(capsys, folder, monkeypatch):
     code, out, err = run(capsys, "fit", "odd.csv", "-u", "a$^$", "-y", "[b]y", "--config", "rgp.toml", "-o", "m[1].rgp")
     assert code == 0 and "wrote m[1].rgp" in out, err
     sampled = ("simulate", "m[1].rgp", "odd.csv", "-o", "p.csv", "--method", "samples", "--samples", "3")
-    monkeypatch.setattr(trajectory, "AGREEMENT", 1e9)
+    monkeypatch.setattr(trajectory, "MAX_DISAGREEMENT", 1e9)
     code, _, err = run(capsys, *sampled)
     assert code == 0 and err == ""
-    monkeypatch.setattr(trajectory, "AGREEMENT", -1.0)
+    monkeypatch.setattr(trajectory, "MAX_DISAGREEMENT", -1.0)
     code, _, err = run(capsys, *sampled)
     assert code == 0 and err.startswith("warning: samples and moments disagree") and err.count("\n") == 1
     assert Table("p.csv").names[-3:] == ("[b]y_sample0", "[b]y_sample1", "[b]y_sample2")

@@ -7,9 +7,15 @@ import pytest
 
 import oracles
 from revarb.gp import psi
-from revarb.gp.collapsed import Sums, collapsed_bound, explained
+from revarb.gp.collapsed import Sums, collapsed_bound, inducing_terms
 from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
-from revarb.gp.posterior import known_factor, posterior, predict_certain, predict_gaussian, split_posterior
+from revarb.gp.posterior import (
+    compute_posterior,
+    known_factor,
+    predict_certain,
+    predict_gaussian,
+    split_posterior,
+)
 
 TINY = 1e-12
 bound_of = jax.jit(collapsed_bound, static_argnames="jitter")
@@ -79,7 +85,7 @@ def test_the_derivative_by_hand_is_that_of_the_dense_formula(rng, outputs):
         half = outputs * (jnp.trace(jnp.linalg.solve(K, sums.psi2)) / sigma2 - determinants)
         return 0.5 * (half + jnp.sum(sums.projected * jnp.linalg.solve(P, sums.projected)) / sigma2**2)
 
-    got, slopes = jax.value_and_grad(explained, argnums=(0, 1, 2))(K, Sums(v, psi2), sigma2)
+    got, slopes = jax.value_and_grad(inducing_terms, argnums=(0, 1, 2))(K, Sums(v, psi2), sigma2)
     expected, dense_slopes = jax.value_and_grad(dense, argnums=(0, 1, 2))(K, Sums(v, psi2), sigma2)
     assert float(got) == pytest.approx(float(expected), rel=1e-12)
     for a, b in zip(jax.tree.leaves(slopes), jax.tree.leaves(dense_slopes), strict=True):
@@ -120,7 +126,7 @@ def exact_prediction(x, y, w, variance, sigma2, new):
 def test_prediction_with_inducing_inputs_at_the_data_is_the_exact_gp(problem, rng):
     x, y, w, variance, sigma2 = problem
     new = rng.normal(size=(8, 3))
-    trained = posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
+    trained = compute_posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
     mean, spread = predict_certain(trained, new)
     expected_mean, expected_spread = exact_prediction(*problem, new)
     np.testing.assert_allclose(mean, expected_mean, atol=1e-6)
@@ -130,7 +136,7 @@ def test_prediction_with_inducing_inputs_at_the_data_is_the_exact_gp(problem, rn
 def test_prediction_at_a_gaussian_agrees_with_quadrature(problem, rng):
     """Mean, covariance between outputs and covariance with the regressor, against E[·] by quadrature."""
     x, y, w, variance, sigma2 = problem
-    trained = posterior(make_layer(x[:7], w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
+    trained = compute_posterior(make_layer(x[:7], w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
     mean, known = np.array([0.2, -0.4]), np.array([0.3])
     cov = np.array([[0.30, 0.18], [0.18, 0.25]])
     got = predict_gaussian(split_posterior(trained, 2), mean, cov, known_factor(trained, known[None])[0])
@@ -150,7 +156,7 @@ def test_prediction_at_a_gaussian_agrees_with_quadrature(problem, rng):
 
 def test_a_lone_far_regressor_gives_back_the_prior(problem):
     x, y, w, variance, sigma2 = problem
-    trained = posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, 1e-6)
+    trained = compute_posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, 1e-6)
     mean, spread = predict_certain(trained, np.full((1, 3), 1e3))
     np.testing.assert_allclose(mean, 0.0, atol=1e-12)
     np.testing.assert_allclose(spread, variance)

@@ -16,9 +16,9 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.evaluation import scoring as scores
 from revarb.evaluation.comparison import comparison as compare
-from revarb.evaluation.comparison import verdict
+from revarb.evaluation.comparison import state_verdict
 from revarb.evaluation.comparison.comparison import default_models
-from revarb.evaluation.comparison.lines import Line, Spread, summarise
+from revarb.evaluation.comparison.lines import Line, SeedRange, summarise
 from revarb.evaluation.results_file import write_results
 from revarb.report.page import comparison_page, comparison_section
 
@@ -263,14 +263,14 @@ def lines(**medians):
 
 def _spreads(rmse, width, coverage):
     return {
-        "rmse": Spread(rmse - width, rmse, rmse + width),
-        "nrmse": Spread(*[1.0 / rmse] * 3),
-        "coverage95": Spread(coverage, coverage, coverage),
+        "rmse": SeedRange(rmse - width, rmse, rmse + width),
+        "nrmse": SeedRange(*[1.0 / rmse] * 3),
+        "coverage95": SeedRange(coverage, coverage, coverage),
     }
 
 
 def test_verdict_a_linear_model_is_enough():
-    sentence = verdict(
+    sentence = state_verdict(
         lines(Mean=[("residuals", 3.4, 0, 0.9)], ARX=[("residuals", 1.21, 0, 0.9)], REVARB=[("mean", 1.20, 0, np.nan)])
     )
     assert sentence == "A linear model is enough here: ARX 1.21, best of the others REVARB 1.2 (RMSE)."
@@ -278,14 +278,14 @@ def test_verdict_a_linear_model_is_enough():
 
 def test_verdict_a_precise_system_is_not_called_linear():
     """Close to the mean's scale, but ten times better: worth it."""
-    sentence = verdict(
+    sentence = state_verdict(
         lines(Mean=[("residuals", 1.0, 0, 0.9)], ARX=[("residuals", 0.04, 0, 0.9)], LSTM=[("residuals", 0.004, 0, 0.9)])
     )
     assert sentence.startswith("Use LSTM: RMSE 0.004, the next best is ARX 0.04.")
 
 
 def test_verdict_names_the_best_and_its_band():
-    sentence = verdict(
+    sentence = state_verdict(
         lines(
             Mean=[("residuals", 0.74, 0, 0.9)],
             ARX=[("residuals", 0.75, 0, 0.9)],
@@ -299,7 +299,7 @@ def test_verdict_names_the_best_and_its_band():
 
 
 def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_of_no_use():
-    sentence = verdict(
+    sentence = state_verdict(
         lines(
             Mean=[("residuals", 1.7, 0, 0.9)],
             LSTM=[("residuals", 0.8, 0.1, 0.9)],
@@ -310,32 +310,34 @@ def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_of_no_use():
 
 
 def test_verdict_nothing_was_learnt():
-    sentence = verdict(lines(Mean=[("residuals", 0.073, 0, 0.9)], REVARB=[("mean", 0.072, 0, np.nan)]))
+    sentence = state_verdict(lines(Mean=[("residuals", 0.073, 0, 0.9)], REVARB=[("mean", 0.072, 0, np.nan)]))
     assert sentence.startswith("Nothing was learnt here: predicting the training mean misses by 0.073")
 
 
 def test_verdict_when_nothing_worked_or_there_is_one_model():
     failed = Line("A", "", {}, 1, ("why",))
-    assert verdict([failed]) == "No model worked: the reasons stand beside the table."
-    assert verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])).startswith("REVARB has RMSE 0.1; there is nothing to")
+    assert state_verdict([failed]) == "No model worked: the reasons stand beside the table."
+    assert state_verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])).startswith(
+        "REVARB has RMSE 0.1; there is nothing to"
+    )
 
 
 def test_verdict_does_not_recommend_what_mostly_failed():
     lucky = Line("LSTM", "residuals", _spreads(0.1, 0, 0.9), 5, ("why",) * 3)
     steady = lines(GP=[("mean", 0.3, 0, np.nan)])
-    assert verdict([lucky, *steady]).startswith("GP has RMSE 0.3")
+    assert state_verdict([lucky, *steady]).startswith("GP has RMSE 0.3")
     partly = Line("LSTM", "residuals", _spreads(0.1, 0, 0.9), 5, ("why",) * 2)
-    assert verdict([partly, *steady]).startswith("Use LSTM: RMSE 0.1 (3 of 5 seeds), the next best is GP 0.3")
+    assert state_verdict([partly, *steady]).startswith("Use LSTM: RMSE 0.1 (3 of 5 seeds), the next best is GP 0.3")
 
 
 def test_verdict_can_rank_by_relative_errors():
     """`_spreads` turns the order round for NRMSE."""
     both = lines(A=[("mean", 0.1, 0, np.nan)], B=[("mean", 0.2, 0, np.nan)])
-    assert verdict(both).startswith("Use A") and verdict(both, "nrmse").startswith("Use B: NRMSE 5")
+    assert state_verdict(both).startswith("Use A") and state_verdict(both, "nrmse").startswith("Use B: NRMSE 5")
 
 
 def test_several_outputs_are_ranked_without_their_units(quick):
-    assert quick.score == "rmse" and quick.verdict == verdict(quick.lines)
+    assert quick.score == "rmse" and quick.verdict == state_verdict(quick.lines)
     train, test = (small.record(seed, outputs=2) for seed in (0, 1))
     both = compare(train, test, {"Mean": Mean(), "ARX": ARX(2, 2)}, seeds=1)
     assert both.score == "nrmse" and "NRMSE" in both.verdict

@@ -7,15 +7,15 @@ import pytest
 
 import revarb
 import small
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Window
-from revarb.data.windows import Lags, input_windows
+from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.gp.posterior import predict_certain
 from revarb.runtime.numerics import with_numerics
-from revarb.simulation.chain import Start, cold_start
-from revarb.simulation.filtering import condition, conditioned, run_ahead
-from revarb.simulation.moments import Joint, Seen, run_moments
+from revarb.simulation.chain import StartState, cold_start
+from revarb.simulation.filtering import filter_states, predict_ahead, update
+from revarb.simulation.moments import JointState, OutputMoments, run_moments
 from test_simulate import smooth_chain
 
 
@@ -28,9 +28,9 @@ def test_a_gaussian_is_conditioned_as_the_textbook_says():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)
-    state, seen = Joint(np.zeros(3), whole[:3, :3]), Seen(np.ones(2), whole[3:, 3:], whole[:3, 3:])
+    state, seen = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
     y = np.array([0.3, -0.4])
-    got = conditioned(state, seen, y)
+    got = update(state, seen, y)
     gain = whole[:3, 3:] @ np.linalg.inv(whole[3:, 3:])
     np.testing.assert_allclose(got.mean, gain @ (y - 1.0), rtol=1e-5)
     np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
@@ -40,11 +40,11 @@ def test_what_is_missing_is_not_conditioned_on():
     rng = np.random.default_rng(1)
     root = rng.normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)
-    state, seen = Joint(np.zeros(3), whole[:3, :3]), Seen(np.ones(2), whole[3:, 3:], whole[:3, 3:])
-    one = conditioned(state, seen, np.array([0.3, np.nan]))
-    alone = conditioned(state, Seen(seen.mean[:1], seen.cov[:1, :1], seen.cross[:, :1]), np.array([0.3]))
+    state, seen = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
+    one = update(state, seen, np.array([0.3, np.nan]))
+    alone = update(state, OutputMoments(seen.mean[:1], seen.cov[:1, :1], seen.cross[:, :1]), np.array([0.3]))
     np.testing.assert_allclose(one.mean, alone.mean, rtol=1e-5)
-    none = conditioned(state, seen, np.full(2, np.nan))
+    none = update(state, seen, np.full(2, np.nan))
     np.testing.assert_allclose(none.cov, state.cov, rtol=1e-6)
 
 
@@ -53,11 +53,11 @@ def test_states_agree_with_weighted_samples(model):
     """Importance sampling of one step: states weighted by how well they explain y."""
     chain = smooth_chain(model.trained.chain, 0.02)
     rng, count = np.random.default_rng(2), 200_000
-    start = cold_start(chain.latent_dims, chain.lags, model.lags.reach, 1)
-    start = Start(start.mean, 0.05 * start.cov, start.past_u)
+    start = cold_start(chain.latent_dims, chain.lags, model.order.reach, 1)
+    start = StartState(start.mean, 0.05 * start.cov, start.past_u)
     u_bar = np.zeros((1, chain.hidden[0].zeta.shape[1] - chain.lags))
     y = np.array([[0.2]])
-    got = condition(chain, start, u_bar, y)
+    got = filter_states(chain, start, u_bar, y)
     drawn = rng.multivariate_normal(start.mean, start.cov, size=count)
     x_hat = np.hstack([drawn, np.zeros((count, u_bar.shape[1]))])
     layer, output = chain.hidden[0], chain.output
@@ -75,15 +75,15 @@ def test_states_agree_with_weighted_samples(model):
 def test_predictions_ahead_are_runs_from_conditioned_states(model):
     chain, record, k = model.trained.chain, small.record(4), 3
     cold = model.origin("cold").state
-    z, y = model.frame.checked_window(record)
+    z, y = model.preprocessor.check_window(record)
     y = y.copy()
     y[5] = np.nan
-    u_bar = input_windows(np.concatenate([cold.past_u, z]), model.lags)
-    got = run_ahead(chain, chain, cold, u_bar, y, model.lags.reach, k)
+    u_bar = input_windows_after(cold.past_u, z, model.lags)
+    got = predict_ahead(chain, chain, cold, u_bar, y, model.order.reach, k)
     for row in (3, 4, 7, 30):
         before = row - k + 1
-        state = condition(chain, cold, u_bar[:before], y[:before])
-        run = run_moments(chain, Start(state.mean, state.cov, cold.past_u), u_bar[before : row + 1], -1)
+        state = filter_states(chain, cold, u_bar[:before], y[:before])
+        run = run_moments(chain, StartState(state.mean, state.cov, cold.past_u), u_bar[before : row + 1], -1)
         np.testing.assert_allclose(got.mean[row], run.mean[-1], rtol=1e-9)
         np.testing.assert_allclose(got.variance[row], run.variance[-1], rtol=1e-9)
 
@@ -162,10 +162,10 @@ def test_a_start_that_does_not_fit_is_refused(model, start, message):
 
 def test_columns_in_another_order_are_refused():
     record = small.record(inputs=2)
-    frame = Frame.of([record], Lags(2, 2, 1))
+    prep = Preprocessor.from_records([record], Order(2, 2, 1))
     turned = revarb.Series(record.u, record.y, input_names=["u1", "u0"])
     with pytest.raises(InputError, match=r"has the columns \['u1', 'u0'\], the model \['u0', 'u1'\]; reorder"):
-        frame.checked_window(turned)
+        prep.check_window(turned)
 
 
 def test_predict_refuses_no_horizon(model):

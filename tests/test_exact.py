@@ -8,7 +8,7 @@ import oracles
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.exact import exact_posterior, log_evidence
 from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
-from revarb.gp.posterior import posterior, predict_certain
+from revarb.gp.posterior import compute_posterior, predict_certain
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_sparse_gp_with_all_data_as_inducing_inputs_is_the_exact_one(problem
     bound = collapsed_bound(layer, known, Targets(y, 0.0), 1e-10)
     assert bound == pytest.approx(float(log_evidence(layer, y)), abs=1e-5)
     for sparse, exact in zip(
-        predict_certain(posterior(layer, known, y, 1e-10), new),
+        predict_certain(compute_posterior(layer, known, y, 1e-10), new),
         predict_certain(exact_posterior(layer, y), new),
         strict=True,
     ):

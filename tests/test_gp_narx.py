@@ -21,7 +21,7 @@ from revarb.evaluation import scoring as scores
 from revarb.evaluation.comparison import comparison as compare
 from revarb.gp.posterior import predict_certain
 from revarb.optim.status import Status
-from revarb.simulation.chain import Chain, Start
+from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import run_moments
 from revarb.simulation.samples import run_samples
@@ -45,8 +45,8 @@ def plain_rows(record, lags):
 
 def test_rows_are_measured_lags_and_never_cross_a_seam():
     records = [small.record(0), small.record(1, samples=30)]
-    frame = SPEC.fit(records).frame
-    rows = narx_rows(frame, records)
+    prep = SPEC.fit(records).preprocessor
+    rows = narx_rows(prep, records)
     everything = Series(np.concatenate([r.u for r in records]), np.concatenate([r.y for r in records]))
     x_hat, y = plain_rows(everything, 2)
     keep = np.r_[0:58, 60:88]  # without the rows that would look back over the seam
@@ -99,7 +99,7 @@ def test_the_mean_run_equals_a_plain_loop(model):
     z = np.concatenate([np.zeros((2, 1)), model.scaling.inputs(u)])
     y, rows = [np.zeros(1)] * 2, []
     for i in range(len(u)):
-        if i == model.lags.reach:
+        if i == model.order.reach:
             y = [np.zeros(1)] * 2
         x_hat = np.concatenate([y[-1], y[-2], z[i + 1], z[i]])
         y.append(np.asarray(predict_certain(model.chain.hidden[0], x_hat[None])[0][0]))
@@ -127,7 +127,7 @@ def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
     tiny = np.array(1e-18 * gp.variance)
     known = type(gp)(gp.zeta, gp.w, tiny, gp.sigma2, 1e18 * gp.beta, np.zeros_like(gp.reduction))
     quiet = Chain((known,), None, 2)
-    start = Start(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
+    start = StartState(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
     u_bar = rng.uniform(-1, 1, size=(15, 2))
     mean = run_mean(quiet, start, u_bar, 0)
     np.testing.assert_allclose(run_moments(quiet, start, u_bar, 0).mean, mean, atol=1e-6)
@@ -192,8 +192,8 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
     records, u = [small.record(0, outputs=2), small.record(1, samples=30, outputs=2)], small.record(4).u
     together = PerOutput(spec).fit(records, seed=3)
     apart = [spec.fit([column(record, k) for record in records], seed=3) for k in range(2)]
-    assert together.compared == apart[0].compared == ("mean", "moments")
-    for method in together.compared:
+    assert together.methods == apart[0].methods == ("mean", "moments")
+    for method in together.methods:
         path, singles = together.simulate(u, method), [model.simulate(u, method) for model in apart]
         np.testing.assert_array_equal(path.mean, np.hstack([single.mean for single in singles]))
         assert (path.method, path.skip, path.output_names) == (method, singles[0].skip, ("y0", "y1"))
@@ -213,7 +213,7 @@ def test_outputs_of_one_shape_compile_once(spec):
     )
     before = [function._cache_size() for function in compiled]
     model = PerOutput(spec).fit(small.record(samples=43, outputs=3))
-    for method in model.compared:
+    for method in model.methods:
         model.simulate(small.record(1, samples=37).u, method)
     assert [function._cache_size() for function in compiled] == [size + 1 for size in before]
 
@@ -231,8 +231,8 @@ def test_per_output_takes_part_in_a_comparison():
 
 def test_per_output_of_a_model_that_chooses_its_order():
     model = PerOutput(ARX(3, 3)).fit(small.record(0, outputs=2))
-    assert model.compared == ("residuals",) and model.status is Status.CONVERGED
-    assert model.lags.states == max(member.lags.states for member in model.members)
+    assert model.methods == ("residuals",) and model.status is Status.CONVERGED
+    assert model.order.lags == max(member.order.lags for member in model.members)
     assert model.simulate(small.record(1).u).skip >= max(member.skip for member in model.members)
 
 

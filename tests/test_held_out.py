@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import small
-from revarb.baselines.held_out import PIECES, TAIL, error_size, held_out_errors, piece, residual_spread, rows_apart
-from revarb.data.preprocessor import Frame
-from revarb.data.windows import Lags
+from revarb.baselines.held_out import PIECES, TAIL, held_out_errors, piece, residual_deviation, rms_error, rows_outside
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.windows import Order
 from revarb.errors import InputError
 
 
@@ -32,44 +32,44 @@ def test_the_tail_is_the_end_of_a_record_and_whole_records_where_there_are_many(
 @pytest.mark.parametrize("lengths", [[40], [30, 25], [30, 20, 20, 20, 30]])
 def test_rows_apart_never_touch_the_piece(lengths, number):
     """Every sample that a row uses, as target or regressor, by a plain loop."""
-    lags = Lags(2, 3, 1)
-    frame = Frame.of([small.record(samples=length) for length in lengths], lags)
+    lags = Order(2, 3, 1)
+    prep = Preprocessor.from_records([small.record(samples=length) for length in lengths], lags)
     expected = []
     for length, held in zip(lengths, piece(lengths, number), strict=True):
         inside = set(range(held.start, held.stop))
         for i in range(lags.first, length):
             used = {i, *(i - age for age in range(1, 3)), *(i - 1 - age for age in range(3))}
             expected.append(not used & inside)
-    np.testing.assert_array_equal(rows_apart(frame, lengths, number), expected)
+    np.testing.assert_array_equal(rows_outside(prep, lengths, number), expected)
 
 
 def test_no_rows_left_is_an_error_that_says_so():
-    frame = Frame.of([small.record(samples=13)], Lags(10, 10, 1))
+    prep = Preprocessor.from_records([small.record(samples=13)], Order(10, 10, 1))
     with pytest.raises(InputError, match="leave no training rows beside a held-out piece"):
-        rows_apart(frame, [13], 0)
+        rows_outside(prep, [13], 0)
 
 
 def test_errors_are_those_inside_the_piece():
     record = small.record(samples=40)
-    frame = Frame.of([record], Lags(2, 2, 1))
-    run = frame.scaling.outputs(record.y) + np.arange(40.0)[:, None]
-    np.testing.assert_allclose(held_out_errors(frame, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
+    prep = Preprocessor.from_records([record], Order(2, 2, 1))
+    run = prep.scaling.outputs(record.y) + np.arange(40.0)[:, None]
+    np.testing.assert_allclose(held_out_errors(prep, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
     # The first rows of a run are still settling, and do not count.
-    np.testing.assert_allclose(held_out_errors(frame, [record], [run], 0)[:, 0], np.arange(frame.skip, 10.0))
+    np.testing.assert_allclose(held_out_errors(prep, [record], [run], 0)[:, 0], np.arange(prep.skip, 10.0))
     # But at least half of a piece does.
-    slow = Frame.of([record], Lags(10, 10, 1))
+    slow = Preprocessor.from_records([record], Order(10, 10, 1))
     np.testing.assert_allclose(held_out_errors(slow, [record], [run], 0)[:, 0], np.arange(5.0, 10.0))
 
 
 def test_too_few_errors_are_no_band():
     record = small.record(samples=8)
-    frame = Frame.of([record], Lags(1, 1, 1))
+    prep = Preprocessor.from_records([record], Order(1, 1, 1))
     with pytest.raises(InputError, match=r"leave 2 held-out one\(s\) to judge the model by, and 3 are needed"):
-        held_out_errors(frame, [record], [np.zeros((8, 1))], TAIL)
+        held_out_errors(prep, [record], [np.zeros((8, 1))], TAIL)
 
 
 def test_sizes():
-    assert error_size(np.array([[3.0], [-4.0]])) == pytest.approx(np.sqrt(12.5))
-    assert error_size(np.array([[np.nan]])) == np.inf and error_size(np.array([[1e200]])) == np.inf
-    np.testing.assert_allclose(residual_spread(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
-    assert residual_spread(np.zeros((3, 1))) == 1e-3  # a band of no width would be no band
+    assert rms_error(np.array([[3.0], [-4.0]])) == pytest.approx(np.sqrt(12.5))
+    assert rms_error(np.array([[np.nan]])) == np.inf and rms_error(np.array([[1e200]])) == np.inf
+    np.testing.assert_allclose(residual_deviation(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
+    assert residual_deviation(np.zeros((3, 1))) == 1e-3  # a band of no width would be no band

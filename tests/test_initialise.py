@@ -6,10 +6,10 @@ import pytest
 
 import small
 from revarb.config.recipe import Recipe
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import regressors
 from revarb.gp.kmeans import greedy_seeds, kmeans_centres
-from revarb.training.initial_values import initial_parameters, latent_start, principal_components
+from revarb.training.initial_values import initial_means, initial_parameters, principal_components
 from revarb.training.problem import training_rows
 
 RECIPE = Recipe(
@@ -27,7 +27,9 @@ RECIPE = Recipe(
 @pytest.fixture(scope="module")
 def start():
     spec, record = small.spec(recipe=RECIPE), small.record()
-    rows, layout, y_blocks = training_rows(Frame.of([record], spec.lags_for(1)), [record], RECIPE.jitter)
+    rows, layout, y_blocks = training_rows(
+        Preprocessor.from_records([record], spec.order_for(1)), [record], RECIPE.jitter
+    )
     rng = np.random.default_rng(0)
     parameters = initial_parameters(RECIPE, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     return parameters, rows, y_blocks, layout
@@ -86,21 +88,21 @@ def test_repeated_points_are_no_obstacle(rng):
 
 def test_latent_means_start_at_the_output_or_its_principal_components(rng):
     y = rng.normal(size=(50, 1))
-    np.testing.assert_array_equal(latent_start([y[:20], y[20:]], 1), y)
+    np.testing.assert_array_equal(initial_means([y[:20], y[20:]], 1), y)
     wide = rng.normal(size=(50, 1)) @ np.array([[1.0, -2.0, 0.5]]) + 0.1 * rng.normal(size=(50, 3))
     components = principal_components(wide)
     np.testing.assert_allclose(components.T @ components / 50, np.eye(3), atol=1e-10)
     assert abs(np.corrcoef(components[:, 0], wide[:, 1])[0, 1]) > 0.99
-    np.testing.assert_allclose(latent_start([wide], 2), components[:, :2])
+    np.testing.assert_allclose(initial_means([wide], 2), components[:, :2])
 
 
 def test_more_states_than_outputs_start_at_rates_of_change():
     time = np.linspace(0.0, 6.0, 200)
-    states = latent_start([np.sin(time)[:, None]], 2)
+    states = initial_means([np.sin(time)[:, None]], 2)
     assert abs(np.corrcoef(states[:, 1], np.cos(time))[0, 1]) > 0.999
     doubled = np.stack([np.sin(time), 2.0 * np.sin(time)], axis=1)  # two columns, one signal
-    assert abs(np.corrcoef(latent_start([doubled], 2)[:, 1], np.cos(time))[0, 1]) > 0.999
-    line = latent_start([time[:, None]], 4)
+    assert abs(np.corrcoef(initial_means([doubled], 2)[:, 1], np.cos(time))[0, 1]) > 0.999
+    line = initial_means([time[:, None]], 4)
     assert np.isfinite(line).all() and line.shape == (200, 4)
 
 

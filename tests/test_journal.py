@@ -22,7 +22,7 @@ from revarb.config.recognition import Recognition
 from revarb.data.tables.writing import write_table
 from revarb.errors import InputError
 from revarb.optim import journal
-from revarb.optim.journal import Checkpoint, Journal, checkpoints, kept_journals
+from revarb.optim.journal import Checkpoint, Journal, keep_journals, make_checkpoints
 
 TWO_STAGES = Recipe(stages=(Stage(R0_FREE, 6), Stage(R0_FREE, 8)))
 NETWORKS = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))  # that of test_recognition: compiled once
@@ -31,7 +31,7 @@ NETWORKS = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))  # that of
 @pytest.fixture
 def at_once(monkeypatch):
     """Journals are begun without waiting a minute."""
-    monkeypatch.setattr(journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(journal, "QUIET_SECONDS", 0.0)
 
 
 class Killed(BaseException):
@@ -61,7 +61,7 @@ def kill(spec, evaluation, **arguments):
 
 def noted(folder, spec, **arguments):
     """An uninterrupted fit, its journal's path and content."""
-    with kept_journals():
+    with keep_journals():
         model = spec.fit(small.record(), **arguments)
         [path] = folder.iterdir()
         content = path.read_bytes()
@@ -207,7 +207,7 @@ def _file(folder, content):
 def test_the_first_minute_leaves_no_trace(unfinished, monkeypatch):
     kill(small.spec(), 12)
     assert not unfinished.exists()
-    monkeypatch.setattr(journal, "MOST_WAITING", 20_000)  # but memory is not to be filled either
+    monkeypatch.setattr(journal, "MAX_BUFFER_BYTES", 20_000)  # but memory is not to be filled either
     kill(small.spec(), 12)
     [path] = unfinished.iterdir()
     assert path.stat().st_size > 20_000 and len(seams(path.read_bytes())) == 12
@@ -217,7 +217,7 @@ def test_who_does_not_resume_is_told_that_he_could(unfinished, at_once, monkeypa
     kill(small.spec(), 9)
     [path] = unfinished.iterdir()
     before = path.read_bytes()
-    monkeypatch.setattr(journal, "PATIENCE", 60.0)
+    monkeypatch.setattr(journal, "QUIET_SECONDS", 60.0)
     with pytest.warns(UserWarning, match="an unfinished fit like this one is there; resume=True"):
         kill(small.spec(), 3)
     assert path.read_bytes() == before  # a minute later it would be the new one's
@@ -229,7 +229,7 @@ def test_who_does_not_resume_is_told_that_he_could(unfinished, at_once, monkeypa
 def test_a_journal_that_is_full_is_still_good(unfinished, at_once, monkeypatch):
     spec = small.spec()
     model, path, content = noted(unfinished, spec)
-    monkeypatch.setattr(journal, "MOST_BYTES", len(content) // 2)
+    monkeypatch.setattr(journal, "MAX_BYTES", len(content) // 2)
     kill(spec, 14)
     assert path.stat().st_size <= len(content) // 2
     assert_same(spec.fit(small.record(), resume=True), model)
@@ -257,13 +257,13 @@ def test_old_journals_are_removed(unfinished):
         (unfinished / f"{name}.journal").write_bytes(b"")
         then = time.time() - 86400 * days
         os.utime(unfinished / f"{name}.journal", (then, then))
-    checkpoints(["another"], resume=False)
+    make_checkpoints(["another"], resume=False)
     assert [path.name for path in unfinished.iterdir()] == ["new.journal"]
 
 
 def test_hosts_that_compute_together_have_none(monkeypatch):
     monkeypatch.setattr("jax.process_count", lambda: 2)
-    assert checkpoints(["one", "two"], resume=True) == [None, None]
+    assert make_checkpoints(["one", "two"], resume=True) == [None, None]
 
 
 def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
@@ -358,8 +358,8 @@ def test_restarts_in_processes_resume_as_well(unfinished, at_once):
 import sys; from pathlib import Path
 import revarb.optim.journal, small
 from revarb import Recipe, Stage
-from revarb.recipe import R0_FREE
-revarb.optim.journal.PATIENCE, revarb.optim.journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
+from revarb.config.recipe import R0_FREE
+revarb.optim.journal.QUIET_SECONDS, revarb.optim.journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
 long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
 long.fit(small.record(), restarts=4, jobs=2)
 """

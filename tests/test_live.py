@@ -37,10 +37,10 @@ def test_ghosts_leave_the_run_until_they_begin_anew(model):
 
 def test_ghosts_repeat_themselves_and_surround_the_run(model):
     live, again = (Live(model, model.final_states[0], ghosts=200, seed=3) for _ in range(2))
-    frame = live.step(0.3)
-    assert frame.ghosts.shape == (200, 1)
-    np.testing.assert_array_equal(again.step(0.3).ghosts, frame.ghosts)
-    assert abs(frame.ghosts.mean() - frame.mean[0]) < 4.0 * frame.ghosts.std() / np.sqrt(200)
+    prep = live.step(0.3)
+    assert prep.ghosts.shape == (200, 1)
+    np.testing.assert_array_equal(again.step(0.3).ghosts, prep.ghosts)
+    assert abs(prep.ghosts.mean() - prep.mean[0]) < 4.0 * prep.ghosts.std() / np.sqrt(200)
 
 
 def test_a_ghost_keeps_its_functions(model):

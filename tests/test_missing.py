@@ -12,7 +12,7 @@ from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets
 from revarb.runtime.numerics import with_numerics
 from revarb.training.network_training import _measured_states
-from revarb.training.problem import masked, prepare
+from revarb.training.problem import mask_missing, prepare
 from revarb.variational.bound import Layout, Rows, layer_posteriors, layer_problems, revarb_bound
 
 
@@ -30,8 +30,8 @@ def test_masked_rows_count_for_nothing():
     gone = np.array([3, 4, 20])
     y = problem.rows.y.copy()
     y[gone] = np.nan
-    rows, layout = masked(Rows(problem.rows.u_bar, y), problem.layout)
-    assert layout.groups == ((0,),) and rows.seen.sum() == len(y) - 3 and not np.isnan(rows.y).any()
+    rows, layout = mask_missing(Rows(problem.rows.u_bar, y), problem.layout)
+    assert layout.groups == ((0,),) and rows.measured.sum() == len(y) - 3 and not np.isnan(rows.y).any()
     whole, part = (
         float(revarb_bound(problem.start, r, lay)) for r, lay in ((problem.rows, problem.layout), (rows, layout))
     )
@@ -67,7 +67,7 @@ def test_outputs_with_other_gaps_are_groups_of_their_own():
     # Each output by itself knows the same.
     for column in range(3):
         alone = prepare(small.spec(hidden=1), [replace(record, y=y)], 0)
-        rows, layout = masked(
+        rows, layout = mask_missing(
             Rows(alone.rows.u_bar, np.where(np.isnan(y[2:, column : column + 1]), np.nan, alone.rows.y[:, [column]])),
             Layout(alone.layout.lags, alone.layout.lengths, alone.layout.jitter),
         )
@@ -82,9 +82,9 @@ def test_a_fit_with_gaps_simulates_and_fills_them():
     full = small.spec().fit(record)
     error = [revarb.scores(each.simulate(test.u), test.y).rmse for each in (model, full)]
     assert error[0] < 1.5 * error[1] + 0.02
-    [path] = model.smoothed()
-    assert len(path) == len(record) - model.lags.first and path.start == "training record"
-    gap = slice(40 - model.lags.first, 52 - model.lags.first)
+    [path] = model.smooth()
+    assert len(path) == len(record) - model.order.first_row and path.start == "training record"
+    gap = slice(40 - model.order.first_row, 52 - model.order.first_row)
     outside = np.delete(path.std[:, 0], np.arange(gap.start, gap.stop))
     assert path.std[gap, 0].mean() > 1.2 * outside.mean()
 
@@ -123,7 +123,7 @@ def test_networks_learn_with_gaps():
 def test_networks_are_not_told_to_follow_the_straight_line_in_a_gap():
     problem = prepare(small.spec(hidden=1), [with_gaps(small.record(), slice(20, 30)), small.record(1)], 0)
     followed = _measured_states(problem.rows, problem.layout)
-    first = small.spec().lags_for(1).first
+    first = small.spec().order_for(1).first
     assert np.flatnonzero(~followed).tolist() == list(range(20, 30)) and len(followed) == sum(problem.layout.lengths)
     assert problem.layout.lags == first == 2  # so that states and samples are counted alike here
 

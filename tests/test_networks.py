@@ -10,14 +10,14 @@ import pytest
 
 import small
 from revarb.baselines import lstm, mlp_narx
-from revarb.baselines.held_out import PIECES, rows_apart
+from revarb.baselines.held_out import PIECES, rows_outside
 from revarb.baselines.lstm import LSTM
-from revarb.baselines.lstm_network import Memory
+from revarb.baselines.lstm_network import LSTMNetwork
 from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX, Network
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.evaluation import scoring as scores
 
@@ -69,11 +69,11 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     *folds, final = used
     assert len(folds) == PIECES and final.all() and len(final) == 78
     for number, fold in enumerate(folds):
-        np.testing.assert_array_equal(fold, rows_apart(model.frame, [80], number))
+        np.testing.assert_array_equal(fold, rows_outside(model.preprocessor, [80], number))
 
 
 def test_the_memory_runs_as_a_plain_loop(rng):
-    network = Memory.random(2, 3, 5, 2, jax.random.key(1))
+    network = LSTMNetwork.random(2, 3, 5, 2, jax.random.key(1))
     u = rng.normal(size=(7, 2))
     states = [(jnp.zeros(5), jnp.zeros(5))] * 3
     rows = []
@@ -88,8 +88,8 @@ def test_the_memory_runs_as_a_plain_loop(rng):
 
 def test_cuts_stay_inside_the_heads_and_never_cross_a_seam():
     records = [small.record(0, samples=80), small.record(1, samples=60), small.record(2, samples=9)]
-    frame = Frame.of(records, Lags(0, 1, 1))
-    cuts = lstm._cuts(frame, records, [60, 45, 9], 30)
+    prep = Preprocessor.from_records(records, Order(0, 1, 1))
+    cuts = lstm._cuts(prep, records, [60, 45, 9], 30)
     assert cuts.length == 30  # the short record has no cuts of its own, and does not shorten the others
     expected = [*range(0, 31), *range(80, 80 + 16)]
     np.testing.assert_array_equal(cuts.starts, expected)
@@ -153,9 +153,9 @@ def test_the_depth_with_the_smallest_error_on_the_tail_is_taken(monkeypatch):
     tried = []
     original = lstm._train
 
-    def spy(spec, frame, records, cuts, depth, key, report):
+    def spy(spec, prep, records, cuts, depth, key, report):
         assert cuts.starts.max() + cuts.length == 45  # of 60 samples the last 15 are not trained on
-        trial = original(spec, frame, records, cuts, depth, key, report)
+        trial = original(spec, prep, records, cuts, depth, key, report)
         tried.append(trial)
         return trial
 

@@ -15,7 +15,7 @@ from revarb.baselines.mean import Mean
 from revarb.data.series import Series
 from revarb.evaluation.comparison import comparison as compare
 from revarb.evaluation.comparison.comparison_figure import comparison_figure
-from revarb.evaluation.comparison.lines import Line, Spread
+from revarb.evaluation.comparison.lines import Line, SeedRange
 from revarb.report.page import Section, comparison_page, comparison_section
 from test_comparison import Broken, Zero
 
@@ -146,7 +146,7 @@ def test_the_row_that_the_verdict_names_stands_out_and_no_failed_one():
     scores = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
 
     def line(model, method, value):
-        return Line(model, method, dict.fromkeys(scores, Spread(value, value, value)), 1)
+        return Line(model, method, dict.fromkeys(scores, SeedRange(value, value, value)), 1)
 
     lines = [Line("A", "", {}, 1, ("why",)), line("B", "mean", 2.0), line("B", "moments", 1.0), line("C", "mean", 1.5)]
     page = comparison_page("", "", [Section("", "", lines, {})], {})

@@ -7,17 +7,17 @@ import pytest
 
 import small
 from revarb.data import trajectory
-from revarb.data.preprocessor import Frame
-from revarb.data.windows import Lags
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.windows import Order
 from revarb.gp import pathwise
 from revarb.gp.exact import exact_posterior
 from revarb.gp.kernel import rbf
 from revarb.gp.layer import Gaussians
 from revarb.gp.pathwise import draw_functions
-from revarb.gp.posterior import posterior, predict_certain
-from revarb.simulation.chain import Chain, Start
+from revarb.gp.posterior import compute_posterior, predict_certain
+from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.moments import Moments
-from revarb.simulation.run import _distance, free_run
+from revarb.simulation.run import _distance, simulate_chain
 from revarb.simulation.samples import run_samples
 from revarb.simulation.starts import cold_origin
 from test_collapsed import make_layer
@@ -26,7 +26,7 @@ from test_simulate import monte_carlo
 BATCHES, DRAWS = 10, 1000
 GRID = np.linspace(-4.0, 4.0, 33)[:, None]
 
-compiled_posterior = jax.jit(posterior, static_argnames="jitter")
+compiled_posterior = jax.jit(compute_posterior, static_argnames="jitter")
 draw = jax.jit(draw_functions, static_argnames="count")
 
 
@@ -105,7 +105,7 @@ def test_the_remaining_doubt_survives_a_reduction_full_of_large_numbers(rng):
     known = compiled_posterior(layer, Gaussians(x, None), np.sin(x[:, :1]), jitter=1e-8)
     G = np.asarray(known.reduction)
     assert np.abs(G).max() > 1e3
-    root = np.asarray(jax.jit(pathwise._doubt_root)(known))
+    root = np.asarray(jax.jit(pathwise._residual_root)(known))
     cross = np.asarray(rbf(x, known.zeta, known.w, known.variance))
     K = np.asarray(rbf(known.zeta, known.zeta, known.w, known.variance))
     expected = np.sum(cross @ (G - G @ K @ G) * cross, axis=1)
@@ -141,7 +141,7 @@ def test_every_trajectory_remembers_what_its_function_was(rng):
     """Against draws that are given all earlier ones; a loop that forgets them is told apart."""
     x = np.array([[-2.0], [0.5], [2.0]])
     layer = exact(make_layer(x, np.array([0.3]), 1.0, 0.02), 0.9 * x)
-    chain, start = Chain((layer,), None, 1), Start(np.array([1.2]), np.array([[0.01]]), np.zeros((0, 0)))
+    chain, start = Chain((layer,), None, 1), StartState(np.array([1.2]), np.array([[0.01]]), np.zeros((0, 0)))
     count, steps = 4000, 8
     _, drawn = run_samples(chain, start, np.zeros((steps, 0)), 0, jax.random.key(0), count)
     expected = remembering_loop(layer, start, steps, count, rng)
@@ -153,10 +153,10 @@ def test_every_trajectory_remembers_what_its_function_was(rng):
 
 def hand_made_run(targets, method):
     """Twelve steps, cold, of a system without inputs: one lag, and an exact GP that has seen `targets` on the grid."""
-    frame = Frame.of([small.record(inputs=0)], Lags(1, 0, 1))
+    prep = Preprocessor.from_records([small.record(inputs=0)], Order(1, 0, 1))
     layer = exact(make_layer(GRID, np.array([1.0]), 1.0, 0.02), targets)
     chain = Chain((layer,), None, 1)
-    return free_run(frame, chain, None, method, cold_origin(frame, chain), steps=12, samples=500, seed=4)
+    return simulate_chain(prep, chain, None, method, cold_origin(prep, chain), steps=12, samples=500, seed=4)
 
 
 def test_where_a_system_is_nearly_linear_all_methods_agree():
@@ -198,7 +198,7 @@ def test_the_warning_begins_above_the_threshold():
     def path(disagreement):
         return trajectory.Trajectory(np.zeros((3, 1)), None, "samples", 0, ("y",), disagreement=disagreement)
 
-    limit = trajectory.AGREEMENT
+    limit = trajectory.MAX_DISAGREEMENT
     assert path(None).warning is None and path(limit).warning is None
     assert "0.26 standard deviations" in path(limit + 0.01).warning
     assert "nan" in path(float("nan")).warning, "moments that are no numbers disagree"

@@ -10,8 +10,8 @@ import pytest
 
 import revarb
 from readme_tables import RECOGNITION_SCORES, TABLES, block, by_dataset, marked, results
-from revarb.evaluation.comparison import verdict
-from revarb.evaluation.comparison.lines import plain_lines, summarise
+from revarb.evaluation.comparison import state_verdict
+from revarb.evaluation.comparison.lines import mean_only_lines, summarise
 from revarb.evaluation.comparison.verdict import ranking
 from revarb.experiments.table1 import headline, load_table1
 from revarb.experiments.table2 import MOTION_COLUMNS, load_table2, variant_name
@@ -42,8 +42,8 @@ def test_the_avatar_walks_and_runs_as_it_should():
     for phase in step["phases"]:
         assert phase["frequency"] == pytest.approx(phase["training_frequency"], rel=0.15)
         assert phase["settled_after"] < 2.0
-    frame = next(row for row in results("bench.json")["rows"] if row["part"] == "frames")
-    assert frame["threads"] == 1 and frame["seconds"] < 0.010
+    prep = next(row for row in results("bench.json")["rows"] if row["part"] == "frames")
+    assert prep["threads"] == 1 and prep["seconds"] < 0.010
 
 
 def test_the_calibrated_bands_are_honest():
@@ -160,8 +160,8 @@ def test_revarb_is_first_where_it_is_in_the_paper_and_a_linear_model_is_enough_w
     sentence = headline(load_table1(), results("table1.json")["rows"])
     assert sentence.endswith("A linear model does as well on dryer and gas_furnace.") and escape(sentence) in page
     for name in ("dryer", "gas_furnace"):
-        assert verdict(lines[name]).startswith("A linear model is enough here")
-        assert f"{name} (not in the paper): {escape(verdict(lines[name]))}" in page
+        assert state_verdict(lines[name]).startswith("A linear model is enough here")
+        assert f"{name} (not in the paper): {escape(state_verdict(lines[name]))}" in page
 
 
 def test_the_committed_motions_reach_the_paper():
@@ -191,7 +191,7 @@ def test_a_rival_far_from_the_papers_has_a_sentence():
     """A quarter better or worse than the paper's number needs a word, and a word needs such a number."""
     lines = by_dataset(results("table1.json")["rows"])
     for benchmark in load_table1().benchmarks:
-        plain = plain_lines(lines[benchmark.name])
+        plain = mean_only_lines(lines[benchmark.name])
         ratios = {model: plain[model].spread["rmse"].median / number for model, number in benchmark.paper.items()}
         far = {model for model, ratio in ratios.items() if not 0.8 <= ratio <= 1.25}
         assert far == set(benchmark.remarks), benchmark.name

@@ -5,27 +5,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from revarb.problem import form_of
 
 import oracles
 import revarb
 import small
 from revarb.config.recipe import Recipe, Stage
 from revarb.config.recognition import Recognition
-from revarb.data.windows import Lags, initial_states
+from revarb.data.windows import Order, initial_states
 from revarb.errors import InputError
 from revarb.optim.journal import Journal
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
-from revarb.training.network_training import adam_rounds, recognised_starts
+from revarb.training.network_training import run_adam_rounds, start_networks
 from revarb.training.problem import prepare
-from revarb.training.solve import with_trained_networks
+from revarb.training.solve import train_networks
 from revarb.variational.bound import revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, random_networks, run_networks
-from revarb.variational.parameters import Parameters, flatten, free_entries, unflatten
+from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
 from revarb.variational.states import FreeStates
 
-LAGS = Lags(states=3, inputs=2, delay=1)
+LAGS = Order(states=3, inputs=2, delay=1)
 DIMS = (2, 1)
 LENGTHS = (9, 5, 7)
 QUICK = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))
@@ -100,9 +99,9 @@ def recognised_problem(variance="free"):
     problem = prepare(spec, [small.record(0, samples=14), small.record(1, samples=11)], 0)
     chosen = Recognition(hidden=(4,), variance=variance, start="random")
     rng = np.random.default_rng(1)
-    start = recognised_starts(chosen, problem.start, problem.rows, problem.layout, problem.frame.lags, rng, Journal())[
-        0
-    ]
+    start = start_networks(
+        chosen, problem.start, problem.rows, problem.layout, problem.preprocessor.order, rng, Journal()
+    )[0]
     return problem, start
 
 
@@ -140,10 +139,8 @@ def test_shared_variances_make_nothing_grow_with_the_record():
     def variational(samples, variance):
         spec = small.spec(recognition=Recognition(hidden=(4,), variance=variance, start="random"))
         problem = prepare(spec, [small.record(samples=samples)], 0)
-        rng, lags = np.random.default_rng(0), problem.frame.lags
-        start = recognised_starts(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[
-            0
-        ]
+        rng, lags = np.random.default_rng(0), problem.preprocessor.order
+        start = start_networks(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[0]
         return int(free_entries(start, ("mu", "lam")).sum())
 
     assert variational(40, "shared") == variational(80, "shared")
@@ -169,7 +166,7 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     recipe, rng = Recipe(stages=(Stage(("mu", "lam"), 1),)), np.random.default_rng(0)
     told = []
     rows, layout = problem.rows, problem.layout
-    after = adam_rounds(
+    after = run_adam_rounds(
         Recognition(rounds=(100,)), recipe, [start], rows, layout, rng, lambda *each: told.append(each), Journal()
     )
     before = float(revarb_bound(start, problem.rows, problem.layout))
@@ -185,7 +182,7 @@ def test_of_several_starts_the_best_goes_on(order):
     bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
     spec, starts, told = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
     rows, layout, rng = problem.rows, problem.layout, np.random.default_rng(0)
-    found = adam_rounds(spec, Recipe(), starts, rows, layout, rng, lambda *each: told.append(each), Journal())
+    found = run_adam_rounds(spec, Recipe(), starts, rows, layout, rng, lambda *each: told.append(each), Journal())
     ends = [each.states.networks[0].biases[-1] for each in (found, good)]
     np.testing.assert_allclose(*ends, atol=2.0)  # so far Adam goes in 150 steps, and no further
     assert [steps for steps, _ in told] == [50, 100, 150, 200, 250] and spec.steps == 250
@@ -201,11 +198,11 @@ def test_networks_can_start_from_what_the_free_form_has_found():
 
     def note(recognition, start, *rest):
         seen.append(start)
-        return recognised_starts(recognition, start, *rest)
+        return start_networks(recognition, start, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("revarb.training.solve.recognised_starts", note)
-        with_trained_networks(problem, lambda steps, text: None, Journal())
+        train_networks(problem, lambda steps, text: None, Journal())
     np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
     test = small.record(5)
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
@@ -218,7 +215,7 @@ def test_who_listens_can_stop_it():
         raise KeyboardInterrupt
 
     spec, rng = Recognition(rounds=(1000, 1000), starts=2), np.random.default_rng(0)
-    after = adam_rounds(spec, Recipe(), [start, start], problem.rows, problem.layout, rng, stop, Journal())
+    after = run_adam_rounds(spec, Recipe(), [start, start], problem.rows, problem.layout, rng, stop, Journal())
     before = float(revarb_bound(start, problem.rows, problem.layout))
     assert float(revarb_bound(after, problem.rows, problem.layout)) > before
 

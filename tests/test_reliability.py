@@ -10,8 +10,15 @@ from revarb.baselines.mean import Mean
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.evaluation.comparison import comparison as compare
-from revarb.evaluation.reliability import LEAST_VALUES, LEVELS, check_bands, error_by_horizon, pit, reliability
-from revarb.report.reliability_figures import calibration_figure
+from revarb.evaluation.reliability import (
+    LEVELS,
+    MIN_VALUES,
+    check_bands,
+    error_by_horizon,
+    pit_values,
+    reliability_diagram,
+)
+from revarb.report.reliability_figures import reliability_figure
 
 
 def trajectory(mean, std, skip=0):
@@ -43,7 +50,7 @@ def measured_one_by_one(paths, outputs, skip):
 
 def test_shares_are_those_of_a_plain_loop(records):
     paths, outputs = records
-    result = reliability(paths, outputs, levels=(0.3, 0.9))
+    result = reliability_diagram(paths, outputs, levels=(0.3, 0.9))
     places = list(measured_one_by_one(paths, outputs, skip=4))
     for level, observed in zip((0.3, 0.9), result.observed, strict=True):
         intervals = [path.interval(level) for path in paths]
@@ -58,7 +65,7 @@ def test_pit_values_are_those_of_scipy_one_by_one(records):
         norm(paths[k].mean[i, d], paths[k].std[i, d]).cdf(outputs[k][i, d])
         for k, i, d in measured_one_by_one(paths, outputs, skip=7)
     ]
-    np.testing.assert_allclose(pit(paths, outputs, skip=7), expected)
+    np.testing.assert_allclose(pit_values(paths, outputs, skip=7), expected)
 
 
 def test_errors_by_horizon_are_those_of_a_plain_loop(records):
@@ -83,7 +90,7 @@ def test_errors_by_horizon_are_those_of_a_plain_loop(records):
 def test_no_bin_has_fewer_than_ten_values_unless_there_are_no_more(rng, rows):
     y = rng.normal(size=(rows, 1))
     result = error_by_horizon([trajectory(np.zeros_like(y), 1.0)], [y])
-    assert result.counts.sum() == rows and result.counts.min() >= min(rows, LEAST_VALUES)
+    assert result.counts.sum() == rows and result.counts.min() >= min(rows, MIN_VALUES)
     assert len(result.counts) <= 20 and (np.diff(result.steps) > 0.0).all()
 
 
@@ -134,7 +141,7 @@ def test_a_comparison_judges_every_simulation_with_a_band():
     models = {"ARX": ARX(2, 2), "Mean": Mean(), "REVARB": small.spec()}
     test = [small.record(1), small.record(2, samples=40)]
     result = compare(small.record(), test, models, seeds=1)
-    judged = result.calibrations()
+    judged = result.reliability()
     assert list(judged) == [("ARX", "residuals"), ("Mean", "residuals"), ("REVARB", "moments")]
     for row in result.rows:
         if row["method"] != "mean":
@@ -145,9 +152,9 @@ def test_a_comparison_judges_every_simulation_with_a_band():
 
 def test_the_same_numbers_give_the_same_picture(records):
     judged = {("a$b$", "moments"): check_bands(*records), ("<b>", "residuals"): check_bands(*records)}
-    first, second = (calibration_figure(judged, "svg") for _ in range(2))
+    first, second = (reliability_figure(judged, "svg") for _ in range(2))
     assert first == second and first.startswith(b"<?xml") and b"a$b$ (moments)" in first
-    assert calibration_figure(judged, "png").startswith(b"\x89PNG")
+    assert reliability_figure(judged, "png").startswith(b"\x89PNG")
 
 
 def test_a_model_that_ran_away_does_not_spoil_the_picture(records):
@@ -156,4 +163,4 @@ def test_a_model_that_ran_away_does_not_spoil_the_picture(records):
     with np.errstate(over="ignore"):
         judged = {("away", "moments"): check_bands(away, outputs), ("good", "moments"): check_bands(*records)}
     assert np.isinf(judged["away", "moments"].horizon.error).all()
-    assert calibration_figure(judged, "png").startswith(b"\x89PNG")
+    assert reliability_figure(judged, "png").startswith(b"\x89PNG")

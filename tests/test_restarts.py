@@ -18,10 +18,10 @@ import small
 from revarb.config.recipe import Recipe, Stage
 from revarb.data.tables.writing import write_table
 from revarb.errors import InputError
-from revarb.models.container import read_model, write_model
-from revarb.models.ensemble import Ensemble, mixture
+from revarb.models.container import read_container, write_container
+from revarb.models.ensemble import Ensemble, mix_paths
 from revarb.runtime.numerics import with_numerics
-from revarb.training.restarts import fit_together
+from revarb.training.restarts import fit_batched
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def same_numbers(one, other):
 def test_members_are_the_fits_of_the_seeds_that_follow(ensemble):
     assert [member.seed for member in ensemble.members] == [3, 4, 5]
     alone = [small.spec().fit(small.record(), seed=seed) for seed in (3, 4, 5)]
-    same_numbers(ensemble, Ensemble.of(alone))
+    same_numbers(ensemble, Ensemble.from_members(alone))
     assert len({member.bound for member in alone}) == 3
     assert ensemble.best.bound == max(ensemble.bounds)
 
@@ -65,7 +65,7 @@ def test_members_that_advance_together_come_to_the_same_place():
     recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
     spec, steps = small.spec(inducing=5, recipe=recipe), []
     apart = spec.fit(small.record(), restarts=3)
-    together = fit_together(spec, [small.record()], range(3), lambda *report: steps.append(report))
+    together = fit_batched(spec, [small.record()], range(3), lambda *report: steps.append(report))
     lengths = [len(member.history) for member in together]
     assert len(set(lengths)) > 1
     assert [sum(member == number for member, *_ in steps) for number in range(3)] == lengths
@@ -110,7 +110,7 @@ def test_an_ensemble_goes_on_where_its_records_ended(ensemble):
     u = small.record(1).u
     path = ensemble.simulate(u, start=ensemble.final_states[0])
     each = [member.simulate(u, start=member.final_states[0]) for member in ensemble.members]
-    np.testing.assert_array_equal(path.mean, mixture(each).mean)
+    np.testing.assert_array_equal(path.mean, mix_paths(each).mean)
     for wrong in (ensemble.final_states[0][:1], ensemble.best.final_states):
         with pytest.raises(InputError, match=r"must be one of this ensemble's final_states.* each of its 3 members"):
             ensemble.simulate(u, start=wrong)
@@ -138,9 +138,9 @@ def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
 )
 def test_a_forged_ensemble_is_refused(ensemble, tmp_path, change, message):
     path = ensemble.save(tmp_path / "e.rgp")
-    header, arrays = read_model(path)
+    header, arrays = read_container(path)
     change(header)
-    write_model(path, header, arrays)
+    write_container(path, header, arrays)
     with pytest.raises(InputError, match=message):
         revarb.load(path)
 
@@ -148,11 +148,11 @@ def test_a_forged_ensemble_is_refused(ensemble, tmp_path, change, message):
 def test_members_of_different_records_do_not_mix(ensemble):
     other = small.spec().fit(small.record(2))
     with pytest.raises(InputError, match=r"one configuration to the same records; the one of seed 3 differs from .* 0"):
-        Ensemble.of([*ensemble.members, other])
+        Ensemble.from_members([*ensemble.members, other])
     with pytest.raises(InputError, match="takes one or more fitted RGPs, received"):
-        Ensemble.of([])
+        Ensemble.from_members([])
     with pytest.raises(InputError, match=r"must differ in their seeds, received \[0, 0\]"):
-        Ensemble.of([other, other])
+        Ensemble.from_members([other, other])
 
 
 @pytest.mark.parametrize(

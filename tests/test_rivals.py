@@ -37,7 +37,7 @@ def test_several_records_inputs_and_outputs(name):
     records = [small.record(seed, samples=length, inputs=2, outputs=2) for seed, length in ((0, 50), (1, 40))]
     model = QUICK[name].fit(records)
     u = small.record(5, inputs=2).u
-    for method in model.compared:
+    for method in model.methods:
         path = model.simulate(u, method)
         assert isinstance(path, Trajectory) and path.mean.shape == (60, 2)
         assert np.isfinite(path.mean).all() and path.method == method
@@ -136,7 +136,7 @@ class Counting:
     seen: list
 
     def fit(self, train, seed=0):
-        self.seen.append(train[0].output_names[0])
+        self.measured.append(train[0].output_names[0])
         return ARX(2, 2).fit(train)
 
 
@@ -144,7 +144,7 @@ def test_per_output_refuses_gaps_before_anything_takes_its_time():
     counting = Counting([])
     with pytest.raises(InputError, match="ARX needs every output value, and 1 of 60 are missing"):
         PerOutput(counting).fit(gappy(small.record(outputs=3), (7, 2)))
-    assert counting.seen == ["y2"]
+    assert counting.measured == ["y2"]
 
 
 PROGRAM = """

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 from revarb.errors import InputError
 
 
@@ -83,7 +83,7 @@ def test_records_must_agree():
 
 def test_standardiser_makes_z_scores_and_back(rng):
     records = [Series(rng.normal(3, 2, size=(20, 2)), rng.normal(-5, 0.1, size=20)) for _ in range(2)]
-    scaling = Standardiser.of(records)
+    scaling = Standardiser.from_records(records)
     z = np.concatenate([scaling.outputs(record.y) for record in records])
     np.testing.assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-12)
     np.testing.assert_allclose(scaling.raw_outputs(scaling.outputs(records[0].y)), records[0].y)
@@ -94,7 +94,7 @@ def test_a_constant_column_is_refused_by_name(constant, rng):
     u = np.stack([rng.normal(size=10), np.full(10, constant)], axis=1)
     record = Series(u, rng.normal(size=10), input_names=["valve", "stuck"])
     with pytest.raises(InputError, match="input column 'stuck' is constant"):
-        Standardiser.of([record])
+        Standardiser.from_records([record])
 
 
 def with_gaps(y, *gaps):
@@ -107,7 +107,7 @@ def with_gaps(y, *gaps):
 def test_only_measured_values_make_the_scaling(rng):
     values = rng.normal(-5, 0.1, size=(20, 2))
     record = with_gaps(values, (slice(3, 9), 0), (0, 1))
-    scaling = Standardiser.of([record])
+    scaling = Standardiser.from_records([record])
     seen = np.delete(values[:, 0], range(3, 9))
     np.testing.assert_allclose((scaling.y_mean[0], scaling.y_std[0]), (seen.mean(), seen.std()))
     z = scaling.outputs(record.y)
@@ -117,7 +117,7 @@ def test_only_measured_values_make_the_scaling(rng):
 
 def test_an_output_may_be_missing_in_one_of_several_records(rng):
     values = rng.normal(size=(20, 2))
-    scaling = Standardiser.of([with_gaps(values, (slice(None), 1)), with_gaps(values)])
+    scaling = Standardiser.from_records([with_gaps(values, (slice(None), 1)), with_gaps(values)])
     np.testing.assert_allclose(scaling.y_mean, values.mean(0))
 
 
@@ -131,31 +131,31 @@ def test_an_output_may_be_missing_in_one_of_several_records(rng):
 def test_what_was_not_measured_is_refused_by_name(gaps, message, rng):
     values = rng.normal(size=(20, 2))
     with pytest.raises(InputError, match=message):
-        Standardiser.of([with_gaps(values, (slice(1, None), 1)), with_gaps(values, *gaps)])
+        Standardiser.from_records([with_gaps(values, (slice(1, None), 1)), with_gaps(values, *gaps)])
 
 
 def test_a_constant_with_gaps_is_a_constant():
     with pytest.raises(InputError, match=r"output column 'pressure' is constant \(7.0\)"):
-        Standardiser.of([with_gaps(np.full(9, 7.0), slice(0, 3))])
+        Standardiser.from_records([with_gaps(np.full(9, 7.0), slice(0, 3))])
 
 
 def test_blocks_keep_the_gaps(rng):
     record = with_gaps(rng.normal(size=12), 6)
-    (block,) = Frame.of([record], Lags(2, 2, 1)).blocks([record])
+    (block,) = Preprocessor.from_records([record], Order(2, 2, 1)).blocks([record])
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(block.y[:, 0])), [6])
     with pytest.raises(InputError, match="output column 'pressure' is measured in no row after the first 2"):
-        Frame.of([with_gaps(rng.normal(size=12), slice(2, None))], Lags(2, 2, 1))
+        Preprocessor.from_records([with_gaps(rng.normal(size=12), slice(2, None))], Order(2, 2, 1))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_no_scale_is_too_small_or_too_large(scale, rng):
     u = rng.normal(size=50)
-    scaling = Standardiser.of([Series(scale * u, u)])
+    scaling = Standardiser.from_records([Series(scale * u, u)])
     np.testing.assert_allclose(scaling.inputs(scale * u[:, None]), ((u - u.mean()) / u.std())[:, None], rtol=1e-9)
 
 
 def test_inputs_beyond_all_measure_are_refused(rng):
-    scaling = Standardiser.of([Series(1e-9 * rng.normal(size=50), rng.normal(size=50))])
+    scaling = Standardiser.from_records([Series(1e-9 * rng.normal(size=50), rng.normal(size=50))])
     with pytest.raises(InputError, match="too far from the training inputs"):
         scaling.inputs(np.full((3, 1), 1.7e308))
 
@@ -168,4 +168,4 @@ def test_names_are_unique():
 
 
 def test_a_small_signal_on_a_large_offset_is_no_constant(rng):
-    Standardiser.of([Series(1e6 + 1e-3 * rng.normal(size=50), rng.normal(size=50))])
+    Standardiser.from_records([Series(1e6 + 1e-3 * rng.normal(size=50), rng.normal(size=50))])

@@ -11,8 +11,8 @@ import small
 from revarb.data.windows import input_windows
 from revarb.errors import InputError
 from revarb.gp.layer import Gaussians
-from revarb.gp.posterior import posterior, predict_certain
-from revarb.simulation.chain import Chain, Start, cold_start
+from revarb.gp.posterior import compute_posterior, predict_certain
+from revarb.simulation.chain import Chain, StartState, cold_start
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import run_moments
 from revarb.simulation.samples import run_samples
@@ -31,9 +31,9 @@ def wide_model():
 
 def loop_mean(model, u):
     """The mean-only free run by a plain loop over the paper's windows, cold at the first full window of inputs."""
-    L, L_u, delay = model.lags.states, model.lags.inputs, model.lags.delay
+    L, L_u, delay = model.order.lags, model.order.input_lags, model.order.input_delay
     z = model.scaling.inputs(u)
-    padded = np.concatenate([np.zeros((model.lags.reach, z.shape[1])), z])
+    padded = np.concatenate([np.zeros((model.order.reach, z.shape[1])), z])
     chain = model.trained.chain
 
     def cold():
@@ -41,9 +41,9 @@ def loop_mean(model, u):
 
     x, rows = cold(), []
     for i in range(len(u)):
-        if i == model.lags.reach:
+        if i == model.order.reach:
             x = cold()
-        now = i + model.lags.reach
+        now = i + model.order.reach
         below = [padded[now - delay - age] for age in range(L_u)]
         for h, layer in enumerate(chain.hidden):
             x_hat = np.concatenate([*x[h][::-1][:L], *below])
@@ -96,7 +96,7 @@ def monte_carlo(chain, start, u_bar, count, rng):
 def correlated_start(chain, rng, scale):
     size = chain.lags * sum(chain.latent_dims)
     root = scale * rng.normal(size=(size, size)) / np.sqrt(size)
-    return Start(0.3 * rng.normal(size=size), root @ root.T + 1e-4 * np.eye(size), np.zeros((2, 1)))
+    return StartState(0.3 * rng.normal(size=size), root @ root.T + 1e-4 * np.eye(size), np.zeros((2, 1)))
 
 
 @pytest.mark.parametrize("which", ["model", "wide_model"])
@@ -110,7 +110,7 @@ def test_moments_agree_with_monte_carlo(which, steps, request, rng):
     model = request.getfixturevalue(which)
     chain = smooth_chain(model.trained.chain, 1e-3)
     start = correlated_start(chain, rng, scale=0.25)
-    u_bar = rng.uniform(-1, 1, size=(steps, model.lags.inputs))
+    u_bar = rng.uniform(-1, 1, size=(steps, model.order.input_lags))
     got = run_moments(chain, start, u_bar, 0)
     drawn = monte_carlo(chain, start, u_bar, 100_000, rng)
     std = drawn.std(0)
@@ -122,7 +122,7 @@ def test_covariances_between_lags_matter(model, rng):
     """The same variances without their correlations give another answer: the full covariance is really carried."""
     chain = smooth_chain(model.trained.chain, 1e-3)
     start = correlated_start(chain, rng, scale=0.5)
-    independent = Start(start.mean, np.diag(np.diag(start.cov)), start.past_u)
+    independent = StartState(start.mean, np.diag(np.diag(start.cov)), start.past_u)
     u_bar = rng.uniform(-1, 1, size=(3, 2))
     full, dropped = run_moments(chain, start, u_bar, 0), run_moments(chain, independent, u_bar, 0)
     assert np.abs(np.sqrt(full.variance / dropped.variance) - 1.0).max() > 0.05
@@ -134,7 +134,7 @@ def test_first_hidden_step_has_exact_moments(model):
     layer = chain.hidden[0]
     mean, cov = np.array([0.2, -0.1]), np.array([[0.3, 0.1], [0.1, 0.2]])
     now = np.array([0.4, -0.2])
-    start = Start(mean, cov, np.zeros((2, 1)))
+    start = StartState(mean, cov, np.zeros((2, 1)))
 
     def moments(x):
         f, spread = predict_certain(layer, np.concatenate([x, now])[None])
@@ -145,7 +145,7 @@ def test_first_hidden_step_has_exact_moments(model):
     # An output layer that hands the newest state through: nearly linear in x_i, blind to x_{i−1}.
     grid = np.linspace(-6, 6, 12)[:, None] * np.array([[1.0, 0.0]])
     smooth = make_layer(grid, np.array([0.05, 1e-9]), 100.0, 1e-3)
-    identity = posterior(smooth, Gaussians(grid, 0 * grid), grid[:, :1], 1e-8)
+    identity = compute_posterior(smooth, Gaussians(grid, 0 * grid), grid[:, :1], 1e-8)
     got = run_moments(Chain((layer,), identity, 2), start, now[None], 0)
     assert float(got.mean[0, 0]) == pytest.approx(first, abs=0.01)
     assert float(got.variance[0, 0]) == pytest.approx(second - first**2, rel=0.05)
@@ -190,7 +190,7 @@ def test_simulation_has_a_row_per_input_row_and_the_start_is_forgotten(model):
 def test_before_a_full_window_missing_inputs_stand_at_their_training_mean(model):
     """The lead-in equals a run with the mean in front; the run that counts starts cold where the window is full."""
     u = small.record(3, samples=20).u
-    reach = model.lags.reach
+    reach = model.order.reach
     mean_input = np.repeat(model.scaling.u_mean[None], reach, axis=0)
     padded = model.scaling.inputs(np.concatenate([mean_input, u]))
     start = cold_start(model.spec.latent_dims, 2, reach, 1)
@@ -206,7 +206,7 @@ def test_scores_wait_for_the_inputs_and_then_for_the_states():
     """L + L_u as in the paper; with a dead time the window fills later, and the scores wait for it."""
     assert small.spec(lags=2, input_lags=3).fit(small.record()).skip == 5
     late = small.spec(lags=2, input_lags=3, input_delay=9).fit(small.record())
-    assert late.lags.reach == 11 and late.skip == 13
+    assert late.order.reach == 11 and late.skip == 13
     assert late.simulate(small.record(3).u).skip == 13
     assert late.simulate(small.record(3).u, start=late.final_states[0]).skip == 0
 

@@ -15,7 +15,7 @@ import revarb
 import small
 from revarb.errors import InputError
 from revarb.models.container import checksum
-from revarb.runtime.files import write_whole
+from revarb.runtime.files import write_atomic
 
 
 @pytest.fixture(scope="module")
@@ -204,16 +204,16 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch, tmp_path):
 
     monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(InputError, match="No space left on device"):
-        write_whole(saved, b"half")
+        write_atomic(saved, b"half")
     assert saved.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["m.rgp"]
 
 
 def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(InputError, match="does not exist; create it first"):
-        write_whole(tmp_path / "no" / "m.rgp", b"")
+        write_atomic(tmp_path / "no" / "m.rgp", b"")
     with pytest.raises(InputError, match="it is a folder"):
-        write_whole(tmp_path, b"")
+        write_atomic(tmp_path, b"")
 
 
 def test_what_killed_writers_left_behind_is_removed(tmp_path):
@@ -222,7 +222,7 @@ def test_what_killed_writers_left_behind_is_removed(tmp_path):
         path.write_bytes(b"half")
     then = time.time() - 7200
     os.utime(old, (then, then))
-    write_whole(tmp_path / "m.rgp", b"whole")
+    write_atomic(tmp_path / "m.rgp", b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [fresh.name, "m.rgp"]
 
 

@@ -4,7 +4,7 @@ import signal
 import numpy as np
 import pytest
 
-from revarb.optim.batched import run_together
+from revarb.optim.batched import run_batched
 from revarb.optim.lbfgs import Phase, Settings, maximise
 from revarb.optim.status import Status
 
@@ -28,7 +28,7 @@ def test_every_run_finds_its_own_top_though_they_end_at_different_times():
         calls.append(len(vectors))
         return bowls(vectors)
 
-    found = run_together([climb(200), climb(2), climb(200)], np.full((3, 2), 5.0), evaluate)
+    found = run_batched([climb(200), climb(2), climb(200)], np.full((3, 2), 5.0), evaluate)
     np.testing.assert_allclose(found[0].vector, CENTRES[0], atol=0.05)
     np.testing.assert_allclose(found[2].vector, CENTRES[2], atol=0.05)
     assert len(found[1].history) == 2 and found[1].status is Status.ITERATION_LIMIT
@@ -45,7 +45,7 @@ def test_ctrl_c_reaches_all_runs_and_keeps_what_they_found():
             os.kill(os.getpid(), signal.SIGINT)
         return bowls(vectors)
 
-    found = run_together([climb(200)] * 3, np.full((3, 2), 5.0), evaluate)
+    found = run_batched([climb(200)] * 3, np.full((3, 2), 5.0), evaluate)
     assert calls == 4
     assert [optimum.status for optimum in found] == [Status.INTERRUPTED] * 3
     assert all(optimum.bound > -np.sum((5.0 - c) ** 4) for optimum, c in zip(found, CENTRES, strict=True))
@@ -56,7 +56,7 @@ def test_an_error_in_the_evaluation_ends_them_all():
         raise ArithmeticError("no value")
 
     with pytest.raises(ArithmeticError, match="no value"):
-        run_together([climb(5)] * 3, np.full((3, 2), 5.0), evaluate)
+        run_batched([climb(5)] * 3, np.full((3, 2), 5.0), evaluate)
 
 
 def test_an_error_in_one_run_is_raised_when_the_others_have_ended():
@@ -65,4 +65,4 @@ def test_an_error_in_one_run_is_raised_when_the_others_have_ended():
         raise ArithmeticError("mine alone")
 
     with pytest.raises(ArithmeticError, match="mine alone"):
-        run_together([climb(5), broken, climb(5)], np.full((3, 2), 5.0), bowls)
+        run_batched([climb(5), broken, climb(5)], np.full((3, 2), 5.0), bowls)

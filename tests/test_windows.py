@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from revarb.data.windows import Lags, initial_states, input_windows, later_states, regressor_sizes, regressors
+from revarb.data.windows import Order, initial_states, input_windows, later_states, regressor_sizes, regressors
 
 lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
 
@@ -19,7 +19,7 @@ lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
 )
 def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
     L, L_u, delay = lag_choice
-    lags = Lags(L, L_u, delay)
+    lags = Order(L, L_u, delay)
     rng = np.random.default_rng(0)
     records = [
         ([rng.normal(size=(lags.first + rows, Dx)) for _ in range(H)], rng.normal(size=(lags.first + rows, Du)))
@@ -42,17 +42,17 @@ def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
 def test_the_papers_windows_for_equal_lags():
     # L = L_u = 2, delay 1: row i sees u_{i−1}, u_{i−2}.
     u = np.arange(5.0)[:, None]
-    np.testing.assert_array_equal(input_windows(u, Lags(2, 2, 1)), [[1, 0], [2, 1], [3, 2]])
+    np.testing.assert_array_equal(input_windows(u, Order(2, 2, 1)), [[1, 0], [2, 1], [3, 2]])
 
 
 def test_feedthrough_ends_at_the_present_input_and_dead_time_earlier():
     u = np.arange(5.0)[:, None]
-    np.testing.assert_array_equal(input_windows(u, Lags(1, 2, 0))[-1], [4, 3])
-    np.testing.assert_array_equal(input_windows(u, Lags(1, 2, 3))[-1], [1, 0])
+    np.testing.assert_array_equal(input_windows(u, Order(1, 2, 0))[-1], [4, 3])
+    np.testing.assert_array_equal(input_windows(u, Order(1, 2, 3))[-1], [1, 0])
 
 
 def test_a_system_without_inputs_has_empty_input_windows():
-    lags = Lags(3, 0, 1)
+    lags = Order(3, 0, 1)
     assert (lags.reach, lags.first) == (0, 3)
     assert input_windows(np.empty((7, 0)), lags).shape == (7, 0)
 
@@ -64,7 +64,7 @@ def test_initial_and_later_states_split_every_record():
 
 
 @pytest.mark.parametrize(
-    ("lags", "first"), [(Lags(10, 10, 1), 10), (Lags(2, 8, 1), 8), (Lags(2, 3, 4), 6), (Lags(1, 1, 0), 1)]
+    ("lags", "first"), [(Order(10, 10, 1), 10), (Order(2, 8, 1), 8), (Order(2, 3, 4), 6), (Order(1, 1, 0), 1)]
 )
 def test_first_row_has_both_windows_full(lags, first):
     assert lags.first == first

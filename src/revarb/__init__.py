@@ -16,7 +16,7 @@ from revarb.evaluation.scoring import Scores, scores
 from revarb.models.calibration import Calibration
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.live import Live, LiveFrame
+from revarb.models.live import Live, LiveStep
 from revarb.models.model_file import load
 from revarb.runtime.mesh import row_mesh
 
@@ -34,7 +34,7 @@ __all__ = [
     "FittedRGP",
     "InputError",
     "Live",
-    "LiveFrame",
+    "LiveStep",
     "Mean",
     "Recipe",
     "Recognition",

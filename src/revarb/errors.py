@@ -1,36 +1,60 @@
-"""A user's mistake: one exception, which the command line turns into one line and exit status 2, and common checks."""
+"""Exceptions, checks of arguments, and warnings that point at the caller's line."""
 
 import numbers
 import operator
+import sys
+import warnings
+from pathlib import Path
 
-LONGEST_MESSAGE = 1000
+MAX_MESSAGE = 1000  # characters
+
+_PACKAGE = str(Path(__file__).parent)
+_WRAPPERS = ("contextlib.py", "functools.py")  # frames of decorators and context managers between two of ours
 
 
-class InputError(ValueError):
-    """Something the caller passed is wrong; the message says what, what was received and what to do, in one line."""
+class RevarbError(Exception):
+    """Base of all errors that revarb raises on purpose; the message is one line."""
 
     def __init__(self, message: str):
-        super().__init__(shortened(message, LONGEST_MESSAGE))
+        super().__init__(shorten(message, MAX_MESSAGE))
 
 
-def shortened(text: str, longest: int) -> str:
-    """`text` in one line: what a caller passed may have had many, or a million letters in one."""
+class InputError(RevarbError, ValueError):
+    """Something the caller passed is wrong; the message says what, what was received and what to do.
+
+    Examples
+    --------
+    >>> import revarb
+    >>> try:
+    ...     revarb.RGP(lags=0)
+    ... except revarb.InputError as error:
+    ...     print(error)
+    lags must be a whole number of at least 1, received 0
+    """
+
+
+class ComputationError(RevarbError, RuntimeError):
+    """The arguments were valid but the computation failed: it diverged, or a worker process died."""
+
+
+def shorten(text: str, longest: int) -> str:
+    """`text` as one line of at most `longest` characters."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 2]} …"
 
 
-def shown(value: object) -> str:
-    """What was received, as a message shows it."""
+def describe(value: object) -> str:
+    """A received value as a message shows it."""
     try:
-        return shortened(repr(value), 200)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists in lists in lists
+        return shorten(repr(value), 200)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or deeply nested lists
         return f"a {type(value).__name__} too large to print"
 
 
-def check_whole(name: str, value: object, least: int, most: int | None = None) -> int:
+def check_integer(name: str, value: object, least: int, most: int | None = None) -> int:
     """`value` as a plain int; refuse what is not a whole number from `least` to `most`."""
     limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-    wrong = InputError(f"{name} must be a whole number {limits}, received {shown(value)}")
+    wrong = InputError(f"{name} must be a whole number {limits}, received {describe(value)}")
     if isinstance(value, bool):
         raise wrong
     try:
@@ -47,14 +71,31 @@ def check_number(name: str, value: object, above: float = float("-inf"), least: 
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         try:
             number = float(value)
-        except OverflowError:  # a whole number has no largest, a float has
+        except OverflowError:  # an integer can be larger than any float
             number = float("inf")
         if abs(number) < float("inf") and number > above and number >= least:
             return number
     limit = f" above {above:g}" if above > -1e300 else f" of at least {least:g}" if least > -1e300 else ""
-    raise InputError(f"{name} must be a finite number{limit}, received {shown(value)}")
+    raise InputError(f"{name} must be a finite number{limit}, received {describe(value)}")
 
 
 def check_seed(seed: object) -> int:
     """`seed` as a plain int that every random generator takes."""
-    return check_whole("seed", seed, least=0, most=2**63 - 1)
+    return check_integer("seed", seed, least=0, most=2**63 - 1)
+
+
+def warn_user(message: str) -> None:
+    """Issue a `UserWarning` whose location is the caller's line, however deep inside revarb it is raised."""
+    warnings.warn(message, stacklevel=_depth_of_caller())
+
+
+def _depth_of_caller() -> int:
+    # For `warnings.warn` called from `warn_user`: 1 is `warn_user` itself.
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE) or filename.endswith(_WRAPPERS)

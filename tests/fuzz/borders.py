@@ -15,10 +15,10 @@ from fuzz.arrays import arrays, finite, measured, numbers, odd_objects
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import NAMES, plain, real, simple, text, whole
 from revarb import cli
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import as_records
 from revarb.data.tables.table import Table
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 
 # Arrays -------------------------------------------------------------------------------------------------------------
 
@@ -41,10 +41,10 @@ def series_is_sound(case) -> bool:
 def z_scores_are_finite(case) -> bool:
     """A record that is taken for training has z-scores of ordinary size."""
     record = attempt(lambda: revarb.Series(*case))
-    frame = attempt(lambda: Frame.of(as_records([record]), Lags(2, 2 if record.input_names else 0, 1)))
-    if record is None or frame is None:
+    prep = attempt(lambda: Preprocessor.from_records(as_records([record]), Order(2, 2 if record.input_names else 0, 1)))
+    if record is None or prep is None:
         return False
-    for block in attempt(lambda: frame.blocks([record])) or ():
+    for block in attempt(lambda: prep.blocks([record])) or ():
         assert np.isfinite(block.u_bar).all() and np.abs(block.u_bar).max(initial=0.0) < 1e6
         assert not np.isinf(block.y).any()
     return True
@@ -63,9 +63,9 @@ def simulation_is_finite(u) -> bool:
 
 def live_step_is_finite(u) -> bool:
     """One step of a live run."""
-    frame = attempt(lambda: revarb.Live(samples.model(), ghosts=2).step(u))
-    assert frame is None or (np.isfinite(frame.mean).all() and np.isfinite(frame.ghosts).all())
-    return frame is not None
+    prep = attempt(lambda: revarb.Live(samples.model(), ghosts=2).step(u))
+    assert prep is None or (np.isfinite(prep.mean).all() and np.isfinite(prep.ghosts).all())
+    return prep is not None
 
 
 def scores_are_numbers(case) -> bool:

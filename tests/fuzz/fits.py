@@ -93,7 +93,7 @@ def fit_with_gaps_is_finite(where: Gaps) -> bool:
     model = attempt(lambda: spec.fit(record))
     if model is None:
         return False
-    for path in model.smoothed():
+    for path in model.smooth():
         check_path(path)
     return _is_sound(model, clean.u)
 

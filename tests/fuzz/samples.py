@@ -18,7 +18,7 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.lbfgs import Optimum
 from revarb.optim.status import Status, Step
 from revarb.training.problem import prepare
-from revarb.training.solve import trained
+from revarb.training.solve import build_model
 from revarb.variational.networks import RecognisedStates, random_networks
 from revarb.variational.parameters import Parameters, flatten
 
@@ -56,7 +56,7 @@ def _with_gaps(length: int) -> Series:
 @cache
 def ensemble() -> Ensemble:
     """Two members."""
-    return Ensemble.of([model(0), model(1)])
+    return Ensemble.from_members([model(0), model(1)])
 
 
 @cache
@@ -79,10 +79,10 @@ def _at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> 
     start, layout = problem.start, problem.layout
     if spec.recognition is not None:
         rng = np.random.default_rng(seed)
-        networks = random_networks(spec.recognition, problem.frame.lags, spec.latent_dims, 1, rng)
+        networks = random_networks(spec.recognition, problem.preprocessor.order, spec.latent_dims, 1, rng)
         initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in start.states.mu)
         states = RecognisedStates(networks, initial, start.states.raw_lam)
         problem = problem._replace(start=Parameters(start.layers, states, start.priors))
     vector = np.array(flatten(problem.start))
     optimum = Optimum(vector, -1.5 - seed, Status.ITERATION_LIMIT, (Step(1, 1, -3.0), Step(1, 2, -1.5)))
-    return trained(problem, optimum)
+    return build_model(problem, optimum)

@@ -9,25 +9,25 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from revarb.baselines.narx import NarxRows, complete_records, narx_rows
+from revarb.baselines.narx import NarxRows, narx_rows, require_complete
 from revarb.config.lagged import Lagged
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.errors import check_seed, check_whole
+from revarb.errors import check_integer, check_seed
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.exact import exact_posterior, log_evidence
 from revarb.gp.kmeans import kmeans_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
-from revarb.gp.posterior import Posterior, posterior
+from revarb.gp.posterior import Posterior, compute_posterior
 from revarb.models.base import Fitted
 from revarb.optim.lbfgs import Optimum, maximise_tree
 from revarb.optim.status import Status, Step
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
-from revarb.simulation.run import Method, free_run
+from revarb.simulation.run import Method, simulate_chain
 from revarb.simulation.starts import cold_origin
 
 EXACT_ROWS = 1000
@@ -42,7 +42,7 @@ JITTER = 1e-6
 START_NOISE = 0.1
 
 
-LEAST_NOISE = 1e-4  # a hundredth of the output's spread; below it the moments of the free run drown in rounding
+MIN_NOISE = 1e-4  # a hundredth of the output's spread; below it the moments of the free run drown in rounding
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class GPNARX(Lagged):
     def __post_init__(self):
         super().__post_init__()
         if self.inducing is not None:
-            object.__setattr__(self, "inducing", check_whole("inducing", self.inducing, least=1))
-        object.__setattr__(self, "iterations", check_whole("iterations", self.iterations, least=1))
+            object.__setattr__(self, "inducing", check_integer("inducing", self.inducing, least=1))
+        object.__setattr__(self, "iterations", check_integer("iterations", self.iterations, least=1))
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPNARX":
         """Maximise the evidence, or its collapsed bound. `seed` only moves the k-means start of inducing inputs."""
-        records = complete_records(train, "GP-NARX")
-        frame = Frame.of(records, self.lags_for(records[0].u.shape[1]))
-        rows = narx_rows(frame, records)
+        records = require_complete(train, "GP-NARX")
+        prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
+        rows = narx_rows(prep, records)
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
         if inducing is None:
             layer, optimum = _fit_exact(rows, self.iterations, progress)
@@ -78,10 +78,10 @@ class GPNARX(Lagged):
             rng = np.random.default_rng(check_seed(seed))
             layer, optimum = _fit_sparse(rows, min(inducing, len(rows.y)), self.iterations, rng, progress)
             posterior_of = _sparse_posterior
-        with held_interrupts() as pressed:  # what was found is not lost in the last second
+        with capture_interrupts() as pressed:  # what was found is not lost in the last second
             known = jax.tree.map(np.asarray, posterior_of(layer, rows))
         status = Status.INTERRUPTED if pressed else optimum.status  # who fits several models must hear of it
-        return FittedGPNARX(frame, status, check_seed(seed), Chain((known,), None, self.lags), optimum.bound)
+        return FittedGPNARX(prep, status, check_seed(seed), Chain((known,), None, self.lags), optimum.bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +91,7 @@ class FittedGPNARX(Fitted):
     chain: Chain[Posterior]
     evidence: float
 
-    compared = ("mean", "moments")
+    methods = ("mean", "moments")
 
     @with_numerics
     def simulate(
@@ -107,7 +107,9 @@ class FittedGPNARX(Fitted):
 
         The moments are Girard's (2003), with the full covariance of the lag window.
         """
-        return free_run(self.frame, self.chain, u, method, cold_origin(self.frame, self.chain), steps, samples, seed)
+        return simulate_chain(
+            self.preprocessor, self.chain, u, method, cold_origin(self.preprocessor, self.chain), steps, samples, seed
+        )
 
 
 def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
@@ -121,7 +123,7 @@ def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, 
     kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
     with _bar(iterations, progress) as report:
         kernel, optimum = maximise_tree(lambda kernel: _evidence(kernel, rows), kernel, iterations, report)
-    return _noisy_enough(Layer(rows.x_hat, *kernel)), optimum
+    return _with_noise_floor(Layer(rows.x_hat, *kernel)), optimum
 
 
 def _fit_sparse(
@@ -130,7 +132,7 @@ def _fit_sparse(
     start = _start(rows.x_hat, kmeans_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
     with _bar(iterations, progress) as report:
         layer, optimum = maximise_tree(lambda layer: _bound(layer, rows), start, iterations, report)
-    return _noisy_enough(layer), optimum
+    return _with_noise_floor(layer), optimum
 
 
 # Rows are arguments, not constants: many fits of one shape compile once.
@@ -139,13 +141,13 @@ def _fit_sparse(
 @jax.jit
 @jax.value_and_grad
 def _evidence(kernel: tuple[AnyArray, AnyArray, AnyArray], rows: NarxRows) -> Float[AnyArray, ""]:
-    return log_evidence(_noisy_enough(Layer(rows.x_hat, *kernel)), rows.y)
+    return log_evidence(_with_noise_floor(Layer(rows.x_hat, *kernel)), rows.y)
 
 
 @jax.jit
 @jax.value_and_grad
 def _bound(layer: Layer, rows: NarxRows) -> Float[AnyArray, ""]:
-    return collapsed_bound(_noisy_enough(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
+    return collapsed_bound(_with_noise_floor(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
 
 
 @jax.jit
@@ -155,12 +157,12 @@ def _exact_posterior(layer: Layer, rows: NarxRows) -> Posterior:
 
 @jax.jit
 def _sparse_posterior(layer: Layer, rows: NarxRows) -> Posterior:
-    return posterior(layer, Gaussians(rows.x_hat, None), rows.y, JITTER)
+    return compute_posterior(layer, Gaussians(rows.x_hat, None), rows.y, JITTER)
 
 
-def _noisy_enough(layer: Layer) -> Layer:
+def _with_noise_floor(layer: Layer) -> Layer:
     # The parameter counts from the least noise on.
-    return Layer(layer.zeta, layer.raw_w, layer.raw_variance, unconstrained(LEAST_NOISE + layer.sigma2))
+    return Layer(layer.zeta, layer.raw_w, layer.raw_variance, unconstrained(MIN_NOISE + layer.sigma2))
 
 
 @contextmanager

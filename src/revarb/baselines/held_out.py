@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.errors import InputError
 
@@ -20,10 +20,10 @@ PIECES = 4
 TAIL = PIECES - 1
 
 
-LEAST_ERRORS = 3
+MIN_ERRORS = 3
 
 
-LEAST_SPREAD = 1e-3  # of the output's own; a band of no width would make every miss infinitely surprising
+MIN_STD = 1e-3  # of the output's own; a band of no width would make every miss infinitely surprising
 
 
 def piece(lengths: Sequence[int], number: int) -> list[slice]:
@@ -33,9 +33,9 @@ def piece(lengths: Sequence[int], number: int) -> list[slice]:
     return [slice(length * number // PIECES, length * (number + 1) // PIECES) for length in lengths]
 
 
-def rows_apart(frame: Frame, lengths: Sequence[int], number: int) -> Bool[np.ndarray, " R"]:
+def rows_outside(prep: Preprocessor, lengths: Sequence[int], number: int) -> Bool[np.ndarray, " R"]:
     """Which training rows have nothing of a piece in them, neither as target nor among their regressors."""
-    first, masks = frame.lags.first, []
+    first, masks = prep.order.first_row, []
     for length, held in zip(lengths, piece(lengths, number), strict=True):
         samples = np.arange(first, length)
         touched = (samples >= held.start) & (samples < held.stop + first) & (held.stop > held.start)
@@ -50,7 +50,7 @@ def rows_apart(frame: Frame, lengths: Sequence[int], number: int) -> Bool[np.nda
 
 
 def held_out_errors(
-    frame: Frame, records: Sequence[Series], simulated: Sequence[Float64[np.ndarray, "_ Dy"]], number: int
+    prep: Preprocessor, records: Sequence[Series], simulated: Sequence[Float64[np.ndarray, "_ Dy"]], number: int
 ) -> Float64[np.ndarray, "E Dy"]:
     """Errors of z-scored free runs of all records inside a piece.
 
@@ -59,24 +59,24 @@ def held_out_errors(
     errors = []
     lengths = [len(record) for record in records]
     for record, run, held in zip(records, simulated, piece(lengths, number), strict=True):
-        settled = min(frame.skip, (held.start + held.stop) // 2)
-        errors.append((run - frame.scaling.outputs(record.y))[max(held.start, settled) : held.stop])
+        settled = min(prep.skip, (held.start + held.stop) // 2)
+        errors.append((run - prep.scaling.outputs(record.y))[max(held.start, settled) : held.stop])
     counted = np.concatenate(errors)
-    if len(counted) < LEAST_ERRORS:
+    if len(counted) < MIN_ERRORS:
         raise InputError(
             f"records of {lengths[:5]} samples leave {len(counted)} held-out one(s) to judge the model by, and "
-            f"{LEAST_ERRORS} are needed; use a longer record"
+            f"{MIN_ERRORS} are needed; use a longer record"
         )
     return counted
 
 
-def error_size(errors: Float64[np.ndarray, "E Dy"]) -> float:
+def rms_error(errors: Float64[np.ndarray, "E Dy"]) -> float:
     """Root of the mean square of z-scored errors; infinite for a run that left the numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
         size = float(np.sqrt(np.mean(errors**2)))
     return size if np.isfinite(size) else float("inf")
 
 
-def residual_spread(errors: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
+def residual_deviation(errors: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
     """Root mean square error per output: the standard deviation that a model without its own is given."""
-    return np.maximum(np.sqrt(np.mean(errors**2, axis=0)), LEAST_SPREAD)
+    return np.maximum(np.sqrt(np.mean(errors**2, axis=0)), MIN_STD)

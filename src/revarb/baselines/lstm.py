@@ -8,15 +8,15 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.held_out import TAIL, error_size, held_out_errors, piece, residual_spread
-from revarb.baselines.lstm_network import UPDATES_PER_ROUND, Cuts, Memory, run_memory, training
-from revarb.baselines.narx import FittedByResiduals, complete_records
-from revarb.data.preprocessor import Frame
+from revarb.baselines.held_out import TAIL, held_out_errors, piece, residual_deviation, rms_error
+from revarb.baselines.lstm_network import UPDATES_PER_ROUND, Cuts, LSTMNetwork, run_network, train_rounds
+from revarb.baselines.narx import FittedByResiduals, require_complete
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.data.windows import Lags, input_windows
-from revarb.errors import InputError, check_number, check_seed, check_whole
+from revarb.data.windows import Order, input_windows
+from revarb.errors import InputError, check_integer, check_number, check_seed
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 
@@ -47,10 +47,10 @@ class LSTM:
     def __post_init__(self):
         if not isinstance(self.layers, tuple | list) or not self.layers:
             raise InputError(f"layers must be a tuple of depths to choose from, received {self.layers!r}")
-        object.__setattr__(self, "layers", tuple(check_whole("layers", depth, 1, 3) for depth in self.layers))
+        object.__setattr__(self, "layers", tuple(check_integer("layers", depth, 1, 3) for depth in self.layers))
         for name, least in (("units", 1), ("input_delay", 0), ("subsequence", 2), ("batch", 1), ("updates", 1),
                             ("patience", 1)):  # fmt: skip
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
         object.__setattr__(self, "learning_rate", check_number("learning_rate", self.learning_rate, above=0.0))
 
     @with_numerics
@@ -60,49 +60,53 @@ class LSTM:
         The last training has the depth and the number of updates that were best on the tail. Ctrl-C keeps the best
         network of the search.
         """
-        records = complete_records(train, "LSTM")
-        frame = Frame.of(records, Lags(0, 1 if records[0].input_names else 0, self.input_delay))
+        records = require_complete(train, "LSTM")
+        prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
         key = jax.random.key(check_seed(seed))
         with progress_bar("fitting LSTM", _rounds(self) * len(self.layers), progress) as update:
-            trials = _search(self, frame, records, key, update)
+            trials = _search(self, prep, records, key, update)
         best = min(trials, key=lambda trial: trial.error)
         if not np.isfinite(best.error):
             raise InputError("the LSTM's training never gave a finite error; use a smaller learning_rate")
-        spread = residual_spread(_tail_errors(frame, records, best.network))
+        spread = residual_deviation(_tail_errors(prep, records, best.network))
         if trials[-1].status is Status.INTERRUPTED:
-            return FittedLSTM(frame, Status.INTERRUPTED, check_seed(seed), spread, best.network)
-        network, status = _train_on_everything(self, frame, records, best, key)
-        return FittedLSTM(frame, status, check_seed(seed), spread, network)
+            return FittedLSTM(prep, Status.INTERRUPTED, check_seed(seed), spread, best.network)
+        network, status = _train_on_everything(self, prep, records, best, key)
+        return FittedLSTM(prep, status, check_seed(seed), spread, network)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedLSTM(FittedByResiduals):
     """A trained LSTM. Its residuals are those on the training tail, before the last training."""
 
-    network: Memory
+    network: LSTMNetwork
 
     def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
         """The network from an empty memory."""
-        return run_memory(self.network, _inputs(self.frame, z))
+        return run_network(self.network, _inputs(self.preprocessor, z))
 
 
 class _Trial(NamedTuple):
     """One depth: the best network on the way, after how many rounds it was there, and how the training ended."""
 
     depth: int
-    network: Memory
+    network: LSTMNetwork
     rounds: int
     error: float
     status: Status
 
 
 def _search(
-    spec: LSTM, frame: Frame, records: Sequence[Series], key: Key[jax.Array, ""], update: Callable[[int, str], None]
+    spec: LSTM,
+    prep: Preprocessor,
+    records: Sequence[Series],
+    key: Key[jax.Array, ""],
+    update: Callable[[int, str], None],
 ) -> list[_Trial]:
     # Every depth on the head of the training part; Ctrl-C ends it with what there is.
     lengths = [len(record) for record in records]
     pieces = zip(piece(lengths, TAIL), lengths, strict=True)
-    cuts = _cuts(frame, records, [held.start if held.stop > held.start else all_ for held, all_ in pieces],
+    cuts = _cuts(prep, records, [held.start if held.stop > held.start else all_ for held, all_ in pieces],
                  spec.subsequence)  # fmt: skip
     trials: list[_Trial] = []
     for number, depth in enumerate(spec.layers):
@@ -110,7 +114,7 @@ def _search(
         def report(rounds: int, error: float, number: int = number, depth: int = depth) -> None:
             update(number * _rounds(spec) + rounds, f"{depth} layer(s): error {error:.3f}")
 
-        trials.append(_train(spec, frame, records, cuts, depth, key, report))
+        trials.append(_train(spec, prep, records, cuts, depth, key, report))
         if trials[-1].status is Status.INTERRUPTED:
             break
     return trials
@@ -118,7 +122,7 @@ def _search(
 
 def _train(
     spec: LSTM,
-    frame: Frame,
+    prep: Preprocessor,
     records: Sequence[Series],
     cuts: Cuts,
     depth: int,
@@ -128,9 +132,9 @@ def _train(
     networks = _training(spec, cuts, depth, key)
     best: _Trial | None = None
     for rounds in range(1, _rounds(spec) + 1):
-        with held_interrupts() as pressed:
+        with capture_interrupts() as pressed:
             network = next(networks)
-            error = error_size(_tail_errors(frame, records, network))
+            error = rms_error(_tail_errors(prep, records, network))
         report(rounds, error)
         if best is None or error < best.error:
             best = _Trial(depth, jax.tree.map(np.asarray, network), rounds, error, Status.ITERATION_LIMIT)
@@ -145,43 +149,43 @@ def _train(
 
 
 def _train_on_everything(
-    spec: LSTM, frame: Frame, records: Sequence[Series], best: _Trial, key: Key[jax.Array, ""]
-) -> tuple[Memory, Status]:
-    cuts = _cuts(frame, records, [len(record) for record in records], spec.subsequence)
+    spec: LSTM, prep: Preprocessor, records: Sequence[Series], best: _Trial, key: Key[jax.Array, ""]
+) -> tuple[LSTMNetwork, Status]:
+    cuts = _cuts(prep, records, [len(record) for record in records], spec.subsequence)
     networks, network = _training(spec, cuts, best.depth, key), best.network
     for _ in range(best.rounds):
-        with held_interrupts() as pressed:
+        with capture_interrupts() as pressed:
             network = next(networks)
         if pressed:
             return best.network, Status.INTERRUPTED
     return jax.tree.map(np.asarray, network), best.status
 
 
-def _training(spec: LSTM, cuts: Cuts, depth: int, key: Key[jax.Array, ""]) -> Iterator[Memory]:
+def _training(spec: LSTM, cuts: Cuts, depth: int, key: Key[jax.Array, ""]) -> Iterator[LSTMNetwork]:
     first, draws = jax.random.split(key)
-    network = Memory.random(cuts.u_bar.shape[1], depth, spec.units, cuts.y.shape[1], first)
-    return training(network, cuts, spec.batch, spec.learning_rate, draws)
+    network = LSTMNetwork.random(cuts.u_bar.shape[1], depth, spec.units, cuts.y.shape[1], first)
+    return train_rounds(network, cuts, spec.batch, spec.learning_rate, draws)
 
 
 def _rounds(spec: LSTM) -> int:
     return -(-spec.updates // UPDATES_PER_ROUND)
 
 
-def _cuts(frame: Frame, records: Sequence[Series], heads: Sequence[int], subsequence: int) -> Cuts:
+def _cuts(prep: Preprocessor, records: Sequence[Series], heads: Sequence[int], subsequence: int) -> Cuts:
     usable = [head for head in heads if head > 1]
     if not usable:
         lengths = [len(record) for record in records][:5]
         raise InputError(f"records of {lengths} samples leave nothing to train on; an LSTM needs longer ones")
-    u_bars = [_inputs(frame, frame.scaling.inputs(record.u)) for record in records]
-    outputs = [frame.scaling.outputs(record.y) for record in records]
+    u_bars = [_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
+    outputs = [prep.scaling.outputs(record.y) for record in records]
     return Cuts.of(u_bars, outputs, heads, min(subsequence, max(usable)))
 
 
-def _inputs(frame: Frame, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Du"]:
+def _inputs(prep: Preprocessor, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Du"]:
     # One input per step, `delay` old; before the record inputs are at their mean.
-    return input_windows(np.concatenate([np.zeros((frame.lags.reach, z.shape[1])), z]), frame.lags)
+    return input_windows(np.concatenate([np.zeros((prep.order.reach, z.shape[1])), z]), prep.order)
 
 
-def _tail_errors(frame: Frame, records: Sequence[Series], network: Memory) -> Float64[np.ndarray, "E Dy"]:
-    runs = [np.asarray(run_memory(network, _inputs(frame, frame.scaling.inputs(record.u)))) for record in records]
-    return held_out_errors(frame, records, runs, TAIL)
+def _tail_errors(prep: Preprocessor, records: Sequence[Series], network: LSTMNetwork) -> Float64[np.ndarray, "E Dy"]:
+    runs = [np.asarray(run_network(network, _inputs(prep, prep.scaling.inputs(record.u)))) for record in records]
+    return held_out_errors(prep, records, runs, TAIL)

@@ -16,14 +16,14 @@ from revarb.runtime.numerics import AnyArray
 UPDATES_PER_ROUND = 25
 
 
-class Memory(eqx.Module):
+class LSTMNetwork(eqx.Module):
     """LSTM cells on top of each other and a linear readout."""
 
     cells: tuple[eqx.nn.LSTMCell, ...]
     readout: eqx.nn.Linear
 
     @classmethod
-    def random(cls, inputs: int, layers: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Memory":
+    def random(cls, inputs: int, layers: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "LSTMNetwork":
         """Equinox's own initial weights."""
         *keys, last = jax.random.split(key, layers + 1)
         sizes = [inputs] + [units] * (layers - 1)
@@ -44,7 +44,7 @@ class Memory(eqx.Module):
         return jax.lax.scan(step, empty, u_bar)[1]
 
 
-run_memory = jax.jit(lambda network, u_bar: network(u_bar))
+run_network = jax.jit(lambda network, u_bar: network(u_bar))
 
 
 class Cuts(NamedTuple):
@@ -69,9 +69,9 @@ class Cuts(NamedTuple):
         return cls(np.concatenate(u_bars), np.concatenate(outputs), np.concatenate(starts).astype(np.int32), length)
 
 
-def training(
-    network: Memory, cuts: Cuts, batch: int, learning_rate: float, key: Key[jax.Array, ""]
-) -> Iterator[Memory]:
+def train_rounds(
+    network: LSTMNetwork, cuts: Cuts, batch: int, learning_rate: float, key: Key[jax.Array, ""]
+) -> Iterator[LSTMNetwork]:
     """The network after every further round of updates on cuts drawn with `key`, for as long as it is asked for."""
     state = _optimiser(learning_rate).init(network)  # pyright: ignore[reportArgumentType] (a tree)
     while True:
@@ -83,14 +83,14 @@ def training(
 
 @partial(jax.jit, static_argnames="length")
 def _round(
-    network: Memory,
+    network: LSTMNetwork,
     state: optax.OptState,
     starts: Int[AnyArray, "K B"],
     u_bar: Float[AnyArray, "N Du"],
     y: Float[AnyArray, "N Dy"],
     learning_rate: float | Float[jax.Array, ""],
     length: int,
-) -> tuple[Memory, optax.OptState]:
+) -> tuple[LSTMNetwork, optax.OptState]:
     # One update of Adam for every row of `starts`.
     optimiser = _optimiser(learning_rate)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.baselines.held_out import LEAST_ERRORS, LEAST_SPREAD, TAIL, held_out_errors, rows_apart
+from revarb.baselines.held_out import MIN_ERRORS, MIN_STD, TAIL, held_out_errors, rows_outside
 from revarb.baselines.narx import FittedByResiduals
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 from revarb.errors import check_seed
 from revarb.optim.status import Status
 
@@ -25,12 +25,12 @@ class Mean:
         Only measured values count. An output that was hardly measured in that piece gets the spread of all its values.
         """
         records = as_records(train)
-        frame = Frame.of(records, Lags(0, 0, 1))
-        y = np.concatenate([frame.scaling.outputs(record.y) for record in records])
-        apart = rows_apart(frame, [len(record) for record in records], TAIL)
+        prep = Preprocessor.from_records(records, Order(0, 0, 1))
+        y = np.concatenate([prep.scaling.outputs(record.y) for record in records])
+        apart = rows_outside(prep, [len(record) for record in records], TAIL)
         constant = [np.broadcast_to(_mean_of_measured(y[apart]), record.y.shape) for record in records]
-        spread = _spread(held_out_errors(frame, records, constant, TAIL))
-        return FittedMean(frame, Status.CONVERGED, check_seed(seed), spread)
+        spread = _spread(held_out_errors(prep, records, constant, TAIL))
+        return FittedMean(prep, Status.CONVERGED, check_seed(seed), spread)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,8 +48,8 @@ def _mean_of_measured(values: Float64[np.ndarray, "R Dy"]) -> Float64[np.ndarray
 
 
 def _spread(deviations: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
-    held_out = np.maximum(np.sqrt(_mean_of_measured(deviations**2)), LEAST_SPREAD)
-    return np.where(_measured(deviations) >= LEAST_ERRORS, held_out, 1.0)
+    held_out = np.maximum(np.sqrt(_mean_of_measured(deviations**2)), MIN_STD)
+    return np.where(_measured(deviations) >= MIN_ERRORS, held_out, 1.0)
 
 
 def _measured(values: Float64[np.ndarray, "R Dy"]) -> Int[np.ndarray, " Dy"]:

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.held_out import PIECES, error_size, held_out_errors, residual_spread, rows_apart
-from revarb.baselines.narx import FittedNarx, NarxRows, complete_records, narx_rows, simulated_records
+from revarb.baselines.held_out import PIECES, held_out_errors, residual_deviation, rms_error, rows_outside
+from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows, require_complete, simulated_records
 from revarb.config.lagged import Lagged
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.errors import InputError, check_number, check_seed, check_whole
+from revarb.errors import InputError, check_integer, check_number, check_seed
 from revarb.optim.lbfgs import Optimum, maximise_tree
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import delayed_interrupts
+from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
@@ -64,26 +64,26 @@ class MLPNARX(Lagged):
         super().__post_init__()
         if not isinstance(self.units, tuple | list) or not self.units:
             raise InputError(f"units must be a tuple of numbers to choose from, received {self.units!r}")
-        object.__setattr__(self, "units", tuple(check_whole("units", number, least=1) for number in self.units))
+        object.__setattr__(self, "units", tuple(check_integer("units", number, least=1) for number in self.units))
         object.__setattr__(self, "weight_decay", check_number("weight_decay", self.weight_decay, least=0.0))
-        object.__setattr__(self, "iterations", check_whole("iterations", self.iterations, least=1))
+        object.__setattr__(self, "iterations", check_integer("iterations", self.iterations, least=1))
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMLPNARX":
         """Choose the number of units by cross-validation, then train on everything. `seed` draws the first weights."""
-        records = complete_records(train, "MLP-NARX")
-        frame = Frame.of(records, self.lags_for(records[0].u.shape[1]))
-        rows = narx_rows(frame, records)
+        records = require_complete(train, "MLP-NARX")
+        prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
+        rows = narx_rows(prep, records)
         key = jax.random.key(check_seed(seed))
         total = len(self.units) * PIECES + 1
         with progress_bar("fitting MLP-NARX", total, progress) as update:
             trials = []
             for number in self.units:
-                trials.append(_cross_validate(self, frame, records, rows, number, key))
+                trials.append(_cross_validate(self, prep, records, rows, number, key))
                 update(len(trials) * PIECES, f"{number} units: error {trials[-1].error:.3f}")
             best = min(trials, key=lambda trial: trial.error)
             network, optimum = _train(self, rows, np.ones(len(rows.y)), best.units, key)
-        return FittedMLPNARX(frame, optimum.status, check_seed(seed), best.residual_std, network)
+        return FittedMLPNARX(prep, optimum.status, check_seed(seed), best.residual_std, network)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,20 +98,20 @@ class _Trial(NamedTuple):
 
 
 def _cross_validate(
-    spec: MLPNARX, frame: Frame, records: Sequence[Series], rows: NarxRows, units: int, key: Key[jax.Array, ""]
+    spec: MLPNARX, prep: Preprocessor, records: Sequence[Series], rows: NarxRows, units: int, key: Key[jax.Array, ""]
 ) -> _Trial:
     # Every piece is simulated by a network that has not seen it.
     errors = []
     for number in range(PIECES):
-        apart = rows_apart(frame, [len(record) for record in records], number)
+        apart = rows_outside(prep, [len(record) for record in records], number)
         network, optimum = _train(spec, rows, apart.astype(np.float64), units, key)
         if optimum.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # before there is anything to keep
-        with delayed_interrupts():
-            runs = simulated_records(frame, Chain((network,), None, spec.lags), records)
-        errors.append(held_out_errors(frame, records, runs, number))
+        with defer_interrupts():
+            runs = simulated_records(prep, Chain((network,), None, spec.lags), records)
+        errors.append(held_out_errors(prep, records, runs, number))
     together = np.concatenate(errors)
-    return _Trial(units, error_size(together), residual_spread(together))
+    return _Trial(units, rms_error(together), residual_deviation(together))
 
 
 def _train(

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import later_states, regressors
@@ -17,10 +17,10 @@ from revarb.errors import InputError
 from revarb.models.base import Fitted
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain
-from revarb.simulation.mean import cold_mean
+from revarb.simulation.mean import run_mean_cold
 
 
-def complete_records(train: Series | Sequence[Series], model: str) -> tuple[Series, ...]:
+def require_complete(train: Series | Sequence[Series], model: str) -> tuple[Series, ...]:
     """The training records of a model that needs every output value; missing ones are refused in its name."""
     records = as_records(train)
     missing = sum(record.missing for record in records)
@@ -45,7 +45,7 @@ class FittedByResiduals(Fitted):
 
     residual_std: Float64[np.ndarray, " Dy"]
 
-    compared = ("residuals",)
+    methods = ("residuals",)
 
     @with_numerics
     def simulate(
@@ -57,9 +57,9 @@ class FittedByResiduals(Fitted):
                 f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors "
                 "on held-out training data"
             )
-        mean = np.asarray(self.mean_run(self.frame.checked_inputs(u, steps)))
+        mean = np.asarray(self.mean_run(self.preprocessor.check_inputs(u, steps)))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
-        return self.frame.trajectory(method, self.skip, mean, variance)
+        return self.preprocessor.to_trajectory(method, self.skip, mean, variance)
 
     @abstractmethod
     def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
@@ -73,18 +73,18 @@ class NarxRows(NamedTuple):
     y: Float64[np.ndarray, "R Dy"]
 
 
-def narx_rows(frame: Frame, records: Sequence[Series]) -> NarxRows:
+def narx_rows(prep: Preprocessor, records: Sequence[Series]) -> NarxRows:
     """The rows of a NARX model: those of a first hidden layer whose states are the measured outputs."""
-    blocks = frame.blocks(records)
+    blocks = prep.blocks(records)
     y, u_bar = (np.concatenate(parts) for parts in ([block.y for block in blocks], [block.u_bar for block in blocks]))
-    lags, lengths = frame.lags.states, [len(block.y) for block in blocks]
+    lags, lengths = prep.order.lags, [len(block.y) for block in blocks]
     x_hat = regressors([y], u_bar, lags, lengths)[0]
     return NarxRows(np.asarray(x_hat), np.asarray(later_states(y, lags, lengths)))
 
 
-def simulated_records(frame: Frame, chain: Chain, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
+def simulated_records(prep: Preprocessor, chain: Chain, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
     """Mean-only free runs of whole training records, cold, z-scored."""
-    return [np.asarray(cold_mean(chain, frame.lags, frame.scaling.inputs(record.u))) for record in records]
+    return [np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(record.u))) for record in records]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,4 +95,4 @@ class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
 
     def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
         """The model on its own past outputs."""
-        return cold_mean(Chain((self.model,), None, self.lags.states), self.lags, z)
+        return run_mean_cold(Chain((self.model,), None, self.order.lags), self.order, z)

@@ -7,17 +7,17 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 from revarb.errors import InputError, check_seed
 from revarb.models.base import Fitted
 from revarb.optim.status import Status
 from revarb.runtime.progress import progress_bar
 
-GRAVEST_FIRST = (
+WORST_FIRST = (
     Status.INTERRUPTED,
     Status.NOT_FINITE,
     Status.STALLED,
@@ -54,7 +54,7 @@ class PerOutput:
         Ctrl-C during the last one keeps them all, as it left them; before, some output would have no model.
         """
         seed, records = check_seed(seed), as_records(train)
-        scaling = Standardiser.of(records)  # a constant column is refused before anything else takes its time
+        scaling = Standardiser.from_records(records)  # a constant column is refused before anything else takes its time
         first, fitted = records[0], {}
         parts = [_measured_parts(records, column) for column in range(len(first.output_names))]
         # A model that cannot do with gaps says so before the others take their time.
@@ -66,9 +66,9 @@ class PerOutput:
                 if fitted[column].status is Status.INTERRUPTED and len(fitted) < len(parts):
                     raise KeyboardInterrupt  # before there is anything to keep
         members = [fitted[column] for column in range(len(parts))]
-        frame = Frame(scaling, _widest(members), first.input_names, first.output_names, first.dt)
-        status = min((member.status for member in members), key=GRAVEST_FIRST.index)
-        return FittedPerOutput(frame, status, seed, tuple(members))
+        prep = Preprocessor(scaling, _widest(members), first.input_names, first.output_names, first.dt)
+        status = min((member.status for member in members), key=WORST_FIRST.index)
+        return FittedPerOutput(prep, status, seed, tuple(members))
 
     def _fit_one(self, records: Sequence[Series], seed: int) -> Fitted:
         member = self.spec.fit(records, seed=seed)
@@ -91,17 +91,17 @@ class FittedPerOutput(Fitted):
     members: tuple[Fitted, ...]
 
     @property
-    def compared(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (the members' class's)
+    def methods(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (the members' class's)
         """The methods of `simulate`: those that a comparison shows of the members."""
-        return self.members[0].compared
+        return self.members[0].methods
 
     def simulate(
         self, u: ArrayLike | None = None, method: str | None = None, *, steps: int | None = None
     ) -> Trajectory:
-        """Free simulation of every output alone, cold start. `method` is one of `compared`; default: the last."""
-        method = self.compared[-1] if method is None else method
-        if method not in self.compared:
-            known = " or ".join(repr(each) for each in self.compared)
+        """Free simulation of every output alone, cold start. `method` is one of `methods`; default: the last."""
+        method = self.methods[-1] if method is None else method
+        if method not in self.methods:
+            known = " or ".join(repr(each) for each in self.methods)
             raise InputError(f"method must be {known}, received {method!r}; for others simulate the members")
         paths = [member.simulate(u, method, steps=steps) for member in self.members]
         bands = [path.std for path in paths if path.std is not None]
@@ -124,7 +124,7 @@ def _measured_parts(records: Sequence[Series], column: int) -> list[Series]:
     return [part for part in parts if part.missing < len(part)]
 
 
-def _widest(members: Sequence[Fitted]) -> Lags:
+def _widest(members: Sequence[Fitted]) -> Order:
     # A model that chooses its order (ARX) may choose another one for every output.
-    lags = [member.lags for member in members]
-    return Lags(max(each.states for each in lags), max(each.inputs for each in lags), lags[0].delay)
+    orders = [member.order for member in members]
+    return Order(max(each.lags for each in orders), max(each.input_lags for each in orders), orders[0].input_delay)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from revarb import __version__
 from revarb.errors import InputError
-from revarb.runtime.files import check_target
+from revarb.runtime.files import check_writable
 
 app = typer.Typer(
     name="revarb",
@@ -43,13 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             code = app(given or ["--help"], standalone_mode=False)
         except InputError as error:
-            complain("error", str(error))
+            print_line("error", str(error))
             code = 2
         except typer.TyperException as error:
-            complain("error", error.format_message())
+            print_line("error", error.format_message())
             code = 2
     if code == INTERRUPTED:
-        complain("interrupted", "stopped before the end")
+        print_line("interrupted", "stopped before the end")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -60,9 +60,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-def picture_beside(target: Path, suffix: str, read: Sequence[Path]) -> Path:
+def figure_target(target: Path, suffix: str, read: Sequence[Path]) -> Path:
     """Where the picture of a result goes. Checked before the work: nothing replaces what is read, nor each other."""
-    picture = check_target(check_target(target).with_suffix(suffix))
+    picture = check_writable(check_writable(target).with_suffix(suffix))
     if picture.resolve() == target.resolve():
         raise InputError(f"-o {target} is where the picture goes; choose another ending")
     for path in read:
@@ -71,16 +71,16 @@ def picture_beside(target: Path, suffix: str, read: Sequence[Path]) -> Path:
     return picture
 
 
-def say_written(*paths: Path) -> None:
+def print_written(*paths: Path) -> None:
     """Name the files that are there now."""
     for path in paths:
         screen.print(f"wrote {path}", soft_wrap=True)
 
 
-def complain(kind: str, message: str) -> None:
+def print_line(kind: str, message: str) -> None:
     """One line for the user, away from the results."""
     print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
 
 
 def _one_line_warning(message, category, filename, lineno, file=None, line=None) -> None:
-    complain("warning", str(message))
+    print_line("warning", str(message))

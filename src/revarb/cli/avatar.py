@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import app, say_written, screen
+from revarb.cli.app import app, print_written, screen
 from revarb.errors import InputError
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.motion.avatar.model import avatar_records, keep_model, kept_model, open_model, train_model
 from revarb.motion.avatar.player import Player
 from revarb.motion.gaits import Gaits
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 
 
 @app.command()
@@ -33,8 +33,8 @@ def avatar(
         raise InputError(f'the page needs {error.name}; pip install "revarb[avatar]"') from None
     check_address(host, port)
     model = _trained_model() if model_file is None else open_model(model_file)
-    player = Player(model, Gaits.of(avatar_records()))
-    with held_interrupts(patience=1) as pressed, Page(player, host, port, folder) as page:
+    player = Player(model, Gaits.from_records(avatar_records()))
+    with capture_interrupts(raise_after=1) as pressed, Page(player, host, port, folder) as page:
         screen.print(f"the avatar is at {page.url} (Ctrl-C ends it)", soft_wrap=True)
         page.run(until=lambda: bool(pressed))
 
@@ -48,8 +48,8 @@ def _trained_model() -> FittedRGP:
     model = train_model()
     screen.print(f"trained in {time.perf_counter() - begun:.0f} s")
     try:
-        with held_interrupts():
-            say_written(keep_model(model))
+        with capture_interrupts():
+            print_written(keep_model(model))
     except InputError as error:
         warnings.warn(f"the model is not kept for the next time: {error}", stacklevel=2)
     return model

@@ -6,20 +6,20 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from revarb.cli.app import app, command_line, say_written, screen
+from revarb.cli.app import app, command_line, print_written, screen
 from revarb.data.tables.records import read_records
-from revarb.data.trajectory_figure import simulation_figure
+from revarb.data.trajectory_figure import trajectory_figure
 from revarb.errors import InputError
-from revarb.evaluation.comparison import comparison as compare
+from revarb.evaluation.comparison import compare
 from revarb.evaluation.comparison.comparison import Comparison, default_models
 from revarb.evaluation.comparison.comparison_figure import comparison_figure
 from revarb.evaluation.results_file import write_results
 from revarb.report.page import comparison_page, comparison_section
-from revarb.report.reliability_figures import calibration_figure
-from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
-from revarb.runtime.files import check_target, make_folder, write_whole
-from revarb.runtime.interrupts import held_interrupts
-from revarb.runtime.machine import machine
+from revarb.report.reliability_figures import reliability_figure
+from revarb.report.tables import NOTES, comparison_grid, list_failures, terminal_table
+from revarb.runtime.files import check_writable, make_folder, write_atomic
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.machine import describe_machine
 
 
 @app.command("compare")
@@ -54,10 +54,10 @@ def compare_models(
     screen.print(comparison.verdict, style="bold", soft_wrap=True)
     title = f"free simulation of {test.name}, first {comparison.skip} rows left out, {seeds} seed(s)"
     screen.print(terminal_table(comparison_grid(title, comparison.lines)))
-    for sentence in (*failures(comparison.lines), *NOTES):
+    for sentence in (*list_failures(comparison.lines), *NOTES):
         screen.print(sentence, soft_wrap=True)
-    with held_interrupts():
-        say_written(*_write(targets, test.name, comparison, command_line.get()))
+    with capture_interrupts():
+        print_written(*_write(targets, test.name, comparison, command_line.get()))
 
 
 class _Targets(NamedTuple):
@@ -81,7 +81,7 @@ def _targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[P
         {model: folder / f"{model.lower()}.png" for model in models},
     )
     for target in (targets.json, targets.page, targets.calibration, *targets.outputs, *targets.models.values()):
-        if check_target(target).resolve() in [path.resolve() for path in read]:
+        if check_writable(target).resolve() in [path.resolve() for path in read]:
             raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
     return targets
 
@@ -96,14 +96,16 @@ def _chosen(models: dict, only: list[str] | None) -> dict:
 def _write(targets: _Targets, name: str, comparison: Comparison, command: str) -> list[Path]:
     meta = {"table": "compare", "command": command, "verdict": comparison.verdict, "skip": comparison.skip}
     section = comparison_section(f"Free simulation of {name}", comparison)
-    page = comparison_page(f"Which model for {name}?", section.verdict, [section], {"command": command, **machine()})
-    written = [write_results(targets.json, meta, comparison.rows), write_whole(targets.page, page.encode())]
+    page = comparison_page(
+        f"Which model for {name}?", section.verdict, [section], {"command": command, **describe_machine()}
+    )
+    written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
     record, paths = comparison.test[0], comparison.by_model()
     for column, target in enumerate(targets.outputs if paths else []):
-        written.append(write_whole(target, comparison_figure(paths, record.y, column, "png")))
-    if calibrations := comparison.calibrations():
-        written.append(write_whole(targets.calibration, calibration_figure(calibrations, "png")))
+        written.append(write_atomic(target, comparison_figure(paths, record.y, column, "png")))
+    if reliability := comparison.reliability():
+        written.append(write_atomic(targets.calibration, reliability_figure(reliability, "png")))
     for model, several in paths.items():
-        picture = simulation_figure(several[-1], record.y, f"{model}: free simulation of {name}")
-        written.append(write_whole(targets.models[model], picture))
+        picture = trajectory_figure(several[-1], record.y, f"{model}: free simulation of {name}")
+        written.append(write_atomic(targets.models[model], picture))
     return written

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import app, complain, picture_beside, say_written, screen
+from revarb.cli.app import app, figure_target, print_line, print_written, screen
 from revarb.config.plain_values import read_toml
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
@@ -15,11 +15,11 @@ from revarb.data.tables.records import read_records
 from revarb.errors import InputError
 from revarb.models.fit_figure import fit_figure
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.optim.journal import kept_journals
+from revarb.optim.journal import keep_journals
 from revarb.optim.status import Status
-from revarb.runtime.files import write_whole
-from revarb.runtime.interrupts import held_interrupts
-from revarb.training.stretches import LEAST_ROWS, stretches_of
+from revarb.runtime.files import write_atomic
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.training.stretches import MIN_ROWS, cut_stretches
 
 KEPT = "the best model so far was kept"
 
@@ -55,16 +55,16 @@ def fit(
     With --restarts the file holds all fits; a simulation is then their mixture, and the picture shows the best one.
     A fit of more than a minute can be resumed: the same command with --resume gives the model it would have given.
     """
-    spec = _configured(
+    spec = _make_spec(
         config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, calibrate=False if uncalibrated else None,
     )  # fmt: skip
     records = read_records(train, inputs or [], outputs, dt, time_column)
-    picture = picture_beside(model_file, ".fit.png", read=train)
+    picture = figure_target(model_file, ".fit.png", read=train)
     begun = time.perf_counter()
     if restarts is None and jobs is not None:
         raise InputError("--jobs is for --restarts: one fit uses all cores already")
-    with kept_journals():  # until the model is on disk
+    with keep_journals():  # until the model is on disk
         if restarts is None:
             members = (model := spec.fit(records, seed=seed, progress=True, resume=resume),)
         else:
@@ -72,30 +72,30 @@ def fit(
             members = model.members
         seconds = time.perf_counter() - begun
         best = max(members, key=lambda member: member.bound)
-        with held_interrupts():
+        with capture_interrupts():
             model.save(model_file)
-            write_whole(picture, fit_figure(best, records))
-    _say_fitted(members, sum(len(record) for record in records), len(records), seconds)
-    screen.print(_calibrated(members, records), soft_wrap=True)
+            write_atomic(picture, fit_figure(best, records))
+    _print_fit(members, sum(len(record) for record in records), len(records), seconds)
+    screen.print(_describe_calibration(members, records), soft_wrap=True)
     if model.status is Status.INTERRUPTED:
-        complain("interrupted", f"{len(members)} of {restarts} fits were kept" if restarts else KEPT)
-    say_written(model_file, picture)
+        print_line("interrupted", f"{len(members)} of {restarts} fits were kept" if restarts else KEPT)
+    print_written(model_file, picture)
 
 
-def _say_fitted(members: Sequence[FittedRGP], samples: int, records: int, seconds: float) -> None:
+def _print_fit(members: Sequence[FittedRGP], samples: int, records: int, seconds: float) -> None:
     screen.print(f"fitted {records} record(s), {samples} samples in {seconds:.1f} s")
     for member in members:
         ended = f"{member.status.value} after {len(member.history)} iterations"
         screen.print(f"  seed {member.seed}: {ended}, bound {member.bound:.2f}")
 
 
-def _calibrated(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:
+def _describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:
     # What the held-out stretches have said, over all members, or why they were not asked.
     found = [(member, member.calibration) for member in members if member.calibration is not None]
     if not found:
         return f"not calibrated: {_why_not(members[0], records)}"
     errors, latent, output, far = zip(
-        *((known.error, known.latent_scale, known.output_noise / float(member.trained.chain.last.sigma2),
+        *((known.error, known.latent_scale, known.output_noise / float(member.trained.chain.last_layer.sigma2),
            known.factors[-1]) for member, known in found),
         strict=True,
     )  # fmt: skip
@@ -112,9 +112,9 @@ def _why_not(model: FittedRGP, records: Sequence[Series]) -> str:
         return "switched off"
     if model.status is Status.INTERRUPTED:
         return "interrupted"
-    if not stretches_of(records, model.frame):
+    if not cut_stretches(records, model.preprocessor):
         several = "record is" if len(records) == 1 else "records are"
-        return f"the {several} too short (fewer than {LEAST_ROWS} samples once runs have settled)"
+        return f"the {several} too short (fewer than {MIN_ROWS} samples once runs have settled)"
     return "a fit without some stretch of the record failed"
 
 
@@ -123,7 +123,7 @@ def _range(values: Sequence[float], form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _configured(config: Path | None, **options: int | None) -> RGP:
+def _make_spec(config: Path | None, **options: int | None) -> RGP:
     # Options that were not given stay as the configuration file has them, or else as RGP does.
     values = {} if config is None else read_toml(config)
     return RGP.from_dict({**values, **{name: value for name, value in options.items() if value is not None}})

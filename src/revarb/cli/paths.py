@@ -6,20 +6,20 @@ from typing import Annotated, TypeVar
 import numpy as np
 import typer
 
-from revarb.cli.app import complain, say_written, screen
+from revarb.cli.app import print_line, print_written, screen
 from revarb.data.series import Series
 from revarb.data.tables.sampling import is_same_interval, sampling_interval
 from revarb.data.tables.table import Table
 from revarb.data.tables.writing import write_table
 from revarb.data.trajectory import Trajectory
-from revarb.data.trajectory_figure import simulation_figure
+from revarb.data.trajectory_figure import trajectory_figure
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.report.tables import score_table
-from revarb.runtime.files import write_whole
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.files import write_atomic
+from revarb.runtime.interrupts import capture_interrupts
 
 Model = FittedRGP | Ensemble
 
@@ -34,14 +34,14 @@ def _deliver(
     path: Trajectory, measured: np.ndarray | None, source: Path, what: str, path_file: Path, picture: Path
 ) -> None:
     # Everything that is known of a path: a table, a picture, scores where there is something to score, a warning.
-    with held_interrupts():
+    with capture_interrupts():
         write_table(path_file, trajectory_columns(path))
-        write_whole(picture, simulation_figure(path, measured, f"{source.name}: {what}"))
+        write_atomic(picture, trajectory_figure(path, measured, f"{source.name}: {what}"))
     if measured is not None and not np.isnan(measured[path.skip :]).all():
         screen.print(score_table({path.method: scores(path, measured)}, what))
     if path.warning is not None:
-        complain("warning", path.warning)
-    say_written(path_file, picture)
+        print_line("warning", path.warning)
+    print_written(path_file, picture)
 
 
 def trajectory_columns(path: Trajectory) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import app, picture_beside
+from revarb.cli.app import app, figure_target
 from revarb.cli.paths import TimeColumn, _deliver, _record, _table
 from revarb.data.series import Series
 from revarb.models.model_file import load
@@ -27,6 +27,6 @@ def predict(
     """
     model = load(model_file)
     record = _record(Series, _table(record_file, model, time_column), model)
-    picture = picture_beside(path_file, ".png", read=(model_file, record_file))
+    picture = figure_target(path_file, ".png", read=(model_file, record_file))
     path = model.predict(record, horizon)
     _deliver(path, record.y, record_file, f"prediction, {path.start}", path_file, picture)

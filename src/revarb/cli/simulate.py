@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from revarb.cli.app import app, picture_beside
+from revarb.cli.app import app, figure_target
 from revarb.cli.paths import Model, TimeColumn, _deliver, _record, _table
 from revarb.data.series import Window
 from revarb.data.tables.table import Table
@@ -39,7 +39,7 @@ def simulate(
     table = _table(test, model, time_column)
     begin = _start(start, model, time_column)
     before = [] if isinstance(begin, str) else [Path(start)]
-    picture = picture_beside(path_file, ".png", read=(model_file, test, *before))
+    picture = figure_target(path_file, ".png", read=(model_file, test, *before))
     measured = _measured(table, model.output_names)
     u, steps = (table.columns(model.input_names), None) if model.input_names else (None, len(table))
     path = model.simulate(u, method=_method(method), start=begin, steps=steps, samples=samples, seed=seed)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from revarb.data.windows import Lags
-from revarb.errors import check_whole
+from revarb.data.windows import Order
+from revarb.errors import check_integer
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Lagged:
 
     def __post_init__(self):
         for name, least in (("lags", 1), ("input_lags", 1), ("input_delay", 0)):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
 
-    def lags_for(self, inputs: int) -> Lags:
+    def order_for(self, inputs: int) -> Order:
         """How far back the model looks when the system has so many inputs."""
-        return Lags(self.lags, self.input_lags if inputs else 0, self.input_delay)
+        return Order(self.lags, self.input_lags if inputs else 0, self.input_delay)

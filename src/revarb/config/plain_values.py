@@ -6,17 +6,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from revarb.errors import InputError, shown
+from revarb.errors import InputError, describe
 
 if TYPE_CHECKING:
     pass
 
 
-def known_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def check_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A copy of `values`, all of whose keys are fields of the dataclass `cls`; another key is refused by name."""
     if not isinstance(values, Mapping):
         what = prefix.rstrip(".") or "the configuration"
-        raise InputError(f"{what} must be a table of values, received {shown(values)}")
+        raise InputError(f"{what} must be a table of values, received {describe(values)}")
     known = [item.name for item in fields(cls)]
     for key in values:
         if key not in known:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from revarb.errors import InputError, check_number, check_whole, shown
+from revarb.errors import InputError, check_integer, check_number, describe
 
 GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior")
 """Names of the parameter groups that a stage can free:
@@ -30,12 +30,14 @@ class Stage:
 
     def __post_init__(self):
         if not isinstance(self.free, tuple | list):
-            raise InputError(f"free of a stage must be a list of parameter groups, received {shown(self.free)}")
+            raise InputError(f"free of a stage must be a list of parameter groups, received {describe(self.free)}")
         object.__setattr__(self, "free", tuple(self.free))
         unknown = [name for name in self.free if not isinstance(name, str) or name not in GROUPS]
         if unknown:
-            raise InputError(f"unknown parameter group {shown(unknown[0])} in a stage; known are {', '.join(GROUPS)}")
-        object.__setattr__(self, "iterations", check_whole("iterations of a stage", self.iterations, least=1))
+            raise InputError(
+                f"unknown parameter group {describe(unknown[0])} in a stage; known are {', '.join(GROUPS)}"
+            )
+        object.__setattr__(self, "iterations", check_integer("iterations of a stage", self.iterations, least=1))
         if not self.free:
             raise InputError(f"a stage must free something: name one or more of {', '.join(GROUPS)}")
 
@@ -79,11 +81,15 @@ class Recipe:
         checked = {name: check_number(f"recipe.{name}", getattr(self, name), above=0.0) for name in _POSITIVE}
         checked |= {name: check_number(f"recipe.{name}", getattr(self, name), least=0.0) for name in _NOT_NEGATIVE}
         checked |= {"initial_mean": check_number("recipe.initial_mean", self.initial_mean)}
-        checked |= {name: check_whole(f"recipe.{name}", getattr(self, name), 1, most) for name, most in _COUNTS.items()}
+        checked |= {
+            name: check_integer(f"recipe.{name}", getattr(self, name), 1, most) for name, most in _COUNTS.items()
+        }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):
-            raise InputError(f"recipe.stages must be a list of Stage(free, iterations), received {shown(self.stages)}")
+            raise InputError(
+                f"recipe.stages must be a list of Stage(free, iterations), received {describe(self.stages)}"
+            )
         if not self.stages:
             raise InputError("recipe.stages must be one or more Stage(free, iterations), received none")
         object.__setattr__(self, "stages", tuple(self.stages))

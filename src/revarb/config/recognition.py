@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from revarb.errors import InputError, check_number, check_whole, shown
+from revarb.errors import InputError, check_integer, check_number, describe
 
-MOST_UNITS = 100_000  # far beyond what can be trained: a slip must not take all memory
+MAX_UNITS = 100_000  # far beyond what can be trained: a slip must not take all memory
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class Recognition:
         return self.starts * self.rounds[0] + sum(self.rounds[1:])
 
     def __post_init__(self):
-        for name, most in (("hidden", MOST_UNITS), ("rounds", None)):
+        for name, most in (("hidden", MAX_UNITS), ("rounds", None)):
             values = getattr(self, name)
             if not isinstance(values, tuple | list) or not values:
-                raise InputError(f"recognition.{name} must be a list of whole numbers, received {shown(values)}")
-            checked = tuple(check_whole(f"recognition.{name}", value, 1, most) for value in values)
+                raise InputError(f"recognition.{name} must be a list of whole numbers, received {describe(values)}")
+            checked = tuple(check_integer(f"recognition.{name}", value, 1, most) for value in values)
             object.__setattr__(self, name, checked)
         for name in ("starts", "start_steps"):
-            object.__setattr__(self, name, check_whole(f"recognition.{name}", getattr(self, name), least=1))
+            object.__setattr__(self, name, check_integer(f"recognition.{name}", getattr(self, name), least=1))
         for name in ("start_rate", "learning_rate", "clip"):
             object.__setattr__(self, name, check_number(f"recognition.{name}", getattr(self, name), above=0.0))
         object.__setattr__(self, "weight_decay", check_number("recognition.weight_decay", self.weight_decay, least=0.0))
         for name, known in (("variance", ("free", "shared")), ("start", ("output-error", "random", "free-form"))):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in known:
-                raise InputError(f"recognition.{name} must be one of {known}, received {shown(value)}")
+                raise InputError(f"recognition.{name} must be one of {known}, received {describe(value)}")

@@ -5,18 +5,18 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from revarb.config.lagged import Lagged
-from revarb.config.plain_values import known_keys
+from revarb.config.plain_values import check_keys
 from revarb.config.recipe import Recipe, Stage
 from revarb.config.recognition import Recognition
 from revarb.data.series import Series
-from revarb.errors import InputError, check_whole, shown
+from revarb.errors import InputError, check_integer, describe
 
 if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble
     from revarb.models.fitted_rgp import FittedRGP
 
 
-MOST_LAYERS = MOST_STATES = 1000
+MAX_LAYERS = MAX_STATES = 1000
 """Far beyond what can be trained: a slip of the keyboard, or of a file, must not take all memory."""
 
 
@@ -44,21 +44,21 @@ class RGP(Lagged):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "hidden", check_whole("hidden", self.hidden, 1, MOST_LAYERS))
-        object.__setattr__(self, "inducing", check_whole("inducing", self.inducing, 1))
+        object.__setattr__(self, "hidden", check_integer("hidden", self.hidden, 1, MAX_LAYERS))
+        object.__setattr__(self, "inducing", check_integer("inducing", self.inducing, 1))
         if isinstance(self.latent_dim, tuple | list):
-            dims = tuple(check_whole("latent_dim", dim, 1, MOST_STATES) for dim in self.latent_dim)
+            dims = tuple(check_integer("latent_dim", dim, 1, MAX_STATES) for dim in self.latent_dim)
             object.__setattr__(self, "latent_dim", dims)
         else:
-            object.__setattr__(self, "latent_dim", check_whole("latent_dim", self.latent_dim, 1, MOST_STATES))
+            object.__setattr__(self, "latent_dim", check_integer("latent_dim", self.latent_dim, 1, MAX_STATES))
         if len(self.latent_dims) != self.hidden:
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
         if not isinstance(self.recipe, Recipe):
-            raise InputError(f"recipe must be a revarb.Recipe, received {shown(self.recipe)}")
+            raise InputError(f"recipe must be a revarb.Recipe, received {describe(self.recipe)}")
         if not isinstance(self.recognition, Recognition | None):
-            raise InputError(f"recognition must be a revarb.Recognition, received {shown(self.recognition)}")
+            raise InputError(f"recognition must be a revarb.Recognition, received {describe(self.recognition)}")
         if not isinstance(self.calibrate, bool):
-            raise InputError(f"calibrate must be true or false, received {shown(self.calibrate)}")
+            raise InputError(f"calibrate must be true or false, received {describe(self.calibrate)}")
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
@@ -107,9 +107,9 @@ class RGP(Lagged):
                 raise InputError(
                     f"jobs={jobs!r} without restarts: one fit uses all cores already; give restarts as well"
                 )
-            from revarb.training.fit import fit
+            from revarb.training.fit import fit_rgp
 
-            return fit(self, train, seed=seed, progress=progress, resume=resume)
+            return fit_rgp(self, train, seed=seed, progress=progress, resume=resume)
         from revarb.training.restarts import fit_restarts
 
         return fit_restarts(self, train, seed=seed, restarts=restarts, jobs=jobs, progress=progress, resume=resume)
@@ -121,14 +121,14 @@ class RGP(Lagged):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RGP":
         """The configuration from plain values; an unknown key is refused by name."""
-        values = known_keys(cls, values)
+        values = check_keys(cls, values)
         if "recipe" in values:
-            recipe = known_keys(Recipe, values["recipe"], "recipe.")
+            recipe = check_keys(Recipe, values["recipe"], "recipe.")
             if isinstance(recipe.get("stages"), tuple | list):
                 recipe["stages"] = tuple(_stage(stage) for stage in recipe["stages"])
             values["recipe"] = Recipe(**recipe)
         if values.get("recognition") is not None:
-            settings = known_keys(Recognition, values["recognition"], "recognition.")
+            settings = check_keys(Recognition, values["recognition"], "recognition.")
             lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
             values["recognition"] = Recognition(**{**settings, **lists})
         if isinstance(values.get("latent_dim"), list):
@@ -137,6 +137,6 @@ class RGP(Lagged):
 
 
 def _stage(values: Mapping[str, Any]) -> Stage:
-    known = known_keys(Stage, values, "stage.")
+    known = check_keys(Stage, values, "stage.")
     free = known.get("free", ())
     return Stage(tuple(free) if isinstance(free, list) else free, known.get("iterations", 0))

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_matrix
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import Lags, input_windows
-from revarb.errors import InputError, check_whole
+from revarb.data.windows import Order, input_windows
+from revarb.errors import InputError, check_integer
 
 
-class Block(NamedTuple):
+class RecordBlock(NamedTuple):
     """One training record, z-scored and aligned: R rows, and the outputs of L more samples before the first of them.
 
     NaN in `y` is an output that was not measured.
@@ -26,11 +26,11 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """The border of a trained model: what it must know of its records to take and to give raw values."""
+class Preprocessor:
+    """What a trained model must know of its records to take and to return raw values."""
 
     scaling: Standardiser
-    lags: Lags
+    order: Order
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     dt: float
@@ -40,23 +40,24 @@ class Frame:
             raise InputError("its column names and its standardiser do not agree")
 
     @classmethod
-    def of(cls, records: Sequence[Series], lags: Lags) -> "Frame":
-        """The frame of these training records; one that is too short for the lags is refused."""
-        least = lags.first + 2
+    def from_records(cls, records: Sequence[Series], order: Order) -> "Preprocessor":
+        """The preprocessor of these training records; a record that is too short for the order is refused."""
+        shortest = order.first_row + 2
         for position, record in enumerate(records):
-            if len(record) < least:
+            if len(record) < shortest:
                 raise InputError(
-                    f"record {position} has {len(record)} samples, but lags={lags.states}, input_lags={lags.inputs}, "
-                    f"input_delay={lags.delay} need at least {least}; use fewer lags or a longer record"
+                    f"record {position} has {len(record)} samples, but lags={order.lags}, "
+                    f"input_lags={order.input_lags}, input_delay={order.input_delay} need at least {shortest}; "
+                    "use fewer lags or a longer record"
                 )
-        first, scaling = records[0], Standardiser.of(records)
-        measured = np.any([np.isfinite(record.y[lags.first :]).any(0) for record in records], axis=0)
+        first, scaling = records[0], Standardiser.from_records(records)
+        measured = np.any([np.isfinite(record.y[order.first_row :]).any(0) for record in records], axis=0)
         if not measured.all():
             raise InputError(
                 f"output column {first.output_names[int(np.argmin(measured))]!r} is measured in no row after the first "
-                f"{lags.first}, which the lags take; use fewer lags or leave it out"
+                f"{order.first_row}, which the lags take; use fewer lags or leave it out"
             )
-        return cls(scaling, lags, first.input_names, first.output_names, first.dt)
+        return cls(scaling, order, first.input_names, first.output_names, first.dt)
 
     @property
     def skip(self) -> int:
@@ -64,25 +65,25 @@ class Frame:
 
         First the inputs' window must fill, then the states settle for L rows.
         """
-        return self.lags.states + max(self.lags.inputs, self.lags.reach)
+        return self.order.lags + max(self.order.input_lags, self.order.reach)
 
-    def blocks(self, records: Sequence[Series]) -> list[Block]:
+    def blocks(self, records: Sequence[Series]) -> list[RecordBlock]:
         """The records as z-scored rows: row r has the inputs `u_bar[r]` and the output `y[L + r]`."""
-        lags = self.lags
+        order = self.order
         return [
-            Block(
-                input_windows(self.scaling.inputs(record.u), lags)[lags.first - lags.reach :],
-                self.scaling.outputs(record.y)[lags.first - lags.states :],
+            RecordBlock(
+                input_windows(self.scaling.inputs(record.u), order)[order.first_row - order.reach :],
+                self.scaling.outputs(record.y)[order.first_row - order.lags :],
             )
             for record in records
         ]
 
-    def checked_inputs(self, u: ArrayLike | None, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
+    def check_inputs(self, u: ArrayLike | None, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
         """The inputs of a simulation, checked and z-scored; `warm` runs have their past inputs with them."""
         expected = len(self.input_names)
         if expected == 0 and u is None:
             what = "steps (the model has no inputs, so it must be told how long to run)"
-            return np.empty((check_whole(what, steps, least=1), 0))
+            return np.empty((check_integer(what, steps, least=1), 0))
         if u is None or steps is not None:
             what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"
             raise InputError(f"pass {what if expected else 'steps alone: the model has no inputs'}")
@@ -90,12 +91,12 @@ class Frame:
         if values.shape[1] != expected:
             names = list(self.input_names)
             raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
-        shortest = 1 if warm or expected == 0 else self.lags.first + 1
+        shortest = 1 if warm or expected == 0 else self.order.first_row + 1
         if len(values) < shortest:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
         return self.scaling.inputs(values)
 
-    def checked_window(self, window: Series) -> tuple[Float64[np.ndarray, "N Du"], Float64[np.ndarray, "N Dy"]]:
+    def check_window(self, window: Series) -> tuple[Float64[np.ndarray, "N Du"], Float64[np.ndarray, "N Dy"]]:
         """Inputs and outputs of a measured record that has the model's columns, z-scored."""
         for what, ours, theirs in (
             ("input", self.input_names, window.u.shape[1]),
@@ -106,13 +107,13 @@ class Frame:
         for ours, theirs in ((self.input_names, window.input_names), (self.output_names, window.output_names)):
             if theirs != ours and set(theirs) == set(ours):
                 raise InputError(f"the record has the columns {list(theirs)}, the model {list(ours)}; reorder them")
-        if len(window) < self.lags.first:
+        if len(window) < self.order.first_row:
             raise InputError(
-                f"the record has {len(window)} samples, but the lags need at least {self.lags.first}; pass a longer one"
+                f"the record has {len(window)} samples, but the lags need at least {self.order.first_row}; pass a longer one"
             )
         return self.scaling.inputs(window.u), self.scaling.outputs(window.y)
 
-    def trajectory(
+    def to_trajectory(
         self,
         method: str,
         skip: int,
@@ -122,11 +123,11 @@ class Frame:
         disagreement: float | None = None,
         start: str = "cold",
     ) -> Trajectory:
-        """A simulation in raw units; one that left the numbers is refused."""
+        """A simulation in raw units; one that diverged is refused."""
         with np.errstate(over="ignore", invalid="ignore"):
             path = Trajectory(
                 mean=self.scaling.raw_outputs(np.asarray(mean)),
-                std=None if variance is None else self.scaling.raw_spread(np.sqrt(np.asarray(variance))),
+                std=None if variance is None else self.scaling.raw_std(np.sqrt(np.asarray(variance))),
                 method=method,
                 skip=skip,
                 output_names=self.output_names,
@@ -140,9 +141,9 @@ class Frame:
 
 
 def check_finite(method: str, *simulated: np.ndarray | None) -> None:
-    """Refuse a simulation with infinity or NaN in it: nobody shall take it for a result."""
+    """Refuse a simulation that contains infinity or NaN."""
     if not all(values is None or np.isfinite(values).all() for values in simulated):
         raise InputError(
-            f"the simulation (method {method!r}) ran away to infinity; check the units of u, and whether the model "
-            "file comes from someone you trust"
+            f"the simulation (method {method!r}) diverged; check the units of u, and whether the model file comes from "
+            "a source you trust"
         )

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from revarb.data.series import Series
 from revarb.errors import InputError
 
-LEAST_MEASURED = 2  # values of an output: one has no spread
+MIN_MEASURED = 2  # values of an output: one has no spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Standardiser:
     y_std: Float64[np.ndarray, " Dy"]
 
     @classmethod
-    def of(cls, records: Sequence[Series]) -> "Standardiser":
+    def from_records(cls, records: Sequence[Series]) -> "Standardiser":
         """Scaling from all measured training values together; a column that is constant or missing is refused."""
         _check_measured(records)
         u = np.concatenate([record.u for record in records])
@@ -57,7 +57,7 @@ class Standardiser:
         """Z-scored outputs back to raw units."""
         return y * self.y_std + self.y_mean
 
-    def raw_spread(self, std: Float64[np.ndarray, "*N Dy"]) -> Float64[np.ndarray, "*N Dy"]:
+    def raw_std(self, std: Float64[np.ndarray, "*N Dy"]) -> Float64[np.ndarray, "*N Dy"]:
         """Standard deviations of z-scored outputs back to raw units."""
         return std * self.y_std
 
@@ -67,11 +67,11 @@ def _check_measured(records: Sequence[Series]) -> None:
         if record.missing == record.y.size:
             raise InputError(f"record {position} has no measured output value; leave it out")
     measured = np.sum([np.isfinite(record.y).sum(0) for record in records], axis=0)
-    if measured.min() < LEAST_MEASURED:
+    if measured.min() < MIN_MEASURED:
         column = int(np.argmin(measured))
         raise InputError(
             f"output column {records[0].output_names[column]!r} has {measured[column]} measured value(s) in the "
-            f"training data, and at least {LEAST_MEASURED} are needed; leave it out"
+            f"training data, and at least {MIN_MEASURED} are needed; leave it out"
         )
 
 

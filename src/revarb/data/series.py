@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from revarb.errors import InputError, check_number, shown
+from revarb.errors import InputError, check_number, describe
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -141,10 +141,10 @@ def column_names(prefix: str, names: Sequence[str] | None, columns: int) -> tupl
     names = names.tolist() if isinstance(names, np.ndarray) else names
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != columns:
         what = f"{prefix} has {columns} column(s), so it needs a list of as many names"
-        raise InputError(f"{what}, received {shown(names)}")
+        raise InputError(f"{what}, received {describe(names)}")
     odd = [name for name in names if not isinstance(name, str) or not _can_be_written(name)]
     if odd:
-        raise InputError(f"a column of {prefix} must be named by a text, received {shown(odd[0])}")
+        raise InputError(f"a column of {prefix} must be named by a text, received {describe(odd[0])}")
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
         raise InputError(f"column {doubled[0]!r} is named twice in {prefix}; name each once")

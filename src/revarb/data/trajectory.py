@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from revarb.errors import InputError, check_number
 
-AGREEMENT = 0.25
+MAX_DISAGREEMENT = 0.25
 """So many standard deviations apart, two means still tell the same story: a rule of thumb (docs/decisions.md)."""
 
 
@@ -41,7 +41,7 @@ class Trajectory:
     @property
     def warning(self) -> str | None:
         """A sentence where samples and moments tell different stories."""
-        if self.disagreement is None or self.disagreement <= AGREEMENT:
+        if self.disagreement is None or self.disagreement <= MAX_DISAGREEMENT:
             return None
         return (
             f"samples and moments disagree: their means are {self.disagreement:.2f} standard deviations apart; trust "

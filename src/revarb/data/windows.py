@@ -17,37 +17,47 @@ from revarb.runtime.numerics import AnyArray
 
 
 @dataclass(frozen=True)
-class Lags:
-    """How far back a model looks: L states, L_u inputs, the newest of which is `delay` samples old."""
+class Order:
+    """How far back a model looks: `lags` states, `input_lags` inputs, the newest of which is `input_delay` samples old.
 
-    states: int
-    inputs: int  # 0 for a system without inputs
-    delay: int
+    A system without inputs has `input_lags` 0.
+    """
+
+    lags: int
+    input_lags: int
+    input_delay: int
 
     @property
     def reach(self) -> int:
         """Age of the oldest input in a window."""
-        return self.delay + self.inputs - 1 if self.inputs else 0
+        return self.input_delay + self.input_lags - 1 if self.input_lags else 0
 
     @property
-    def first(self) -> int:
+    def first_row(self) -> int:
         """The first sample with a full window of states and of inputs behind it."""
-        return max(self.states, self.reach)
+        return max(self.lags, self.reach)
 
 
-def regressor_sizes(lags: Lags, latent_dims: Sequence[int], inputs: int) -> list[int]:
+def regressor_sizes(order: Order, latent_dims: Sequence[int], inputs: int) -> list[int]:
     """Number of regressors of the layers 1 … H+1."""
-    below = [lags.inputs * inputs, *(lags.states * dim for dim in latent_dims)]
-    own = [*(lags.states * dim for dim in latent_dims), 0]
+    below = [order.input_lags * inputs, *(order.lags * dim for dim in latent_dims)]
+    own = [*(order.lags * dim for dim in latent_dims), 0]
     return [a + b for a, b in zip(own, below, strict=True)]
 
 
-def input_windows(u: Float64[np.ndarray, "N Du"], lags: Lags) -> Float64[np.ndarray, "R D"]:
+def input_windows(u: Float64[np.ndarray, "N Du"], order: Order) -> Float64[np.ndarray, "R D"]:
     """ū: the inputs [u_{i−delay}, …, u_{i−delay−L_u+1}] of every sample i ≥ reach."""
-    stop = len(u) - lags.delay
-    newest = lags.reach - lags.delay
-    shifted = [u[newest - age : stop - age] for age in range(lags.inputs)]
-    return np.concatenate([np.empty((len(u) - lags.reach, 0)), *shifted], axis=1)
+    stop = len(u) - order.input_delay
+    newest = order.reach - order.input_delay
+    shifted = [u[newest - age : stop - age] for age in range(order.input_lags)]
+    return np.concatenate([np.empty((len(u) - order.reach, 0)), *shifted], axis=1)
+
+
+def input_windows_after(
+    past_u: Float64[AnyArray, "reach Du"], u: Float64[np.ndarray, "T Du"], order: Order
+) -> Float64[np.ndarray, "T D"]:
+    """ū of every sample of `u`, given the inputs before it (oldest first)."""
+    return input_windows_after(past_u, u, order)
 
 
 def past_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, "R D"]:
@@ -62,7 +72,7 @@ def current_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, 
     return jnp.concatenate([x[length - age : length - age + rows] for age in range(length)], axis=1)
 
 
-def by_block(
+def map_blocks(
     function: Callable[[Float[AnyArray, "P Dx"], int], Float[AnyArray, "Q D"]],
     x: Float[AnyArray, "S Dx"],
     length: int,
@@ -80,8 +90,8 @@ def regressors(
 
     Means and variances go through the same alignment; variances come without inputs, which are known.
     """
-    past = [by_block(past_windows, layer, length, lengths) for layer in x]
-    current = [by_block(current_windows, layer, length, lengths) for layer in x]
+    past = [map_blocks(past_windows, layer, length, lengths) for layer in x]
+    current = [map_blocks(current_windows, layer, length, lengths) for layer in x]
     sides = [u_bar, *current[:-1]]
     hidden = [jnp.concatenate([own, side], axis=1) for own, side in zip(past, sides, strict=True)]
     return [*hidden, current[-1]]
@@ -94,7 +104,12 @@ def initial_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[in
 
 def later_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]) -> Float[AnyArray, "R Dx"]:
     """The states that the rows are about: every block without its first L."""
-    return by_block(lambda block, skipped: block[skipped:], x, length, lengths)
+    return map_blocks(lambda block, skipped: block[skipped:], x, length, lengths)
+
+
+def split_rows(rows: Float[np.ndarray, "R *D"], length: int, lengths: Sequence[int]) -> list[Float[np.ndarray, "_ *D"]]:
+    """Stacked rows cut at the seams: one array per record, whose block has `length` more states than rows."""
+    return np.split(rows, np.cumsum([states - length for states in lengths])[:-1])
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

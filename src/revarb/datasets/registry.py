@@ -12,7 +12,7 @@ from revarb.data.series import Series
 from revarb.datasets.artificial import artificial
 from revarb.errors import InputError, check_seed
 from revarb.motion import cmu35
-from revarb.runtime.downloads import PublicFile, find
+from revarb.runtime.downloads import PublicFile, fetch_file
 
 Records = TypeVar("Records", Series, tuple[Series, ...])
 
@@ -86,7 +86,7 @@ def fetch(name: str) -> Path:
     if name == "cmu35":
         return cmu35.fetch_all()
     entry = _entry(name)
-    return find(PublicFile(entry.file, "sysid", _PUBLIC + entry.file, entry.sha256))
+    return fetch_file(PublicFile(entry.file, "sysid", _PUBLIC + entry.file, entry.sha256))
 
 
 def _entry(name: str) -> Recorded:

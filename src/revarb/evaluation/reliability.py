@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_whole
-from revarb.evaluation.scoring import checked_outputs
+from revarb.errors import InputError, check_integer
+from revarb.evaluation.scoring import check_outputs
 
 LEVELS = (*(percent / 100.0 for percent in range(5, 100, 5)), 0.99)
 
 
-LEAST_VALUES = 10
+MIN_VALUES = 10
 """So many make a mean square worth drawing."""
 
 
@@ -62,11 +62,14 @@ def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip:
     """Three views of the same bands, for a picture that has them side by side."""
     skip = _pooled(paths, outputs, skip).skip
     return BandCheck(
-        reliability(paths, outputs, skip), pit(paths, outputs, skip), error_by_horizon(paths, outputs), skip
+        reliability_diagram(paths, outputs, skip),
+        pit_values(paths, outputs, skip),
+        error_by_horizon(paths, outputs),
+        skip,
     )
 
 
-def reliability(
+def reliability_diagram(
     paths: Sequence[Trajectory],
     outputs: Sequence[ArrayLike],
     skip: int | None = None,
@@ -83,7 +86,7 @@ def reliability(
     return Reliability(np.array(levels, dtype=np.float64), np.array(observed), count)
 
 
-def pit(
+def pit_values(
     paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None
 ) -> Float64[np.ndarray, " V"]:
     """The probability integral transform: where in its N(mean, std²) every measurement lies, from 0 to 1.
@@ -99,7 +102,7 @@ def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], 
 
     The bins are log-spaced; neighbours that would hold less than ten measurements are put together.
     """
-    bins = check_whole("bins", bins, least=1)
+    bins = check_integer("bins", bins, least=1)
     rows = _pooled(paths, outputs, skip=0)
     spread = np.ma.masked_invalid(rows.y).std(axis=0).filled(0.0)
     scale = np.where(spread > 0.0, spread, 1.0)  # an output that stands still has no scale of its own
@@ -123,7 +126,7 @@ class _Rows(NamedTuple):
 
 
 def _pooled(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None) -> _Rows:
-    measured, skip = checked_outputs(paths, outputs, skip)
+    measured, skip = check_outputs(paths, outputs, skip)
     for path in paths:
         if path.std is None:
             raise InputError(f"a simulation with method={path.method!r} has no band to judge; use method='moments'")
@@ -141,7 +144,7 @@ def _inner_edges(steps: Int64[np.ndarray, " V"], bins: int) -> list[float]:
     ordered = np.sort(steps)
     for edge in np.geomspace(1.0, ordered[-1] + 1.0, bins + 1)[1:-1]:
         before = int(np.searchsorted(ordered, edge))
-        if before - begun >= LEAST_VALUES and len(ordered) - before >= LEAST_VALUES:
+        if before - begun >= MIN_VALUES and len(ordered) - before >= MIN_VALUES:
             edges.append(float(edge))
             begun = before
     return edges

@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revarb.runtime.files import write_whole
-from revarb.runtime.machine import machine
+from revarb.runtime.files import write_atomic
+from revarb.runtime.machine import describe_machine
 
 
 def write_results(path: str | os.PathLike[str], meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Path:
     """Write a results file, whole or not at all; what is not a number becomes null."""
-    content = {"meta": {**meta, **machine()}, "rows": [{key: _plain(v) for key, v in row.items()} for row in rows]}
-    return write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    content = {
+        "meta": {**meta, **describe_machine()},
+        "rows": [{key: _plain(v) for key, v in row.items()} for row in rows],
+    }
+    return write_atomic(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_whole
+from revarb.errors import InputError, check_integer
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
 
 def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> Scores:
     """Score the trajectories of several records together: every row after the first `skip` of its record counts."""
-    checked, skip = checked_outputs(paths, outputs, skip)
+    checked, skip = check_outputs(paths, outputs, skip)
     y = np.concatenate([values[skip:] for values in checked])
     measured = ~np.isnan(y)
     if not measured.any():
@@ -53,12 +53,12 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], ski
     return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip)
 
 
-def checked_outputs(
+def check_outputs(
     paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None
 ) -> tuple[list[np.ndarray], int]:
     """The measured output of every record as a matrix like its path, and how many first rows are left out."""
     skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
-    skip = check_whole("skip", skip, least=0)
+    skip = check_integer("skip", skip, least=0)
     return [_outputs(path, y, skip) for path, y in zip(paths, outputs, strict=True)], skip
 
 

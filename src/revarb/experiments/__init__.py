@@ -2,7 +2,6 @@
 
 from revarb.experiments import avatar
 from revarb.experiments.calibration import CalibrationTable, load_calibration, run_calibration
-from revarb.experiments.common import shipped_text
 from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
 from revarb.experiments.table1 import (
     PROTOCOL,
@@ -48,6 +47,5 @@ __all__ = [
     "run_recognition",
     "run_table1",
     "run_table2",
-    "shipped_text",
     "variant_name",
 ]

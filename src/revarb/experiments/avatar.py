@@ -8,7 +8,7 @@ from jaxtyping import Float64
 
 from revarb.data.series import Series
 from revarb.motion.avatar.model import HIP
-from revarb.motion.gaits import Gaits, Phase, phases_of
+from revarb.motion.gaits import GaitPhase, Gaits, find_phases
 
 SETTLING = 2.0  # seconds that a new gait is given before its frequency is measured
 
@@ -33,11 +33,11 @@ def figures(
     return {
         "range_excess": float(max(excess.max(), 0.0)),
         "jump_ratio": float((np.abs(np.diff(values, axis=0)).max(axis=0) / jumps).max()),
-        "phases": [_phase_figures(values, phase, gaits, dt) for phase in phases_of(speeds, gaits)],
+        "phases": [_phase_figures(values, phase, gaits, dt) for phase in find_phases(speeds, gaits)],
     }
 
 
-def _phase_figures(values: Float64[np.ndarray, "T Dy"], phase: Phase, gaits: Gaits, dt: float) -> Mapping[str, Any]:
+def _phase_figures(values: Float64[np.ndarray, "T Dy"], phase: GaitPhase, gaits: Gaits, dt: float) -> Mapping[str, Any]:
     hip = gaits.walks[0].output_names.index(HIP)
     settled = values[phase.begin + round(SETTLING / dt) : phase.end, hip]
     expected = float(np.mean([frequency(record.y[:, hip], dt) for record in phase.gait]))

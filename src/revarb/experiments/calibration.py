@@ -10,17 +10,17 @@ import numpy as np
 from revarb import datasets
 from revarb.baselines.arx import ARX
 from revarb.config.rgp import RGP
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.trajectory import Trajectory
 from revarb.datasets.registry import Split
 from revarb.evaluation.scoring import pooled_scores
-from revarb.experiments.common import shipped_text, uninterrupted
+from revarb.experiments.common import read_settings, uninterrupted
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Status
-from revarb.training.calibration_rule import Held, median_width, output_noise
-from revarb.training.stretches import FOLDS, Stretch, stretches_of
+from revarb.training.calibration_rule import HeldOutRun, choose_output_noise, median_width
+from revarb.training.stretches import FOLDS, Stretch, cut_stretches
 
 CALIBRATED, AS_FITTED = "REVARB, calibrated", "REVARB, as fitted"
 
@@ -48,7 +48,7 @@ class CalibrationTable:
 
 def load_calibration() -> CalibrationTable:
     """The experiment as it ships with the package."""
-    return CalibrationTable(**tomllib.loads(shipped_text("calibration.toml")))
+    return CalibrationTable(**tomllib.loads(read_settings("calibration.toml")))
 
 
 def run_calibration(
@@ -147,23 +147,25 @@ def _missing_rows(split: Split, spec: RGP, seeds: int, share: float) -> list[dic
 def calibrated_arx(split: Split) -> Trajectory:
     """ARX with a band by the same stretches and the same rule; it has no latent noise to choose."""
     spec, record = ARX(), split.train
-    frame = Frame.of([record], RGP(lags=split.lags, input_lags=split.lags).lags_for(record.u.shape[1]))
-    stretches = stretches_of([record], frame)
-    held = [each for fold in range(FOLDS) for each in _held_by_arx(spec, record, stretches, fold, frame)]
-    noise = output_noise(held, least=RGP().recipe.output_noise)  # as for REVARB
+    prep = Preprocessor.from_records([record], RGP(lags=split.lags, input_lags=split.lags).order_for(record.u.shape[1]))
+    stretches = cut_stretches([record], prep)
+    held = [each for fold in range(FOLDS) for each in _held_by_arx(spec, record, stretches, fold, prep)]
+    noise = choose_output_noise(held, least=RGP().recipe.output_noise)  # as for REVARB
     path = spec.fit(record).simulate(split.test.u)
     factor = np.full(len(path), median_width(held, noise))
-    return replace(path, std=np.broadcast_to(np.sqrt(noise) * frame.scaling.y_std, path.mean.shape), widening=factor)
+    return replace(path, std=np.broadcast_to(np.sqrt(noise) * prep.scaling.y_std, path.mean.shape), widening=factor)
 
 
-def _held_by_arx(spec: ARX, record: Series, stretches: Sequence[Stretch], fold: int, frame: Frame) -> list[Held]:
+def _held_by_arx(
+    spec: ARX, record: Series, stretches: Sequence[Stretch], fold: int, prep: Preprocessor
+) -> list[HeldOutRun]:
     own = [stretch for stretch in stretches if stretch.fold == fold]
     edges = [0, *(edge for stretch in own for edge in (stretch.begin, stretch.end)), len(record)]
     parts = [Series(record.u[a:b], record.y[a:b], record.dt) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    error = record.y - spec.fit([part for part in parts if len(part) > frame.skip]).simulate(record.u).mean
-    error = error / frame.scaling.y_std
+    error = record.y - spec.fit([part for part in parts if len(part) > prep.skip]).simulate(record.u).mean
+    error = error / prep.scaling.y_std
     return [
-        Held(error[stretch.rows()].ravel(), np.zeros(error[stretch.rows()].size),
+        HeldOutRun(error[stretch.rows()].ravel(), np.zeros(error[stretch.rows()].size),
              np.arange(stretch.begin, stretch.end, dtype=np.float64).repeat(error.shape[1]))
         for stretch in own
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from revarb.models.base import Fitted
 from revarb.optim.status import Status
 
 
-def shipped_text(name: str) -> str:
+def read_settings(name: str) -> str:
     """A TOML file of this folder, as text."""
     return files("revarb.experiments").joinpath(name).read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ from revarb import datasets
 from revarb.baselines.mean import Mean
 from revarb.config.rgp import RGP
 from revarb.evaluation.scoring import scores
-from revarb.experiments.common import shipped_text, uninterrupted
+from revarb.experiments.common import read_settings, uninterrupted
 from revarb.models.base import Fitted
 from revarb.models.ensemble import Ensemble
 
@@ -43,7 +43,7 @@ class RecognitionTable:
 
 def load_recognition() -> RecognitionTable:
     """The experiment as it ships with the package."""
-    return RecognitionTable(**tomllib.loads(shipped_text("recognition.toml")))
+    return RecognitionTable(**tomllib.loads(read_settings("recognition.toml")))
 
 
 def run_recognition(
@@ -67,7 +67,7 @@ def run_recognition(
 
 
 def _ensemble_rows(split: datasets.Split, model: str, ensemble: Ensemble) -> list[dict[str, Any]]:
-    methods = [*ensemble.compared, *(["network"] if ensemble.members[0].trained.networks else [])]
+    methods = [*ensemble.methods, *(["network"] if ensemble.members[0].trained.networks else [])]
     members = [
         {**_row(split, model, member, method, member.seed), "bound": member.bound}
         for member in ensemble.members

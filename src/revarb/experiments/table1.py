@@ -11,7 +11,7 @@ from revarb.evaluation.comparison.comparison import Comparison, default_models, 
 from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.comparison.runs import Spec
 from revarb.evaluation.comparison.verdict import is_linear_enough, ranking
-from revarb.experiments.common import shipped_text
+from revarb.experiments.common import read_settings
 
 PROTOCOL = "free simulation of the test part, cold start, scored after L + L_u samples, raw units"
 
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 def load_table1() -> Table1:
     """The experiment as it ships with the package."""
-    values = tomllib.loads(shipped_text("table1.toml"))
+    values = tomllib.loads(read_settings("table1.toml"))
     benchmarks = tuple(Benchmark(**{"record": item["name"], **item}) for item in values["datasets"])
     return Table1(values["title"], values["model"], benchmarks)
 

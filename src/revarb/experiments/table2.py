@@ -18,7 +18,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
 from revarb.evaluation.comparison.runs import Run, Simulated, Spec, run_all
 from revarb.evaluation.scoring import pooled_scores
-from revarb.experiments.common import shipped_text
+from revarb.experiments.common import read_settings
 from revarb.motion import cmu35
 
 MOTION_PROTOCOL = (
@@ -71,7 +71,7 @@ def variant_name(variant: Mapping[str, Any]) -> str:
 
 def load_table2() -> Table2:
     """The experiment as it ships with the package."""
-    return Table2(**tomllib.loads(shipped_text("table2.toml")))
+    return Table2(**tomllib.loads(read_settings("table2.toml")))
 
 
 class MotionRun(NamedTuple):
@@ -111,7 +111,7 @@ def _scored(run: Run, split: datasets.Split) -> MotionRun:
 
 
 def _errors(simulated: Simulated, split: datasets.Split) -> list[Float64[np.ndarray, "_ D"]]:
-    scaling = Standardiser.of(split.train)
+    scaling = Standardiser.from_records(split.train)
     pairs = zip(simulated.paths, split.test, strict=True)
     return [(scaling.outputs(path.mean) - scaling.outputs(record.y))[split.skip :] for path, record in pairs]
 

@@ -35,9 +35,9 @@ def _sums(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
     x_hat, y = rows
     if x_hat.variance is None:  # the limit λ → 0, where Ψ2 is a plain product
         known = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
-        known = known if x_hat.seen is None else known * x_hat.seen[:, None]
+        known = known if x_hat.measured is None else known * x_hat.measured[:, None]
         return Sums(known.T @ y, known.T @ known)
-    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.seen)
+    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.measured)
     return Sums(psi.psi1(*arguments).T @ y, psi.psi2(*arguments))
 
 
@@ -63,16 +63,16 @@ def _inverse_cholesky(matrix: AnyArray) -> AnyArray:
 
 
 @jax.custom_vjp
-def explained(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray, ""]) -> Float[AnyArray, ""]:
+def inducing_terms(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray, ""]) -> Float[AnyArray, ""]:
     """½ D_y tr(B − I) − ½ D_y log|B| + ½ |c|²: all of the layer's bound that the inducing outputs have a part in.
 
     Its derivative is by hand (Eq. 21a): it needs a few products of what is there already, where a derivative of every
     Cholesky factor and every triangular solve would take twice the time.
     """
-    return _explained_forward(K, sums, sigma2)[0]
+    return _inducing_terms_forward(K, sums, sigma2)[0]
 
 
-def _explained_forward(K, sums, sigma2):
+def _inducing_terms_forward(K, sums, sigma2):
     factors = factorise(K, sums, sigma2)
     outputs = sums.projected.shape[1]
     half_log_det = -jnp.sum(jnp.log(jnp.diagonal(factors.inverse_C)))
@@ -80,7 +80,7 @@ def _explained_forward(K, sums, sigma2):
     return value, (factors, sigma2)
 
 
-def _explained_backward(stored, gradient):
+def _inducing_terms_backward(stored, gradient):
     (inverse_A, inverse_C, excess, c), sigma2 = stored
     size, outputs = c.shape
     inverse_B = inverse_C.T @ inverse_C
@@ -95,23 +95,23 @@ def _explained_backward(stored, gradient):
     return half * to_K, Sums(gradient * beta / sigma2, half * to_psi2 / sigma2), half * to_sigma2 / sigma2
 
 
-explained.defvjp(_explained_forward, _explained_backward)
+inducing_terms.defvjp(_inducing_terms_forward, _inducing_terms_backward)
 
 
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
     """The layer's share of the bound, inducing outputs integrated out (Eq. 21). Outputs share the kernel."""
-    rows, outputs = x_hat.measured, targets.mean.shape[1]
+    rows, outputs = x_hat.rows, targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = rows * layer.variance
     return (
         -0.5 * rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
         - 0.5 * (jnp.sum(targets.mean**2) + targets.variance_sum) / sigma2
         - 0.5 * outputs * psi0 / sigma2
-        + explained(_inducing_covariance(layer, jitter), row_sums(layer, x_hat, targets.mean), sigma2)
+        + inducing_terms(inducing_covariance(layer, jitter), row_sums(layer, x_hat, targets.mean), sigma2)
     )
 
 
-def _inducing_covariance(layer: Layer, jitter: float) -> AnyArray:
+def inducing_covariance(layer: Layer, jitter: float) -> AnyArray:
     # `jitter` is relative to the kernel variance.
     identity = jnp.eye(layer.zeta.shape[0])
     return rbf(layer.zeta, layer.zeta, layer.w, layer.variance) + jitter * layer.variance * identity

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.cluster.vq import kmeans2, vq
 
-ITERATIONS_AT_A_TIME = 5
+ITERATIONS_PER_CALL = 5
 
 
 def kmeans_centres(
@@ -16,15 +16,15 @@ def kmeans_centres(
     with warnings.catch_warnings():
         # An empty cluster keeps its last centre, which is as good an inducing input as any.
         warnings.filterwarnings("ignore", message="One of the clusters is empty")
-        tries = [_settled(points, greedy_seeds(points, count, rng), iterations) for _ in range(starts)]
+        tries = [_iterate(points, greedy_seeds(points, count, rng), iterations) for _ in range(starts)]
     return min(tries, key=lambda centres: float(np.sum(vq(points, centres)[1] ** 2)))
 
 
-def _settled(points: np.ndarray, centres: np.ndarray, iterations: int) -> np.ndarray:
+def _iterate(points: np.ndarray, centres: np.ndarray, iterations: int) -> np.ndarray:
     # A few iterations at a time: kmeans2 would go on when nothing moves any more, which is soon.
-    for done in range(0, iterations, ITERATIONS_AT_A_TIME):
+    for done in range(0, iterations, ITERATIONS_PER_CALL):
         before = centres
-        centres = kmeans2(points, centres, iter=min(ITERATIONS_AT_A_TIME, iterations - done), minit="matrix")[0]
+        centres = kmeans2(points, centres, iter=min(ITERATIONS_PER_CALL, iterations - done), minit="matrix")[0]
         if np.array_equal(before, centres):
             break
     return centres

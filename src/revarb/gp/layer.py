@@ -49,14 +49,14 @@ class Targets(NamedTuple):
 class Gaussians(NamedTuple):
     """Independent Gaussian regressors x̂, one row each. The last D − U of them are known; without a variance, all.
 
-    `seen` says which rows have a measured target; without it, all. The targets of the others must be zero.
+    `measured` says which rows have a measured target; without it, all. The targets of the others must be zero.
     """
 
     mean: Float[AnyArray, "R D"]
     variance: Float[AnyArray, "R U"] | None
-    seen: Bool[AnyArray, " R"] | None = None
+    measured: Bool[AnyArray, " R"] | None = None
 
     @property
-    def measured(self) -> Float[AnyArray, ""] | int:
+    def rows(self) -> Float[AnyArray, ""] | int:
         """Number of rows with a measured target."""
-        return self.mean.shape[0] if self.seen is None else jnp.sum(self.seen, dtype=jnp.float64)
+        return self.mean.shape[0] if self.measured is None else jnp.sum(self.measured, dtype=jnp.float64)

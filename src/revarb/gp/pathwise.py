@@ -54,7 +54,7 @@ def draw_functions(layer: Posterior, key: Key[jax.Array, ""], count: int, featur
     seen = layer.reduction @ _waves(layer.zeta, frequencies, layer.variance)
     each = "d" if layer.reduction.ndim == 3 else ""  # outputs that were measured at other rows have a G of their own
     known = jnp.einsum(f"{each}mb,kbd->kmd", seen, theta)
-    v = layer.beta - known + jnp.einsum(f"{each}mp,kpd->kmd", _doubt_root(layer), doubt)
+    v = layer.beta - known + jnp.einsum(f"{each}mp,kpd->kmd", _residual_root(layer), doubt)
     weights = jnp.concatenate([theta, v], axis=1)
     return DrawnFunctions(frequencies, layer.zeta, layer.w, layer.variance, layer.sigma2, weights)
 
@@ -83,7 +83,7 @@ def _series(square: AnyArray, odd: int) -> AnyArray:
     return total
 
 
-def _doubt_root(layer: Posterior) -> Float[AnyArray, "*Dy M M"]:
+def _residual_root(layer: Posterior) -> Float[AnyArray, "*Dy M M"]:
     # A root of G − G K G. Where ζ are crowded G is large, and the plain difference has negative eigenvalues far beyond
     # rounding. In the coordinates in which K is the identity, G has eigenvalues p between 0 (nothing is known) and 1,
     # and the difference is p (1 − p) (Eq. 35d).

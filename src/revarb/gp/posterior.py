@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from revarb.gp import psi
-from revarb.gp.collapsed import _inducing_covariance, factorise, row_sums
+from revarb.gp.collapsed import factorise, inducing_covariance, row_sums
 from revarb.gp.kernel import rbf
 from revarb.gp.layer import Gaussians, Layer
 from revarb.runtime.numerics import AnyArray
@@ -38,15 +38,15 @@ class Posterior(eqx.Module):
         return rbf(x, self.zeta, self.w, self.variance) @ self.beta
 
 
-def posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Posterior:
+def compute_posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Posterior:
     """β = A⁻ᵀ C⁻ᵀ c and G = K_z⁻¹ − (K_z + σ⁻²Ψ2)⁻¹ (Eqs. 23, 24)."""
-    factors = factorise(_inducing_covariance(layer, jitter), row_sums(layer, x_hat, y), layer.sigma2)
+    factors = factorise(inducing_covariance(layer, jitter), row_sums(layer, x_hat, y), layer.sigma2)
     inverse_A, inverse_CA = factors.inverse_A, factors.inverse_C @ factors.inverse_A
     reduction = inverse_A.T @ inverse_A - inverse_CA.T @ inverse_CA
     return Posterior(layer.zeta, layer.w, layer.variance, layer.sigma2, inverse_CA.T @ factors.c, reduction)
 
 
-def with_outputs_apart(parts: Sequence[Posterior], columns: Sequence[Sequence[int]]) -> Posterior:
+def join_output_groups(parts: Sequence[Posterior], columns: Sequence[Sequence[int]]) -> Posterior:
     """One posterior from several of the same layer, each of which knows some of the outputs (their columns)."""
     order = np.argsort([column for group in columns for column in group])
     beta = jnp.concatenate([part.beta for part in parts], axis=1)[:, order]
@@ -86,7 +86,7 @@ class SplitPosterior(NamedTuple):
     layer: Posterior
     zeta: Float[AnyArray, "M D"]
     w: Float[AnyArray, " D"]
-    apart: Float[AnyArray, "M M"]
+    pair_exponent: Float[AnyArray, "M M"]
 
 
 def split_posterior(layer: Posterior, uncertain: int) -> SplitPosterior:
@@ -110,7 +110,7 @@ def predict_gaussian(
     """Moments of f at x̂ ~ N(mean, cov) with full covariance (Eqs. 25 to 27)."""
     layer = split.layer
     psi1, pull = psi.psi1_full(mean, cov, split.zeta, split.w, layer.variance)
-    psi2 = psi.psi2_full(mean, cov, split.zeta, split.w, layer.variance, split.apart)
+    psi2 = psi.psi2_full(mean, cov, split.zeta, split.w, layer.variance, split.pair_exponent)
     psi1, psi2 = psi1 * factor, psi2 * factor[:, None] * factor[None, :]
     f_mean = psi1 @ layer.beta
     own = jnp.broadcast_to(layer.variance - jnp.sum(layer.reduction * psi2, axis=(-2, -1)), f_mean.shape)

@@ -2,7 +2,7 @@
 
 Two kinds of Gaussian: training has many rows with independent entries (`psi1`, `psi2`), the free simulation has
 one regressor with a full covariance (`psi1_full`, `psi2_full`). Where `lam` has fewer columns (U) than `mu`, the last
-regressors are known exactly. Rows that are not `seen` count for nothing: their exponentials vanish.
+regressors are known exactly. Rows that are not `measured` count for nothing: their exponentials vanish.
 """
 
 from typing import NamedTuple
@@ -25,11 +25,11 @@ def psi1(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
-    seen: Bool[AnyArray, " R"] | None = None,
+    measured: Bool[AnyArray, " R"] | None = None,
 ) -> Float[AnyArray, "R M"]:
     """Ψ1 = ⟨k(x̂, ζ)⟩ for x̂ ~ N(mu, diag lam), row by row."""
     known = 0.5 * w[lam.shape[1] :]
-    return variance * _exponentials(_row_side(mu, lam, 0.5 * w, seen), _point_side(zeta, known))
+    return variance * _exponentials(_row_side(mu, lam, 0.5 * w, measured), _point_side(zeta, known))
 
 
 def psi2(
@@ -38,12 +38,12 @@ def psi2(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
-    seen: Bool[AnyArray, " R"] | None = None,
+    measured: Bool[AnyArray, " R"] | None = None,
 ) -> Float[AnyArray, "M M"]:
     """Ψ2 = Σ_rows ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed once for every pair of inducing inputs."""
     middle = 0.5 * (zeta + _partners(zeta))
     points = _point_side(middle.reshape(-1, zeta.shape[1]), w[lam.shape[1] :])
-    pairs = sum_of_exponentials(*_row_side(mu, lam, w, seen), points).reshape(middle.shape[:2])
+    pairs = sum_of_exponentials(*_row_side(mu, lam, w, measured), points).reshape(middle.shape[:2])
     return variance**2 * jnp.exp(pair_distances(zeta, w)) * _symmetric(pairs)
 
 
@@ -184,15 +184,15 @@ def psi2_full(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
-    apart: Float[AnyArray, "M M"],
+    pair_exponent: Float[AnyArray, "M M"],
 ) -> Float[AnyArray, "M M"]:
-    """Ψ2 for one x̂ ~ N(mu, cov); `apart` = `pair_distances(zeta, w)` does not change from step to step."""
+    """Ψ2 for one x̂ ~ N(mu, cov); `pair_exponent` = `pair_distances(zeta, w)` does not change from step to step."""
     inverse, spread = _whitening(cov, w, 2.0)
     white = inverse @ (jnp.sqrt(w)[:, None] * (zeta - mu).T)
     norms = jnp.sum(white**2, axis=0)
     # |v_m + v_m'|² / 4 is the distance of mu from the middle of the pair
     middle = 0.25 * (norms[:, None] + norms[None, :] + 2.0 * white.T @ white)
-    return variance**2 * jnp.exp(apart - middle - spread)
+    return variance**2 * jnp.exp(pair_exponent - middle - spread)
 
 
 def pair_distances(zeta: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]) -> Float[AnyArray, "M M"]:
@@ -200,7 +200,7 @@ def pair_distances(zeta: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]) -> Fl
     return -0.25 * squared_distances(zeta, zeta, w)
 
 
-def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray, seen: AnyArray | None) -> tuple[AnyArray, AnyArray]:
+def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray, measured: AnyArray | None) -> tuple[AnyArray, AnyArray]:
     # exp(−Σ p (x − ζ)²) under x ~ N(mu, lam) is Π (1 + 2pλ)^-½ exp(−a (mu − ζ)²) with a = p / (1 + 2pλ).
     # The square is expanded, so that all rows and points together are one product of this with `_point_side`, and a
     # constant for every row. Regressors that are known have one a for all rows: their squares share a column.
@@ -209,8 +209,8 @@ def _row_side(mu: AnyArray, lam: AnyArray, precision: AnyArray, seen: AnyArray |
     a = precision[:uncertain] / widened
     every_a = jnp.concatenate([a, jnp.broadcast_to(precision[uncertain:], mu[:, uncertain:].shape)], axis=1)
     constant = -jnp.sum(every_a * mu**2, axis=1) - 0.5 * jnp.sum(jnp.log(widened), axis=1)
-    if seen is not None:
-        constant += jnp.where(seen, 0.0, VANISHING)
+    if measured is not None:
+        constant += jnp.where(measured, 0.0, VANISHING)
     shared = [-jnp.ones((mu.shape[0], 1))] if uncertain < mu.shape[1] else []
     return jnp.concatenate([2.0 * every_a * mu, -a, *shared], axis=1), constant
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import Lags
+from revarb.data.windows import Order
 from revarb.optim.status import Status
 
 
@@ -22,11 +22,11 @@ class Fitted(ABC):
     seed     what the training drew its random numbers from
     """
 
-    frame: Frame
+    preprocessor: Preprocessor
     status: Status
     seed: int
 
-    compared: ClassVar[tuple[str, ...]]
+    methods: ClassVar[tuple[str, ...]]
     """The methods of `simulate` that a comparison shows, the plainest (a mean-only run) first."""
 
     @abstractmethod
@@ -36,29 +36,29 @@ class Fitted(ABC):
     @property
     def scaling(self) -> Standardiser:
         """The scaling of the training data."""
-        return self.frame.scaling
+        return self.preprocessor.scaling
 
     @property
-    def lags(self) -> Lags:
-        """How far back the model looks."""
-        return self.frame.lags
+    def order(self) -> Order:
+        """How far back the model looks: `lags`, `input_lags`, `input_delay`."""
+        return self.preprocessor.order
 
     @property
     def skip(self) -> int:
         """Rows of a cold run that are left out of the scores."""
-        return self.frame.skip
+        return self.preprocessor.skip
 
     @property
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs."""
-        return self.frame.input_names
+        return self.preprocessor.input_names
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        return self.frame.output_names
+        return self.preprocessor.output_names
 
     @property
     def dt(self) -> float:
         """Sampling interval."""
-        return self.frame.dt
+        return self.preprocessor.dt

@@ -8,11 +8,11 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
-from revarb.errors import InputError, check_number, check_whole
+from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
 from revarb.simulation.chain import Chain
 
-MOST = 1e6  # of a noise or a factor: more is no calibration
+MAX_VALUE = 1e6  # of a noise or a factor: more is no calibration
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Calibration:
         check_number("latent_scale", self.latent_scale, least=0.0)
         check_number("output_noise", self.output_noise, above=0.0)
         check_number("error", self.error, least=0.0)
-        check_whole("stretches", self.stretches, least=1)
-        object.__setattr__(self, "edges", tuple(check_whole("edge", edge, least=1) for edge in self.edges))
+        check_integer("stretches", self.stretches, least=1)
+        object.__setattr__(self, "edges", tuple(check_integer("edge", edge, least=1) for edge in self.edges))
         object.__setattr__(self, "factors", tuple(check_number("factor", each, above=0.0) for each in self.factors))
-        if max(self.latent_scale, self.output_noise, *self.factors) > MOST:
-            raise InputError(f"a calibration's noise and factors are at most {MOST:g}, received {self}")
+        if max(self.latent_scale, self.output_noise, *self.factors) > MAX_VALUE:
+            raise InputError(f"a calibration's noise and factors are at most {MAX_VALUE:g}, received {self}")
         if len(self.factors) != len(self.edges) + 1 or list(self.edges) != sorted(set(self.edges)):
             raise InputError(f"a calibration needs ascending edges and one factor more, received {self}")
 
@@ -51,9 +51,9 @@ class Calibration:
         """The calibration from the plain values of a model file."""
         return cls(**{**values, "edges": tuple(values["edges"]), "factors": tuple(values["factors"])})
 
-    def applied(self, chain: Chain[Posterior]) -> Chain[Posterior]:
+    def apply_to(self, chain: Chain[Posterior]) -> Chain[Posterior]:
         """The chain with calibrated noise."""
-        return with_noises(chain, self.latent_scale, self.output_noise)
+        return replace_noises(chain, self.latent_scale, self.output_noise)
 
     def widening(self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]) -> Float64[np.ndarray, " T"]:
         """The factor of every row, by the number of steps since the start; a cold row knows as little as a late one."""
@@ -61,7 +61,7 @@ class Calibration:
         return np.array(self.factors)[bands]
 
 
-def with_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:
+def replace_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:
     """The chain with its latent noise scaled, and another noise of the outputs."""
     scaled = [layer.sigma2 * latent_scale for layer in chain.hidden]
     return eqx.tree_at(_noises, chain, [*scaled, np.float64(output_noise)])

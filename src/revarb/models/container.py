@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from revarb.errors import InputError
-from revarb.runtime.files import write_whole
+from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import library_versions
 
 Tree = TypeVar("Tree")
@@ -25,11 +25,11 @@ SCHEMA = 2  # 2: calibration, outputs with gaps of their own
 _KEY = "revarb"
 
 
-def write_model(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
+def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
     """Write a model whole or not at all. `header` is JSON; it gets the schema version and the libraries'."""
     text = json.dumps({"schema": SCHEMA, "versions": library_versions(), **header})
     tensors = {name: np.array(array, dtype=np.float64, order="C") for name, array in arrays.items()}
-    return write_whole(path, save(tensors, metadata={_KEY: text, "sha256": checksum(text, tensors)}))
+    return write_atomic(path, save(tensors, metadata={_KEY: text, "sha256": checksum(text, tensors)}))
 
 
 def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
@@ -41,7 +41,7 @@ def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a model file; a foreign, damaged or too new file is refused."""
     try:
         with safe_open(path, framework="numpy") as file:
@@ -66,7 +66,7 @@ def named_leaves(tree: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
 
 
-def filled(template: Tree, arrays: Mapping[str, np.ndarray]) -> Tree:
+def fill_template(template: Tree, arrays: Mapping[str, np.ndarray]) -> Tree:
     """The tree of `template` with the arrays of a file; names and shapes must agree."""
     expected = named_leaves(template)
     if expected.keys() != arrays.keys():

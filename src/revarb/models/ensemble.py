@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_seed, check_whole
+from revarb.errors import InputError, check_integer, check_seed
 from revarb.models import container as store
 from revarb.models.base import Fitted
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Status
-from revarb.simulation.chain import Start
+from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice
 
@@ -32,10 +32,10 @@ class Ensemble(Fitted):
 
     members: tuple[FittedRGP, ...]
 
-    compared = FittedRGP.compared
+    methods = FittedRGP.methods
 
     @classmethod
-    def of(cls, members: Sequence[FittedRGP]) -> "Ensemble":
+    def from_members(cls, members: Sequence[FittedRGP]) -> "Ensemble":
         """The mixture of these models, which have the same records behind them."""
         members = tuple(members)
         if not members or not all(isinstance(member, FittedRGP) for member in members):
@@ -52,7 +52,7 @@ class Ensemble(Fitted):
                 )
         stopped = any(member.status is Status.INTERRUPTED for member in members)
         best = max(ordered, key=lambda member: member.bound)
-        return cls(first.frame, Status.INTERRUPTED if stopped else best.status, first.seed, ordered)
+        return cls(first.preprocessor, Status.INTERRUPTED if stopped else best.status, first.seed, ordered)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -72,7 +72,7 @@ class Ensemble(Fitted):
         return max(self.members, key=lambda member: member.bound)
 
     @property
-    def final_states(self) -> tuple[tuple[Start, ...], ...]:
+    def final_states(self) -> tuple[tuple[StartState, ...], ...]:
         """For every training record the states that the members ended with, for `simulate(u, start=…)`."""
         return tuple(zip(*(member.final_states for member in self.members), strict=True))
 
@@ -81,7 +81,7 @@ class Ensemble(Fitted):
         u: ArrayLike | None = None,
         method: Method = "moments",
         *,
-        start: StartChoice | Sequence[Start] = "cold",
+        start: StartChoice | Sequence[StartState] = "cold",
         steps: int | None = None,
         samples: int = 200,
         seed: int = 0,
@@ -93,7 +93,7 @@ class Ensemble(Fitted):
         """
         seed = check_seed(seed)
         starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
-        if len(starts) != len(self) or isinstance(start, Start):
+        if len(starts) != len(self) or isinstance(start, StartState):
             what = f"a state for each of its {len(self)} members"
             raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
         counts = self._shares(samples) if method == "samples" else [samples] * len(self)
@@ -101,23 +101,23 @@ class Ensemble(Fitted):
             member.simulate(u, method, start=own, steps=steps, samples=count, seed=seed + number)
             for number, (member, own, count) in enumerate(zip(self.members, starts, counts, strict=True))
         ]
-        return mixture(paths)
+        return mix_paths(paths)
 
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
         """The mixture of the members' predictions, as `FittedRGP.predict`."""
-        return mixture([member.predict(record, horizon) for member in self.members])
+        return mix_paths([member.predict(record, horizon) for member in self.members])
 
     def _shares(self, samples: int) -> list[int]:
-        count = check_whole("samples (two or more per member)", samples, least=2 * len(self))
+        count = check_integer("samples (two or more per member)", samples, least=2 * len(self))
         return [count // len(self) + (number < count % len(self)) for number in range(len(self))]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all members to one file, whole or not at all; `revarb.load` reads it."""
         header = {"kind": "Ensemble", "members": [member.header() for member in self.members]}
-        return store.write_model(path, header, store.named_leaves([member.trained for member in self.members]))
+        return store.write_container(path, header, store.named_leaves([member.trained for member in self.members]))
 
 
-def mixture(paths: Sequence[Trajectory]) -> Trajectory:
+def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     """The mixture of simulations of one record, all with the same weight, and the largest of their disagreements."""
     first = paths[0]
     means = np.stack([path.mean for path in paths])

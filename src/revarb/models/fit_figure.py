@@ -7,10 +7,10 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from revarb.data.series import Series
-from revarb.data.trajectory_figure import _draw_measured
+from revarb.data.trajectory_figure import draw_measured
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Step
-from revarb.runtime.figure_style import BAND, MEASURED, MODEL, QUIET, _finish, _rows_of_axes, picture
+from revarb.runtime.figure_style import BAND, MEASURED, MODEL, QUIET, encode_figure, finish_figure, rows_of_axes
 
 
 @rc_context({"text.parse_math": False})  # a column may be called a$b$
@@ -22,7 +22,7 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
     paths = model.latent_paths()
     outputs, layers = len(model.output_names), len(paths)
     figure = Figure(figsize=(10, 1.4 + 1.9 * (outputs + layers + 1)), layout="constrained")
-    axes = _rows_of_axes(figure, outputs + layers + 1, share=False)
+    axes = rows_of_axes(figure, outputs + layers + 1, share=False)
     # The latent states begin later than the record where the inputs reach back further than the states.
     begin = len(records[0]) - model.lengths[0]
     time = (begin + np.arange(sum(model.lengths))) * model.dt
@@ -37,8 +37,10 @@ def fit_figure(model: FittedRGP, records: Sequence[Series]) -> bytes:
             panel.axvline(seam, color=QUIET, lw=0.6)
     axes[-2].set_xlabel("time")
     _draw_bound(axes[-1], model.history)
-    _finish(figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}")
-    return picture(figure, "png")
+    finish_figure(
+        figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}"
+    )
+    return encode_figure(figure, "png")
 
 
 def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.ndarray, seams: np.ndarray) -> None:
@@ -49,12 +51,12 @@ def _draw_outputs(panels, model: FittedRGP, records: Sequence[Series], time: np.
         return np.insert(np.concatenate(whole), seams, np.nan, axis=0)
 
     measured = in_a_row([record.y[-length:] for record, length in zip(records, model.lengths, strict=True)])
-    paths = model.smoothed()
+    paths = model.smooth()
     fitted = in_a_row([path.mean for path in paths])
     lower, upper = (in_a_row(ends) for ends in zip(*(path.interval(0.95) for path in paths), strict=True))
     for column, axes in enumerate(panels):
         _draw_gaps(axes, time, measured[:, column], lower[:, column], upper[:, column])
-        _draw_measured(axes, time, measured[:, column])
+        draw_measured(axes, time, measured[:, column])
         axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label="fitted")
         axes.set_ylabel(model.output_names[column])
 

@@ -13,19 +13,19 @@ from numpy.typing import ArrayLike
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import by_block, current_windows, input_windows
-from revarb.errors import InputError, check_whole
+from revarb.data.windows import current_windows, input_windows_after, map_blocks
+from revarb.errors import InputError, check_integer
 from revarb.gp.posterior import Posterior
 from revarb.models import container as store
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
-from revarb.simulation.chain import Chain, Start
-from revarb.simulation.filtering import run_ahead
+from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.filtering import predict_ahead
 from revarb.simulation.moments import observe_independent
-from revarb.simulation.run import Method, free_run, network_paths, network_run
-from revarb.simulation.starts import Origin, StartChoice, origin_of
+from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks
+from revarb.simulation.starts import Origin, StartChoice, resolve_start
 from revarb.variational.networks import Network
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates
@@ -38,7 +38,7 @@ class Trained(NamedTuple):
 
     parameters: Parameters  # whose states are written out, also those of a recognition model
     chain: Chain[Posterior]
-    final_states: tuple[Start, ...]
+    final_states: tuple[StartState, ...]
     networks: tuple[Network, ...] | None = None  # of a recognition model
 
 
@@ -59,7 +59,7 @@ class FittedRGP(Fitted):
     history: tuple[Step, ...]
     calibration: Calibration | None = None
 
-    compared = ("mean", "moments")
+    methods = ("mean", "moments")
 
     def __repr__(self) -> str:
         return (
@@ -68,19 +68,19 @@ class FittedRGP(Fitted):
         )
 
     @property
-    def final_states(self) -> tuple[Start, ...]:
+    def final_states(self) -> tuple[StartState, ...]:
         """The state that each training record ended with: `simulate(u, start=model.final_states[0])` goes on."""
         return self.trained.final_states
 
     @cached_property
     def chain(self) -> Chain[Posterior]:
         """The trained layers with calibrated noise, as `simulate` runs them."""
-        return self.trained.chain if self.calibration is None else self.calibration.applied(self.trained.chain)
+        return self.trained.chain if self.calibration is None else self.calibration.apply_to(self.trained.chain)
 
     @with_numerics
     def origin(self, start: StartChoice) -> Origin:
         """The state that a run begins with."""
-        return origin_of(start, self.frame, self.trained.chain, self.final_states)
+        return resolve_start(start, self.preprocessor, self.trained.chain, self.final_states)
 
     @with_numerics
     def simulate(
@@ -107,8 +107,8 @@ class FittedRGP(Fitted):
         """
         origin = self.origin(start)
         if method == "network":
-            return network_run(self.frame, self.trained.chain, self._networks, u, origin, steps)
-        path = free_run(self.frame, self.chain, u, method, origin, steps, samples, seed)
+            return simulate_networks(self.preprocessor, self.trained.chain, self._networks, u, origin, steps)
+        path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
         return self._widened(path, 1 + np.arange(len(path)), origin.cold)
 
     @with_numerics
@@ -117,16 +117,16 @@ class FittedRGP(Fitted):
 
         The first rows are predicted from a cold start. Values of y that are missing are not learned from.
         """
-        horizon = check_whole("horizon", horizon, least=1, most=MOST_STEPS)
+        horizon = check_integer("horizon", horizon, least=1, most=MOST_STEPS)
         if not isinstance(record, Series):
             raise InputError(f"predict takes a measured revarb.Series(u, y), received a {type(record).__name__}")
-        z, y = self.frame.checked_window(record)
+        z, y = self.preprocessor.check_window(record)
         cold = self.origin("cold").state
-        u_bar = input_windows(np.concatenate([cold.past_u, z]), self.frame.lags)
+        u_bar = input_windows_after(cold.past_u, z, self.preprocessor.order)
         ahead = min(horizon, len(y))
-        moments = run_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.lags.reach, ahead)
+        moments = predict_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.order.reach, ahead)
         name = f"{horizon} step{'s' * (horizon > 1)} ahead"
-        path = self.frame.trajectory("moments", self.skip, moments.mean, moments.variance, start=name)
+        path = self.preprocessor.to_trajectory("moments", self.skip, moments.mean, moments.variance, start=name)
         return self._widened(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 
     def _widened(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
@@ -137,7 +137,7 @@ class FittedRGP(Fitted):
     @with_numerics
     def recognise(self, u: ArrayLike | None = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
         """The latent path of every hidden layer for new inputs, by the recognition model: nothing is optimised."""
-        return network_paths(self.frame, self.trained.chain, self._networks, u, steps)
+        return recognise_paths(self.preprocessor, self.trained.chain, self._networks, u, steps)
 
     @property
     def _networks(self) -> tuple[Network, ...]:
@@ -149,22 +149,22 @@ class FittedRGP(Fitted):
     def training_fit(self) -> list[Float64[np.ndarray, "R Dy"]]:
         """The output layer at the latent means, raw units: one array per record, for its last rows."""
         lags = self.spec.lags
-        x_hat = by_block(current_windows, self._states.mu[-1], lags, self.lengths)
+        x_hat = map_blocks(current_windows, self._states.mu[-1], lags, self.lengths)
         fitted = self.scaling.raw_outputs(np.asarray(self._output.mean(x_hat)))
         return np.split(fitted, np.cumsum([length - lags for length in self.lengths])[:-1])
 
     @with_numerics
-    def smoothed(self) -> list[Trajectory]:
+    def smooth(self) -> list[Trajectory]:
         """What the fit makes of its own records, one path each for their last rows: also where y is missing.
 
         Where it was measured the band is narrow, for the latent states know it; in a gap it is as wide as they are.
         """
         lags, states = self.spec.lags, self._states
-        means, variances = (by_block(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
+        means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
         y = observe_independent(self._output, np.asarray(means), np.asarray(variances))
         cuts = np.cumsum([length - lags for length in self.lengths])[:-1]
         parts = zip(np.split(np.asarray(y.mean), cuts), np.split(np.asarray(y.variance), cuts), strict=True)
-        return [self.frame.trajectory("smoothed", 0, *part, start="training record") for part in parts]
+        return [self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record") for part in parts]
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -174,7 +174,7 @@ class FittedRGP(Fitted):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to one file, whole or not at all; `revarb.load` reads it."""
-        return store.write_model(path, self.header(), store.named_leaves(self.trained))
+        return store.write_container(path, self.header(), store.named_leaves(self.trained))
 
     def header(self) -> dict[str, Any]:
         """All of the model but its arrays, as plain values."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from revarb.data.preprocessor import check_finite
 from revarb.data.windows import input_windows
-from revarb.errors import InputError, check_seed, check_whole
+from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.pathwise import DrawnFunctions
 from revarb.gp.posterior import Posterior
 from revarb.models.fitted_rgp import FittedRGP
@@ -20,7 +20,7 @@ from revarb.simulation.samples import draw_chain, sample_step
 from revarb.simulation.starts import StartChoice
 
 
-class LiveFrame(NamedTuple):
+class LiveStep(NamedTuple):
     """One step, raw units: the mean-only run, and the ghosts beside it without the outputs' own noise."""
 
     mean: Float64[np.ndarray, " Dy"]
@@ -44,8 +44,8 @@ class Live:
         self._model = model
         origin = model.origin(start)
         self._cold, self._start = origin.cold, origin.state
-        self._ghosts = check_whole("ghosts", ghosts, least=0)
-        self._horizon = check_whole("horizon", horizon, least=1)
+        self._ghosts = check_integer("ghosts", ghosts, least=0)
+        self._horizon = check_integer("horizon", horizon, least=1)
         self._drawn, self._key = self._draw(check_seed(seed))
         self.reset()
 
@@ -64,26 +64,26 @@ class Live:
         self._ghost_states: Any = np.tile(self._state, (self._ghosts, 1))
 
     @with_numerics
-    def step(self, u: ArrayLike) -> LiveFrame:
+    def step(self, u: ArrayLike) -> LiveStep:
         """Take the inputs of one step, a value per input, and go on."""
-        frame, chain = self._model.frame, self._model.chain
+        prep, chain = self._model.preprocessor, self._model.chain
         one_row: Any = [u]
-        z = frame.checked_inputs(one_row, None, warm=True)
+        z = prep.check_inputs(one_row, None, warm=True)
         seen = np.concatenate([self._past_u, z])
-        if self._cold and self._steps == frame.lags.reach:
+        if self._cold and self._steps == prep.order.reach:
             self._state = np.asarray(self._start.mean)  # as in `simulate`: the run that counts begins here
         if self._steps % self._horizon == 0:
             self._ghost_states = np.tile(np.asarray(self._state), (self._ghosts, 1))
-        inputs_now = input_windows(seen, frame.lags)[0]
+        inputs_now = input_windows(seen, prep.order)[0]
         key = jax.random.fold_in(self._key, self._steps)
         self._state, self._ghost_states, mean, ghosts = _advance(
             chain, self._drawn, self._state, self._ghost_states, inputs_now, key
         )
         self._past_u, self._steps = seen[1:], self._steps + 1
         with np.errstate(over="ignore", invalid="ignore"):
-            raw = frame.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
+            raw = prep.scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
         check_finite("live", raw)
-        return LiveFrame(raw[0], raw[1:])
+        return LiveStep(raw[0], raw[1:])
 
 
 @jax.jit

@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import column_names
 from revarb.data.windows import regressor_sizes
-from revarb.errors import InputError, check_number, check_seed, check_whole, shown
+from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.gp.layer import Layer
 from revarb.gp.posterior import Posterior
 from revarb.models import container as store
@@ -20,7 +20,7 @@ from revarb.models.calibration import Calibration
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP, Trained
 from revarb.optim.status import Status, Step
-from revarb.simulation.chain import Chain, Start
+from revarb.simulation.chain import Chain, StartState
 from revarb.variational.networks import blank_networks
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
@@ -28,7 +28,7 @@ from revarb.variational.states import FreeStates, InitialPrior
 
 def load(path: str | os.PathLike[str]) -> FittedRGP | Ensemble:
     """Read a model that `save` wrote."""
-    header, arrays = store.read_model(path)
+    header, arrays = store.read_container(path)
     try:
         return _from_file(header, arrays)
     except InputError as error:
@@ -45,7 +45,7 @@ def _from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> F
         shares = _by_member(arrays)
         if shares.keys() != {str(number) for number in range(len(header["members"]))}:
             raise InputError(f"it names {len(header['members'])} members and has arrays of {len(shares)}")
-        return Ensemble.of([rgp_from_file(part, shares[str(k)]) for k, part in enumerate(header["members"])])
+        return Ensemble.from_members([rgp_from_file(part, shares[str(k)]) for k, part in enumerate(header["members"])])
     raise InputError(f"it holds a model of kind {kind!r}, and this revarb knows 'RGP' and 'Ensemble'")
 
 
@@ -62,30 +62,30 @@ def rgp_from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     if header["kind"] != "RGP":
         raise InputError(f"a member is of kind {header['kind']!r}, and should be an 'RGP'")
     spec = RGP.from_dict(header["configuration"])
-    scaling = Standardiser(**{name: numbers(name, values) for name, values in header["standardiser"].items()})
+    scaling = Standardiser(**{name: check_vector(name, values) for name, values in header["standardiser"].items()})
     inputs, outputs = len(scaling.u_mean), len(scaling.y_mean)
-    frame = Frame(
+    prep = Preprocessor(
         scaling=scaling,
-        lags=spec.lags_for(inputs),
+        order=spec.order_for(inputs),
         input_names=column_names("u", header["input_names"], inputs),
         output_names=column_names("y", header["output_names"], outputs),
         dt=check_number("dt", header["dt"], above=0.0),
     )
-    lengths = tuple(check_whole("a length", length, least=spec.lags + 1) for length in header["lengths"])
-    inducing = check_whole("inducing", header["inducing"], least=1)
+    lengths = tuple(check_integer("a length", length, least=spec.lags + 1) for length in header["lengths"])
+    inducing = check_integer("inducing", header["inducing"], least=1)
     template = _template(spec, lengths, inducing, inputs, outputs, header.get("outputs_apart") is True)
-    trained = store.filled(template, arrays)
+    trained = store.fill_template(template, arrays)
     check_chain(trained.chain)
     check_starts(trained.final_states)
     return FittedRGP(
-        frame=frame,
+        preprocessor=prep,
         status=Status(header["status"]),
         seed=check_seed(header["seed"]),
         spec=spec,
         trained=trained,
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
-        history=tuple(step_of(*step) for step in header["history"]),
+        history=tuple(check_step(*step) for step in header["history"]),
         calibration=None if header.get("calibration") is None else Calibration.from_dict(header["calibration"]),
     )
 
@@ -97,7 +97,7 @@ def _template(
     def blank(*shape: int) -> np.ndarray:
         return np.broadcast_to(np.float64(0.0), shape)
 
-    lags, dims = spec.lags_for(inputs), spec.latent_dims
+    lags, dims = spec.order_for(inputs), spec.latent_dims
     sizes = regressor_sizes(lags, dims, inputs)
     layers = tuple(Layer(blank(inducing, size), blank(size), blank(), blank()) for size in sizes)
     states = tuple(blank(sum(lengths), dim) for dim in dims)
@@ -109,7 +109,7 @@ def _template(
         for size, dim, shape in zip(sizes, (*dims, outputs), squares, strict=True)
     )
     joint = spec.lags * sum(dims)
-    final = Start(blank(joint), blank(joint, joint), blank(lags.reach, inputs))
+    final = StartState(blank(joint), blank(joint, joint), blank(lags.reach, inputs))
     return Trained(
         Parameters(layers, FreeStates(states, states), priors),
         Chain(known[:-1], known[-1], spec.lags),
@@ -118,16 +118,19 @@ def _template(
     )
 
 
-def numbers(name: str, values: object) -> Float64[np.ndarray, " D"]:
+def check_vector(name: str, values: object) -> Float64[np.ndarray, " D"]:
     """A list of finite numbers as a vector."""
     if not isinstance(values, list):
-        raise InputError(f"{name} must be a list of numbers, received {shown(values)}")
+        raise InputError(f"{name} must be a list of numbers, received {describe(values)}")
     return np.array([check_number(name, value) for value in values], dtype=np.float64)
 
 
-def step_of(stage: object, iteration: object, bound: object) -> Step:
+def check_step(stage: object, iteration: object, bound: object) -> Step:
     """A step of the history."""
-    whole = (check_whole("a stage of the history", stage, 1), check_whole("an iteration of the history", iteration, 1))
+    whole = (
+        check_integer("a stage of the history", stage, 1),
+        check_integer("an iteration of the history", iteration, 1),
+    )
     return Step(*whole, check_number("a bound of the history", bound))
 
 
@@ -138,7 +141,7 @@ def check_chain(chain: Chain[Posterior]) -> None:
             raise InputError("a layer has a kernel or a noise that is not positive")
 
 
-def check_starts(starts: Sequence[Start]) -> None:
+def check_starts(starts: Sequence[StartState]) -> None:
     """A covariance is symmetric, and no variance in it is negative in any direction."""
     for start in starts:
         cov = np.asarray(start.cov)

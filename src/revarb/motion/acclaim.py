@@ -12,7 +12,7 @@ import numpy as np
 
 from revarb.errors import InputError
 from revarb.motion.kinematics import AXES, ROOT_CHANNELS, Bone, Motion, Skeleton
-from revarb.runtime.files import write_whole
+from revarb.runtime.files import write_atomic
 
 
 class _Line(NamedTuple):
@@ -211,7 +211,7 @@ def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
         lines.append(str(number))
         for bone, values in zip(bones, np.split(frame, ends), strict=True):
             lines.append(" ".join([bone.name, *(repr(float(value)) for value in values)]))
-    return write_whole(path, ("\n".join(lines) + "\n").encode())
+    return write_atomic(path, ("\n".join(lines) + "\n").encode())
 
 
 def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
@@ -225,7 +225,7 @@ def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
     for position, bone in enumerate(skeleton.bones):
         children = [skeleton.names[child] for child in skeleton.children(position)]
         lines += [f"    {' '.join([bone.name, *children])}"] if children else []
-    return write_whole(path, ("\n".join([*lines, "  end"]) + "\n").encode())
+    return write_atomic(path, ("\n".join([*lines, "  end"]) + "\n").encode())
 
 
 def _bone_lines(number: int, bone: Bone) -> list[str]:

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from revarb.errors import InputError, check_number
 from revarb.motion.kinematics import Bone, Motion, Skeleton
-from revarb.runtime.files import write_whole
+from revarb.runtime.files import write_atomic
 
 POSITION = "Xposition Yposition Zposition"
 
@@ -34,7 +34,7 @@ def write_bvh(path: str | os.PathLike[str], motion: Motion, dt: float) -> Path:
     lines = ["HIERARCHY", *_joint(motion.skeleton, 0), "MOTION", f"Frames: {len(motion.frames)}"]
     lines.append(f"Frame Time: {check_number('dt', dt, above=0.0)!r}")
     lines += [_numbers(row) for row in _channels(motion)]
-    return write_whole(path, ("\n".join(lines) + "\n").encode())
+    return write_atomic(path, ("\n".join(lines) + "\n").encode())
 
 
 def _check(motion: Motion) -> None:

@@ -17,7 +17,7 @@ from revarb.data.series import Series, as_matrix
 from revarb.errors import InputError
 from revarb.motion.acclaim import read_motion, read_skeleton
 from revarb.motion.kinematics import Motion, Skeleton
-from revarb.runtime.downloads import PublicFile, find
+from revarb.runtime.downloads import PublicFile, fetch_file
 
 TRAIN = (1, 2, 3, 4, 17, 18, 19, 20)
 
@@ -60,7 +60,7 @@ AVATAR = (*range(1, 6), *range(17, 22))  # walks and runs of the paper's last ex
 
 def skeleton() -> Skeleton:
     """The subject's skeleton."""
-    return read_skeleton(find(_public("35.asf")))
+    return read_skeleton(fetch_file(_public("35.asf")))
 
 
 def motion(number: int) -> Motion:
@@ -69,7 +69,7 @@ def motion(number: int) -> Motion:
     if f"35_{number:02d}.amc" not in names:
         known = sorted(int(name[3:5]) for name in names if name.endswith(".amc"))
         raise InputError(f"subject 35 has no motion {number}; there are {known[0]} to {known[-1]}, without 27")
-    return read_motion(find(_public(f"35_{number:02d}.amc")), skeleton()).every(STEP)
+    return read_motion(fetch_file(_public(f"35_{number:02d}.amc")), skeleton()).every(STEP)
 
 
 def series(number: int) -> Series:
@@ -134,8 +134,8 @@ def train_and_test() -> tuple[tuple[Series, ...], tuple[Series, ...]]:
 def fetch_all() -> Path:
     """Download the skeleton and every motion of the split; the skeleton's path."""
     for number in (*TRAIN, *TEST):
-        find(_public(f"35_{number:02d}.amc"))
-    return find(_public("35.asf"))
+        fetch_file(_public(f"35_{number:02d}.amc"))
+    return fetch_file(_public("35.asf"))
 
 
 def _modelled(body: Skeleton) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ class Gaits:
     runs: tuple[Series, ...]
 
     @classmethod
-    def of(cls, records: Sequence[Series]) -> "Gaits":
+    def from_records(cls, records: Sequence[Series]) -> "Gaits":
         """Records in the order of `cmu35.AVATAR`."""
         pairs = list(zip(cmu35.AVATAR, records, strict=True))
         runs = tuple(record for number, record in pairs if number in cmu35.RUNS)
@@ -72,7 +72,7 @@ def in_motion(
 
 
 @dataclass(frozen=True)
-class Phase:
+class GaitPhase:
     """A stretch of a signal with one gait."""
 
     name: str
@@ -81,11 +81,11 @@ class Phase:
     gait: tuple[Series, ...]
 
 
-def phases_of(speeds: Float64[np.ndarray, " T"], gaits: Gaits) -> list[Phase]:
+def find_phases(speeds: Float64[np.ndarray, " T"], gaits: Gaits) -> list[GaitPhase]:
     """Where a signal commands walking and where running: below or above the middle of both speeds."""
     running = speeds > 0.5 * (gaits.walking_speed + gaits.running_speed)
     edges = [0, *(np.flatnonzero(np.diff(running)) + 1).tolist(), len(speeds)]
     return [
-        Phase("run" if running[begin] else "walk", begin, end, gaits.runs if running[begin] else gaits.walks)
+        GaitPhase("run" if running[begin] else "walk", begin, end, gaits.runs if running[begin] else gaits.walks)
         for begin, end in pairwise(edges)
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from revarb.evaluation.comparison.lines import Line
-from revarb.report.tables import Grid, percent, spread_text
+from revarb.report.tables import Grid, format_percent, format_range
 
 NOTES = (
     "Median (smallest – largest), or median, over seeds of the RMSE in z-scored units, from the inputs alone, cold "
@@ -43,11 +43,11 @@ def _names(line: Line) -> tuple[str, str]:
 def _errors(line: Line, channels: int) -> list[str]:
     if not line.worked:
         return ["–"] * len(COLUMNS)
-    spreads = [spread_text(line.spread[f"{name}_{channels}"]) for name in WITH_SPREAD]
+    spreads = [format_range(line.spread[f"{name}_{channels}"]) for name in WITH_SPREAD]
     return spreads + [f"{line.spread[f'{name}_{channels}'].median:.3f}" for name in MEDIANS]
 
 
 def _rest(line: Line) -> list[str]:
     if not line.worked:
         return ["–", "–"]
-    return [percent(line.spread["coverage95"].median), f"{line.spread['fit_seconds'].median:.1f}"]
+    return [format_percent(line.spread["coverage95"].median), f"{line.spread['fit_seconds'].median:.1f}"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.errors import InputError, check_number, check_whole
+from revarb.errors import InputError, check_integer, check_number
 from revarb.motion.kinematics import Skeleton
 from revarb.motion.strip import HEAD_SIZE, Joints, bones_by_side, heads, shades
 from revarb.report.page import grid_html, page_shell
@@ -43,7 +43,7 @@ class Clip:
         if not (np.isfinite(self.measured).all() and np.isfinite(self.simulated).all()):
             raise InputError(f"the joints of {self.name!r} must be finite numbers")
         check_number("dt", self.dt, above=0.0)
-        check_whole("scored_from", self.scored_from, least=0, most=len(self.measured))
+        check_integer("scored_from", self.scored_from, least=0, most=len(self.measured))
 
 
 def motion_page(

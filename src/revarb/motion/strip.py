@@ -12,9 +12,9 @@ from matplotlib.colors import is_color_like, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from revarb.errors import InputError, check_whole
+from revarb.errors import InputError, check_integer
 from revarb.motion.kinematics import Skeleton
-from revarb.runtime.figure_style import MEASURED, MODEL, QUIET, picture
+from revarb.runtime.figure_style import MEASURED, MODEL, QUIET, encode_figure
 
 Side = Literal["left", "middle", "right"]
 
@@ -59,7 +59,7 @@ def strip_figure(
     first = _check_strips(strips, skeleton)
     if phases is not None and len(strips) > 1:
         raise InputError(f"phases colour a single motion, received {len(strips)}; draw one strip per motion")
-    shown = np.unique(np.linspace(0, len(first) - 1, check_whole("poses", poses, least=2)).round().astype(int))
+    shown = np.unique(np.linspace(0, len(first) - 1, check_integer("poses", poses, least=2)).round().astype(int))
     rows = [_side_view(joints[shown], first[..., 1].min()) * skeleton.unit for joints in strips.values()]
     space = max(NARROWEST, *(float(np.ptp(row[..., 0], axis=1).max()) for row in rows))
     places = space * np.arange(len(shown))
@@ -74,7 +74,7 @@ def strip_figure(
             _mark_start(axes, float(np.interp(scored_from, shown, places)))
     panels[0].set_title("right arm and leg dark, left light", loc="right", fontsize=9, color=QUIET)
     panels[-1].set_xticks(places, [f"{dt * frame:.2f} s" for frame in shown], fontsize=9, color=MEASURED)
-    return picture(figure, "png")
+    return encode_figure(figure, "png")
 
 
 def shades(colour: str) -> dict[Side, str]:

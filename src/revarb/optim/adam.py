@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray
 
 STEPS_PER_CALL = 50
 
 
-class _Progress(NamedTuple):
+class DescentState(NamedTuple):
     """Where the descent is, the optimiser's memory, and the best point that it has passed."""
 
     point: Any
@@ -24,7 +24,7 @@ class _Progress(NamedTuple):
     best_value: AnyArray
 
 
-class _Descended(NamedTuple):
+class Descent(NamedTuple):
     """The best point on the way, its value, and whether Ctrl-C ended it."""
 
     point: Any
@@ -32,27 +32,27 @@ class _Descended(NamedTuple):
     stopped: bool
 
 
-def _descent(
+def make_descent(
     loss: Callable[[Any], AnyArray],
     rule: optax.GradientTransformation,
-    noted: Callable[[Callable[[_Progress], _Progress]], Callable[[_Progress], _Progress]],
-) -> Callable[[Any, int, Callable[[int, float], None]], _Descended]:
+    noted: Callable[[Callable[[DescentState], DescentState]], Callable[[DescentState], DescentState]],
+) -> Callable[[Any, int, Callable[[int, float], None]], Descent]:
     """A function that goes down `loss` for so many steps, which are `noted` call by call."""
 
-    def step(now: _Progress, _: None) -> tuple[_Progress, None]:
+    def step(now: DescentState, _: None) -> tuple[DescentState, None]:
         value, gradient = jax.value_and_grad(loss)(now.point)
         better = value < now.best_value  # never for NaN
         best = jax.tree.map(partial(jnp.where, better), now.point, now.best)
         updates, memory = rule.update(gradient, now.memory, now.point)
         moved = optax.apply_updates(now.point, updates)
-        return _Progress(moved, memory, best, jnp.where(better, value, now.best_value)), None
+        return DescentState(moved, memory, best, jnp.where(better, value, now.best_value)), None
 
     advance = noted(jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0]))
 
-    def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> _Descended:
+    def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> Descent:
         start = jax.tree.map(jnp.asarray, start)
-        now = _Progress(start, rule.init(start), start, jnp.asarray(jnp.inf))
-        with held_interrupts() as pressed:
+        now = DescentState(start, rule.init(start), start, jnp.asarray(jnp.inf))
+        with capture_interrupts() as pressed:
             for done in range(0, steps, STEPS_PER_CALL):
                 now = advance(now)
                 try:
@@ -61,6 +61,6 @@ def _descent(
                     pressed.append(done)
                 if pressed:
                     break
-        return _Descended(jax.tree.map(np.asarray, now.best), float(now.best_value), bool(pressed))
+        return Descent(jax.tree.map(np.asarray, now.best), float(now.best_value), bool(pressed))
 
     return descend

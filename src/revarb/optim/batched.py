@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.optim.lbfgs import Objective, Vector
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ Batch = Callable[[Float64[np.ndarray, "K V"]], tuple[Float64[np.ndarray, " K"], 
 """Many flat vectors to their bounds and gradients."""
 
 
-def run_together(
+def run_batched(
     runs: Sequence[Callable[[Objective], T]], starts: Float64[np.ndarray, "K V"], evaluate: Batch
 ) -> list[T]:
     """Call every run with an objective that shares its evaluations with the others; Ctrl-C reaches them all.
@@ -30,7 +30,7 @@ def run_together(
     A run then gets KeyboardInterrupt from its objective, though never from the first call: there is no best point yet.
     """
     desk = _Desk(starts.copy(), evaluate)
-    with ThreadPoolExecutor(len(runs)) as pool, held_interrupts() as pressed:
+    with ThreadPoolExecutor(len(runs)) as pool, capture_interrupts() as pressed:
         futures = [pool.submit(run, desk.objective(member)) for member, run in enumerate(runs)]
         for member, future in enumerate(futures):
             future.add_done_callback(lambda _, member=member: desk.questions.put(_Question(member, None)))

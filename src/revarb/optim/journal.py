@@ -11,7 +11,6 @@ process was killed while it wrote, counts for nothing.
 import hashlib
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -23,23 +22,23 @@ import numpy as np
 from platformdirs import user_cache_path
 from safetensors.numpy import load, save
 
-from revarb.errors import InputError
-from revarb.runtime.files import write_whole
-from revarb.runtime.interrupts import held_interrupts
+from revarb.errors import InputError, warn_user
+from revarb.runtime.files import write_atomic
+from revarb.runtime.interrupts import capture_interrupts
 
 FORMAT = "revarb journal 1"  # the name of the first entry, which asks nothing but whose journal it is
 
 
-PATIENCE = 60.0  # seconds: a fit that is over by then leaves no trace
+QUIET_SECONDS = 60.0  # seconds: a fit that is over by then leaves no trace
 
 
-MOST_WAITING = 2**26  # bytes in memory until then; with more than that it is begun at once
+MAX_BUFFER_BYTES = 2**26  # bytes in memory until then; with more than that it is begun at once
 
 
-MOST_BYTES = 2**32  # of a journal; what comes later is not noted, and a resumed fit computes it again
+MAX_BYTES = 2**32  # of a journal; what comes later is not noted, and a resumed fit computes it again
 
 
-MOST_DAYS = 30.0  # after which nobody will come back for it
+MAX_AGE_DAYS = 30.0  # after which nobody will come back for it
 
 
 Tree = TypeVar("Tree")
@@ -56,7 +55,7 @@ class Checkpoint(NamedTuple):
     quiet_until: float  # in seconds since the epoch, which all processes of a machine agree about
 
 
-def checkpoints(fits: Sequence[str], resume: bool) -> list[Checkpoint | None]:
+def make_checkpoints(fits: Sequence[str], resume: bool) -> list[Checkpoint | None]:
     """A checkpoint for each of the fits, named by digests of all that they depend on; says if there is an old one.
 
     There is none on several hosts that compute together: they must not be at different places of their journals.
@@ -65,13 +64,13 @@ def checkpoints(fits: Sequence[str], resume: bool) -> list[Checkpoint | None]:
         return [None] * len(fits)
     folder = user_cache_path("revarb") / "unfinished"
     _remove_old(folder)
-    found = [Checkpoint(folder / f"{fit}.journal", resume, time.time() + PATIENCE) for fit in fits]
+    found = [Checkpoint(folder / f"{fit}.journal", resume, time.time() + QUIET_SECONDS) for fit in fits]
     there = any(os.access(checkpoint.path, os.F_OK) for checkpoint in found)
     if resume and not there:
-        warnings.warn("there is no unfinished fit like this one to resume: it starts from the beginning", stacklevel=6)
+        warn_user("there is no unfinished fit like this one to resume: it starts from the beginning")
     if there and not resume:
         message = "an unfinished fit like this one is there; resume=True (--resume) goes on from it, this starts again"
-        warnings.warn(message, stacklevel=6)
+        warn_user(message)
     return list(found)
 
 
@@ -79,7 +78,7 @@ _kept: ContextVar[list[Checkpoint | None] | None] = ContextVar("_kept", default=
 
 
 @contextmanager
-def kept_journals() -> Iterator[None]:
+def keep_journals() -> Iterator[None]:
     """Journals of fits that end inside are removed when the block has ended well: what was found is safe by then."""
     finished: list[Checkpoint | None] = []
     token = _kept.set(finished)
@@ -87,11 +86,11 @@ def kept_journals() -> Iterator[None]:
         yield
     finally:
         _kept.reset(token)
-    discard(finished)
+    discard_journals(finished)
 
 
-def discard(finished: Sequence[Checkpoint | None]) -> None:
-    """Remove the journals of fits that have ended, now or at the end of `kept_journals`."""
+def discard_journals(finished: Sequence[Checkpoint | None]) -> None:
+    """Remove the journals of fits that have ended, now or at the end of `keep_journals`."""
     kept = _kept.get()
     if kept is not None:
         kept.extend(finished)
@@ -150,7 +149,7 @@ class Journal:
         if noted is not None:
             return noted
         # The first call compiles, also after a replay: JAX does not survive an exception there.
-        with nullcontext() if name in self._compiled else held_interrupts():
+        with nullcontext() if name in self._compiled else capture_interrupts():
             answer = compute()
         self._compiled.add(name)
         self._note(name, asked, answer)
@@ -171,7 +170,7 @@ class Journal:
             # Another name is no surprise: after Ctrl-C a fit goes straight to its end, and notes that too.
             if entry is not None and entry.name == name:
                 message = "the unfinished fit was rounded differently here: the rest of it is computed again"
-                warnings.warn(message, stacklevel=2)
+                warn_user(message)
         self._replaying = False
         return None
 
@@ -182,7 +181,7 @@ class Journal:
         try:
             if self._file is None:
                 self._wait_with(entry, self._checkpoint)
-            elif self._file.tell() + len(entry) > MOST_BYTES:
+            elif self._file.tell() + len(entry) > MAX_BYTES:
                 self._stop()
             else:
                 self._file.write(entry)
@@ -192,10 +191,10 @@ class Journal:
 
     def _wait_with(self, entry: bytes, checkpoint: Checkpoint) -> None:
         self._waiting += entry
-        if time.time() < checkpoint.quiet_until and len(self._waiting) < MOST_WAITING:
+        if time.time() < checkpoint.quiet_until and len(self._waiting) < MAX_BUFFER_BYTES:
             return
         checkpoint.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(checkpoint.path, bytes(self._waiting))
+        write_atomic(checkpoint.path, bytes(self._waiting))
         self._waiting.clear()
         self._file = checkpoint.path.open("ab")
 
@@ -257,5 +256,5 @@ def _opened(checkpoint: Checkpoint) -> BinaryIO | None:
 def _remove_old(folder: Path) -> None:
     with suppress(OSError):
         for path in folder.iterdir():
-            if path.stat().st_mtime < time.time() - MOST_DAYS * 86400.0:
+            if path.stat().st_mtime < time.time() - MAX_AGE_DAYS * 86400.0:
                 path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from revarb.errors import InputError
 from revarb.optim.status import Status, Step
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 
 Vector = Float64[np.ndarray, " V"]
 
@@ -55,7 +55,7 @@ def maximise(
 
     Ctrl-C and NaN end it early; the best point so far is returned with a status that says so.
     """
-    with held_interrupts() as pressed:
+    with capture_interrupts() as pressed:
         tracker = _Tracker(objective, start)
     if pressed:
         return Optimum(tracker.vector, tracker.bound, Status.INTERRUPTED, ())
@@ -152,7 +152,7 @@ def _finite(bound: float, gradient: Vector) -> bool:
 Tree = TypeVar("Tree")
 
 
-SETTINGS = Settings(memory=20, ftol=1e-9, gtol=1e-5)
+DEFAULT_SETTINGS = Settings(memory=20, ftol=1e-9, gtol=1e-5)
 
 
 def maximise_tree(
@@ -169,6 +169,6 @@ def maximise_tree(
         return float(value), np.asarray(ravel_pytree(gradient)[0])
 
     phase = Phase(np.ones(len(flat), dtype=bool), iterations)
-    optimum = maximise(objective, np.asarray(flat), [phase], SETTINGS, report)
+    optimum = maximise(objective, np.asarray(flat), [phase], DEFAULT_SETTINGS, report)
     best: Tree = jax.tree.map(np.asarray, unravel(optimum.vector))  # pyright: ignore[reportArgumentType]
     return best, optimum

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from revarb.evaluation.comparison import verdict
+from revarb.evaluation.comparison import state_verdict
 from revarb.evaluation.comparison.comparison import Comparison
 from revarb.evaluation.comparison.comparison_figure import comparison_figure
 from revarb.evaluation.comparison.lines import Line
 from revarb.evaluation.comparison.verdict import Score, ranking
-from revarb.report.reliability_figures import calibration_figure
-from revarb.report.tables import NOTES, Grid, comparison_grid, failures
+from revarb.report.reliability_figures import reliability_figure
+from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
 
 MOST_PICTURES = 6
 
@@ -41,7 +41,7 @@ def comparison_section(
 ) -> Section:
     """A comparison as a section, its first test record drawn. `lines` where there is more behind them than it."""
     lines = comparison.lines if lines is None else lines
-    sentence = verdict(lines, comparison.score)
+    sentence = state_verdict(lines, comparison.score)
     pictures = {**_pictures(comparison), **_calibration_picture(comparison)}
     return Section(title, sentence, lines, pictures, comparison.score, paper, remarks)
 
@@ -60,8 +60,8 @@ def _pictures(comparison: Comparison) -> dict[str, bytes]:
 
 
 def _calibration_picture(comparison: Comparison) -> dict[str, bytes]:
-    calibrations = comparison.calibrations()
-    if not calibrations:
+    reliability = comparison.reliability()
+    if not reliability:
         return {}
     records = "" if len(comparison.test) == 1 else f", {len(comparison.test)} test records together"
     caption = (
@@ -72,7 +72,7 @@ def _calibration_picture(comparison: Comparison) -> dict[str, bytes]:
         "standard deviation, in standard deviations of the output; the axis may end before a line does. Grey is where "
         "honest bands stay 95 % of the time if errors are independent; those of neighbours in time seldom are."
     )
-    return {caption: calibration_figure(calibrations, "svg")}
+    return {caption: reliability_figure(reliability, "svg")}
 
 
 def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:
@@ -135,7 +135,7 @@ def _section(section: Section, with_verdict: bool) -> str:
 def _table(section: Section) -> str:
     first = next(iter(ranking(section.lines, section.score).values()), None)
     best = next((number for number, line in enumerate(section.lines) if first is not None and line is first.line), None)
-    reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in failures(section.lines))
+    reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in list_failures(section.lines))
     return grid_html(comparison_grid(section.title, section.lines, section.paper, best)) + START + reasons
 
 

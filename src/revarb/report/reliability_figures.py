@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarF
 from scipy.stats import binom
 
 from revarb.evaluation.reliability import BandCheck, ErrorByHorizon, Reliability
-from revarb.runtime.figure_style import MEASURED, MODEL, QUIET, picture
+from revarb.runtime.figure_style import MEASURED, MODEL, QUIET, encode_figure
 
 PIT_BINS = 10
 
@@ -24,15 +24,15 @@ HIGHEST_ERROR = 1.6
 
 
 @rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "revarb", "font.size": 9})
-def calibration_figure(calibrations: Mapping[tuple[str, str], BandCheck], kind: Literal["png", "svg"]) -> bytes:
+def reliability_figure(reliability: Mapping[tuple[str, str], BandCheck], kind: Literal["png", "svg"]) -> bytes:
     """A row per (model, method): shares inside its bands, its PIT values, and its error beside what it predicted.
 
     Grey is where honest bands would stay 95 % of the time, were the errors of all measurements independent.
     """
-    figure = Figure(figsize=(10, 0.8 + 1.75 * len(calibrations)), layout="constrained")
-    panels = figure.subplots(len(calibrations), 3, sharex="col", squeeze=False)
-    highest = _highest_error([each.horizon for each in calibrations.values()])
-    for (inside, place, horizon), ((model, method), each) in zip(panels, calibrations.items(), strict=True):
+    figure = Figure(figsize=(10, 0.8 + 1.75 * len(reliability)), layout="constrained")
+    panels = figure.subplots(len(reliability), 3, sharex="col", squeeze=False)
+    highest = _highest_error([each.horizon for each in reliability.values()])
+    for (inside, place, horizon), ((model, method), each) in zip(panels, reliability.items(), strict=True):
         _draw_reliability(inside, each.reliability)
         _draw_pit(place, each.pit)
         _draw_horizon(horizon, each.horizon, each.skip)
@@ -40,7 +40,7 @@ def calibration_figure(calibrations: Mapping[tuple[str, str], BandCheck], kind: 
         horizon.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         inside.set_title(f"{model} ({method})", loc="left", fontsize=9, fontweight="bold")
     _label(panels)
-    return picture(figure, kind)
+    return encode_figure(figure, kind)
 
 
 def _draw_reliability(axes: Axes, shares: Reliability) -> None:

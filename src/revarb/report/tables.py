@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich import box
 from rich.table import Table
 
-from revarb.evaluation.comparison.lines import Line, Spread
+from revarb.evaluation.comparison.lines import Line, SeedRange
 from revarb.evaluation.scoring import Scores
 
 
@@ -19,7 +19,13 @@ def score_table(rows: Mapping[str, Scores], what: str) -> Table:
         table.add_column(name, justify="right" if name else "left")
     for name, row in rows.items():
         shares = (row.coverage50, row.coverage90, row.coverage95)
-        table.add_row(name, _number(row.rmse), _number(row.nrmse), _number(row.nlpd), *map(percent, shares))
+        table.add_row(
+            name,
+            _format_number(row.rmse),
+            _format_number(row.nrmse),
+            _format_number(row.nlpd),
+            *map(format_percent, shares),
+        )
     return table
 
 
@@ -58,8 +64,8 @@ def comparison_cells(line: Line, paper: Mapping[str, float] | None) -> list[str]
         line.model,
         line.method,
         *printed,
-        *(spread_text(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
-        percent(line.spread["coverage95"].median),
+        *(format_range(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
+        format_percent(line.spread["coverage95"].median),
         *seconds,
     ]
 
@@ -91,23 +97,23 @@ def terminal_table(grid: Grid) -> Table:
     return table
 
 
-def failures(lines: Sequence[Line]) -> list[str]:
+def list_failures(lines: Sequence[Line]) -> list[str]:
     """Which models failed and why, each reason once."""
     return list(dict.fromkeys(f"{line.model}: {reason}" for line in lines for reason in line.reasons))
 
 
-def spread_text(values: Spread) -> str:
+def format_range(values: SeedRange) -> str:
     """Median (smallest – largest)."""
-    low, middle, high = (_number(value) for value in values)
+    low, middle, high = (_format_number(value) for value in values)
     return middle if low == high else f"{middle} ({low}–{high})"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if not math.isfinite(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 1000.0 else f"{value:.3g}"
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """A share between 0 and 1."""
     return f"{100.0 * value:.1f} %" if math.isfinite(value) else "–"

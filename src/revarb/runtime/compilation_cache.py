@@ -14,14 +14,14 @@ from pathlib import Path
 import jax
 from platformdirs import user_cache_path
 
-MOST_BYTES = 2**30  # the least recently used are removed beyond this; an entry takes a few hundred kB
+MAX_BYTES = 2**30  # the least recently used are removed beyond this; an entry takes a few hundred kB
 
 
-LEAST_SECONDS = 0.1  # of compilation: below, keeping is not worth a file
+MIN_COMPILE_SECONDS = 0.1  # of compilation: below, keeping is not worth a file
 
 
 @functools.cache
-def keep_compiled() -> None:
+def enable_compilation_cache() -> None:
     """Switch the persistent compilation cache on, once per process, unless the user has decided about it."""
     decided = jax.config.jax_compilation_cache_dir is not None  # pyright: ignore[reportAttributeAccessIssue]
     if decided or not jax.config.jax_enable_compilation_cache:  # pyright: ignore[reportAttributeAccessIssue]
@@ -35,9 +35,9 @@ def keep_compiled() -> None:
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     if jax.config.jax_compilation_cache_max_size == -1:  # pyright: ignore[reportAttributeAccessIssue]
-        jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
+        jax.config.update("jax_compilation_cache_max_size", MAX_BYTES)
     if jax.config.jax_persistent_cache_min_compile_time_secs == 1.0:  # pyright: ignore[reportAttributeAccessIssue]
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", MIN_COMPILE_SECONDS)
 
 
 def _processor() -> str:

@@ -22,7 +22,7 @@ class PublicFile(NamedTuple):
     sha256: str
 
 
-def find(file: PublicFile) -> Path:
+def fetch_file(file: PublicFile) -> Path:
     """The path of the file, downloaded if need be; its checksum has been compared."""
     folder = os.environ.get("REVARB_DATA")
     if folder:

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 MEASURED, MODEL, BAND, QUIET = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
 
 
-def _rows_of_axes(figure: Figure, rows: int, share: bool = True):
+def rows_of_axes(figure: Figure, rows: int, share: bool = True):
     axes = figure.subplots(rows, 1, sharex=share, squeeze=False)[:, 0]
     if share:
         axes[-1].set_xlabel("time")
     return axes
 
 
-def _finish(figure: Figure, title: str) -> None:
+def finish_figure(figure: Figure, title: str) -> None:
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
@@ -28,7 +28,7 @@ def _finish(figure: Figure, title: str) -> None:
     )  # fmt: skip
 
 
-def picture(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
+def encode_figure(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     """A finished figure as the bytes of a file."""
     buffer = io.BytesIO()
     # Without a date the same numbers give the same file.

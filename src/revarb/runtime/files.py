@@ -11,10 +11,10 @@ from revarb.errors import InputError
 _PREFIX, _SUFFIX = ".revarb-", ".part"
 
 
-_LEFT_BEHIND = 3600.0  # seconds: nobody writes for so long
+_STALE_SECONDS = 3600.0  # seconds: nobody writes for so long
 
 
-def check_target(path: str | os.PathLike[str]) -> Path:
+def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuse a place that cannot be written to: before the work, not after it."""
     target = Path(path)
     if not target.parent.is_dir():
@@ -35,13 +35,13 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
+def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write to a temporary name in the same folder, then rename: a reader sees the old file or the new one.
 
     The content is on the disk before it gets its name, so this holds for kill -9 and a power cut as well.
     """
-    target = check_target(path)
-    _remove_left_behind(target.parent)
+    target = check_writable(path)
+    _remove_stale(target.parent)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=_PREFIX, suffix=_SUFFIX, delete=False) as file:
@@ -60,11 +60,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     return target
 
 
-def _remove_left_behind(folder: Path) -> None:
+def _remove_stale(folder: Path) -> None:
     # Temporary files of processes that were killed while they wrote.
     with suppress(OSError):
         for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
-            if path.stat().st_mtime < time.time() - _LEFT_BEHIND:
+            if path.stat().st_mtime < time.time() - _STALE_SECONDS:
                 path.unlink(missing_ok=True)
 
 

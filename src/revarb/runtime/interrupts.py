@@ -5,16 +5,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_holds: list[list[int]] = []
+_captures: list[list[int]] = []
 """What has been pressed, for every hold that lasts: one inside another must not keep it to itself."""
 
 
 @contextmanager
-def held_interrupts(patience: int | None = None) -> Iterator[list[int]]:
+def capture_interrupts(raise_after: int | None = None) -> Iterator[list[int]]:
     """Note Ctrl-C instead of raising KeyboardInterrupt; the list is not empty if it was pressed.
 
     For compilation, during which JAX does not survive an exception, and for writing what a long fit has found.
-    `patience`: so many are noted, the next one is raised. Signals reach the main thread only; elsewhere there is
+    `raise_after`: how many interrupts are recorded before one is raised. Signals reach the main thread only; elsewhere there is
     nothing to hold.
     """
     pressed: list[int] = []
@@ -23,31 +23,31 @@ def held_interrupts(patience: int | None = None) -> Iterator[list[int]]:
         return
 
     def note(number, frame) -> None:
-        for hold in _holds:
+        for hold in _captures:
             hold.append(number)
-        if patience is not None and len(pressed) > patience:
+        if raise_after is not None and len(pressed) > raise_after:
             raise KeyboardInterrupt
 
-    _holds.append(pressed)
+    _captures.append(pressed)
     before = signal.signal(signal.SIGINT, note)
     try:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
-        _holds.pop()
+        _captures.pop()
 
 
 @contextmanager
-def delayed_interrupts() -> Iterator[None]:
+def defer_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt after the block instead of inside it."""
-    with held_interrupts() as pressed:
+    with capture_interrupts() as pressed:
         yield
     if pressed:
         raise KeyboardInterrupt
 
 
 @contextmanager
-def deaf_children() -> Iterator[None]:
+def block_interrupts_in_children() -> Iterator[None]:
     """Processes that are started inside never see Ctrl-C, which a terminal sends to all of its processes."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -60,7 +60,7 @@ def deaf_children() -> Iterator[None]:
 
 
 @contextmanager
-def ignored_interrupts() -> Iterator[None]:
+def ignore_interrupts() -> Iterator[None]:
     """Ctrl-C does nothing: for a worker process, whose parent sees it too and knows better."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -15,7 +15,7 @@ def library_versions() -> dict[str, str]:
     return {name: version(name) for name in _LIBRARIES}
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Where and with what a result was computed."""
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),

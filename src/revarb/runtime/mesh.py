@@ -42,13 +42,13 @@ def row_mesh(devices: Sequence[Any] | None = None) -> Mesh:
     return jax.make_mesh((len(chosen),), (AXIS,), (AxisType.Auto,), devices=chosen)
 
 
-def on_every_device(function: Callable[P, T]) -> Callable[P, T]:
+def replicate_results(function: Callable[P, T]) -> Callable[P, T]:
     """A function to compile whose results every device, and so every host, can read."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         result = function(*args, **kwargs)
-        return _everywhere(result) if devices_in_mesh() > 1 else result
+        return _replicate(result) if devices_in_mesh() > 1 else result
 
     return wrapped
 
@@ -59,13 +59,13 @@ def sum_over_rows(function: Callable[[Shared, Rows], Sums], shared: Shared, rows
     if devices == 1:
         return function(shared, rows)
     # Said of all that goes in and out: or XLA would spread the small matrices too, and talk much more.
-    shared, rows = _everywhere(shared), _everywhere(rows)
+    shared, rows = _replicate(shared), _replicate(rows)
     count = jax.tree.leaves(rows)[0].shape[0]
     even = count - count % devices
-    parts = [_shares(function)(shared, jax.tree.map(lambda values: values[:even], rows))] if even else []
+    parts = [_sharded(function)(shared, jax.tree.map(lambda values: values[:even], rows))] if even else []
     if even < count:  # fewer rows than devices are left: all of them compute these
         parts.append(function(shared, jax.tree.map(lambda values: values[even:], rows)))
-    return _everywhere(jax.tree.map(lambda *several: sum(several[1:], start=several[0]), *parts))
+    return _replicate(jax.tree.map(lambda *several: sum(several[1:], start=several[0]), *parts))
 
 
 def devices_in_mesh() -> int:
@@ -73,12 +73,12 @@ def devices_in_mesh() -> int:
     return dict(jax.sharding.get_abstract_mesh().shape).get(AXIS, 1)
 
 
-def _shares(function: Callable[[Shared, Rows], Sums]) -> Callable[[Shared, Rows], Sums]:
+def _sharded(function: Callable[[Shared, Rows], Sums]) -> Callable[[Shared, Rows], Sums]:
     def share(shared: Shared, rows: Rows) -> Sums:
         return jax.lax.psum(function(shared, rows), AXIS)
 
     return jax.shard_map(share, in_specs=(Spec(), Spec(AXIS)), out_specs=Spec(), check_vma=False)
 
 
-def _everywhere(tree: T) -> T:
+def _replicate(tree: T) -> T:
     return jax.lax.with_sharding_constraint(tree, Spec())

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from revarb.runtime.compilation_cache import keep_compiled
+from revarb.runtime.compilation_cache import enable_compilation_cache
 
 P = ParamSpec("P")
 
@@ -33,7 +33,7 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        keep_compiled()
+        enable_compilation_cache()
         with jax.enable_x64(True), _thread_pools().limit(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 

@@ -46,12 +46,12 @@ class Chain(eqx.Module, Generic[AnyLayer]):
         return tuple(layer.outputs for layer in self.hidden)
 
     @property
-    def last(self) -> AnyLayer:
+    def last_layer(self) -> AnyLayer:
         """The layer whose values, with its noise, are the measured outputs."""
         return self.hidden[-1] if self.output is None else self.output
 
 
-class Start(eqx.Module):
+class StartState(eqx.Module):
     """The joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored."""
 
     mean: Float[AnyArray, " S"]
@@ -59,34 +59,34 @@ class Start(eqx.Module):
     past_u: Float[AnyArray, "reach Du"]
 
 
-def cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> Start:
+def cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> StartState:
     """Zero mean, unit variance, and past inputs at their training mean (zero): nothing is known."""
     size = lags * sum(latent_dims)
-    return Start(np.zeros(size), np.eye(size), np.zeros((reach, inputs)))
+    return StartState(np.zeros(size), np.eye(size), np.zeros((reach, inputs)))
 
 
-def _fresh_rows(u_bar: AnyArray, fresh: int | AnyArray) -> AnyArray:
-    return jnp.arange(u_bar.shape[0]) == fresh
+def reset_mask(u_bar: AnyArray, reset_row: int | AnyArray) -> AnyArray:
+    return jnp.arange(u_bar.shape[0]) == reset_row
 
 
-def _renewed(state, start, is_fresh):
-    return jax.tree.map(lambda old, new: jnp.where(is_fresh, new, old), state, start)
+def reset_where(state, start, is_reset):
+    return jax.tree.map(lambda old, new: jnp.where(is_reset, new, old), state, start)
 
 
-def _windows(chain: Chain) -> list[np.ndarray]:
+def window_positions(chain: Chain) -> list[np.ndarray]:
     # Where each hidden layer's window stands in the joint state.
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])
     return [np.arange(end - chain.lags * dim, end) for end, dim in zip(ends, chain.latent_dims, strict=True)]
 
 
-def _wiring(chain: Chain) -> list[np.ndarray]:
+def regressor_positions(chain: Chain) -> list[np.ndarray]:
     # Which entries of the joint state are regressors of each hidden layer: its own window, then the layer below's
     # (which has moved on to the current step by then).
-    windows = _windows(chain)
+    windows = window_positions(chain)
     return [windows[0], *(np.concatenate([own, below]) for below, own in pairwise(windows))]
 
 
-def _shifted(windows: list[np.ndarray], h: int, dim: int) -> np.ndarray:
+def shifted_positions(windows: list[np.ndarray], h: int, dim: int) -> np.ndarray:
     # The joint state with `dim` new values appended: layer h's window takes them in front and drops its oldest.
     size = int(windows[-1][-1]) + 1
     order = np.arange(size)

@@ -13,34 +13,34 @@ from jaxtyping import Float, Int
 
 from revarb.gp.posterior import Posterior, known_factor
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, Start
-from revarb.simulation.moments import Joint, Moments, Seen, advance_moments, observe_moments, run_moments
+from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, run_moments
 
 
 @jax.jit
-def condition(
-    chain: Chain[Posterior], start: Start, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
-) -> Joint:
+def filter_states(
+    chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
+) -> JointState:
     """The joint state after the last row of a record, given its outputs."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
         factor, measured = now
         state = advance(state, factor)
-        return conditioned(state, observe(state), measured), None
+        return update(state, observe(state), measured), None
 
     rows = (known_factor(chain.hidden[0], u_bar), y)
-    return jax.lax.scan(step, Joint(start.mean, start.cov), rows)[0]
+    return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[0]
 
 
 @partial(jax.jit, static_argnames="horizon")
-def run_ahead(
+def predict_ahead(
     fitted: Chain[Posterior],
     calibrated: Chain[Posterior],
-    start: Start,
+    start: StartState,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
-    fresh: int | Int[AnyArray, ""],
+    reset_row: int | Int[AnyArray, ""],
     horizon: int,
 ) -> Moments:
     """Every row predicted from the outputs up to `horizon` rows before it; the first ones are a run from the start.
@@ -57,17 +57,17 @@ def run_ahead(
 
     def step(state, row):
         state = advance(state, factors[row])
-        state = conditioned(state, observe(state), y[row])
+        state = update(state, observe(state), y[row])
         coming = jax.lax.dynamic_slice_in_dim(factors, row + 1, horizon)
         return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(ahead, state, coming)[1])
 
     y, factors = jnp.asarray(y), known_factor(fitted.hidden[0], u_bar)
-    first = run_moments(calibrated, start, u_bar[:horizon], fresh)
-    later = jax.lax.scan(step, Joint(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
+    first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
+    later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
 
 
-def conditioned(state: Joint, seen: Seen, measured: Float[AnyArray, " Dy"]) -> Joint:
+def update(state: JointState, seen: OutputMoments, measured: Float[AnyArray, " Dy"]) -> JointState:
     """The joint state once y is known, as far as it was measured (Eq. 43)."""
     known = ~jnp.isnan(measured)
     error = jnp.where(known, measured - seen.mean, 0.0)
@@ -76,4 +76,4 @@ def conditioned(state: Joint, seen: Seen, measured: Float[AnyArray, " Dy"]) -> J
     cov = jnp.where(known[:, None] & known[None, :], seen.cov, 0.0) + jnp.diag(jnp.where(known, 0.0, 1.0))
     gain = jnp.linalg.solve(cov, cross.T).T
     left = state.cov - gain @ cross.T
-    return Joint(state.mean + gain @ error, 0.5 * (left + left.T))
+    return JointState(state.mean + gain @ error, 0.5 * (left + left.T))

@@ -9,7 +9,15 @@ from jaxtyping import Float, Int
 
 from revarb.gp.posterior import Posterior, known_factor, predict_gaussian, split_posterior
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, Start, _fresh_rows, _renewed, _shifted, _windows, _wiring
+from revarb.simulation.chain import (
+    Chain,
+    StartState,
+    regressor_positions,
+    reset_mask,
+    reset_where,
+    shifted_positions,
+    window_positions,
+)
 
 
 class Moments(NamedTuple):
@@ -19,14 +27,14 @@ class Moments(NamedTuple):
     variance: Float[AnyArray, "*T Dy"]
 
 
-class Joint(NamedTuple):
+class JointState(NamedTuple):
     """The joint Gaussian of all windows."""
 
     mean: Float[AnyArray, " S"]
     cov: Float[AnyArray, "S S"]
 
 
-class Seen(NamedTuple):
+class OutputMoments(NamedTuple):
     """What the joint state says of y, noise included, and the covariance of the two."""
 
     mean: Float[AnyArray, " Dy"]
@@ -36,54 +44,54 @@ class Seen(NamedTuple):
 
 @jax.jit
 def run_moments(
-    chain: Chain[Posterior], start: Start, u_bar: Float[AnyArray, "T Du"], fresh: int | Int[AnyArray, ""]
+    chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
 ) -> Moments:
     """Moments of the outputs, all covariances between the windows' states kept."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
-        factor, is_fresh = now
-        state = advance(_renewed(state, Joint(start.mean, start.cov), is_fresh), factor)
+        factor, is_reset = now
+        state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), factor)
         seen = observe(state)
         return state, Moments(seen.mean, jnp.diagonal(seen.cov))
 
-    steps = (known_factor(chain.hidden[0], u_bar), _fresh_rows(u_bar, fresh))
-    return jax.lax.scan(step, Joint(start.mean, start.cov), steps)[1]
+    steps = (known_factor(chain.hidden[0], u_bar), reset_mask(u_bar, reset_row))
+    return jax.lax.scan(step, JointState(start.mean, start.cov), steps)[1]
 
 
-def advance_moments(chain: Chain[Posterior]) -> Callable[[Joint, Float[AnyArray, " M"]], Joint]:
+def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, Float[AnyArray, " M"]], JointState]:
     """One step of the joint Gaussian through all hidden layers, given the factor of the step's inputs."""
-    windows, wiring = _windows(chain), _wiring(chain)
+    windows, wiring = window_positions(chain), regressor_positions(chain)
     splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, wiring, strict=True)]
     certain = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
 
-    def advance(state: Joint, factor: AnyArray) -> Joint:
+    def advance(state: JointState, factor: AnyArray) -> JointState:
         mean, cov = state
         for h, (split, inputs) in enumerate(zip(splits, wiring, strict=True)):
             f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else certain[h])
             cross = cov[:, inputs] @ f.gain
             noisy = f.cov + split.layer.sigma2 * jnp.eye(len(f.mean))
-            order = _shifted(windows, h, len(f.mean))
+            order = shifted_positions(windows, h, len(f.mean))
             mean = jnp.concatenate([mean, f.mean])[order]
             cov = jnp.block([[cov, cross], [cross.T, noisy]])[order][:, order]
-        return Joint(mean, cov)
+        return JointState(mean, cov)
 
     return advance
 
 
-def observe_moments(chain: Chain[Posterior]) -> Callable[[Joint], Seen]:
+def observe_moments(chain: Chain[Posterior]) -> Callable[[JointState], OutputMoments]:
     """From the joint state to y, by way of the last hidden layer's window."""
-    window = _windows(chain)[-1]
+    window = window_positions(chain)[-1]
     if chain.output is None:
         newest = window[: chain.latent_dims[-1]]
-        return lambda state: Seen(state.mean[newest], state.cov[newest][:, newest], state.cov[:, newest])
+        return lambda state: OutputMoments(state.mean[newest], state.cov[newest][:, newest], state.cov[:, newest])
     output, sigma2 = split_posterior(chain.output, len(window)), chain.output.sigma2
     certain = jnp.ones(chain.output.zeta.shape[0])
 
-    def observe(state: Joint) -> Seen:
+    def observe(state: JointState) -> OutputMoments:
         g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], certain)
         noisy = g.cov + sigma2 * jnp.eye(len(g.mean))
-        return Seen(g.mean, noisy, state.cov[:, window] @ g.gain)
+        return OutputMoments(g.mean, noisy, state.cov[:, window] @ g.gain)
 
     return observe
 

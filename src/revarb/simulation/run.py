@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import current_windows, input_windows
-from revarb.errors import InputError, check_seed, check_whole
+from revarb.data.windows import current_windows, input_windows_after
+from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain
@@ -24,8 +24,8 @@ from revarb.variational.networks import Network, run_networks
 Method = Literal["moments", "mean", "samples", "network"]
 
 
-def free_run(
-    frame: Frame,
+def simulate_chain(
+    prep: Preprocessor,
     chain: Chain[Posterior],
     u: ArrayLike | None,
     method: Method,
@@ -35,22 +35,22 @@ def free_run(
     seed: int,
 ) -> Trajectory:
     """Simulate a chain of GPs: see `FittedRGP.simulate`."""
-    start, z = origin.state, frame.checked_inputs(u, steps, warm=not origin.cold)
-    u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
-    fresh, skip = (frame.lags.reach, frame.skip) if origin.cold else (0, 0)
+    start, z = origin.state, prep.check_inputs(u, steps, warm=not origin.cold)
+    u_bar = input_windows_after(start.past_u, z, prep.order)
+    reset_row, skip = (prep.order.reach, prep.skip) if origin.cold else (0, 0)
     if method == "mean":
-        return frame.trajectory(method, skip, run_mean(chain, start, u_bar, fresh), None, start=origin.name)
+        return prep.to_trajectory(method, skip, run_mean(chain, start, u_bar, reset_row), None, start=origin.name)
     if method == "moments":
-        moments = run_moments(chain, start, u_bar, fresh)
-        return frame.trajectory(method, skip, moments.mean, moments.variance, start=origin.name)
+        moments = run_moments(chain, start, u_bar, reset_row)
+        return prep.to_trajectory(method, skip, moments.mean, moments.variance, start=origin.name)
     if method == "samples":
-        count = check_whole("samples", samples, least=2)
-        f, drawn = run_samples(chain, start, u_bar, fresh, jax.random.key(check_seed(seed)), count)
+        count = check_integer("samples", samples, least=2)
+        f, drawn = run_samples(chain, start, u_bar, reset_row, jax.random.key(check_seed(seed)), count)
         mean, apart = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
-        moments = run_moments(chain, start, u_bar, fresh)
+        moments = run_moments(chain, start, u_bar, reset_row)
         distance = _distance(mean, apart / count, moments, skip)
         # Law of total variance: the noise of y given a trajectory, and how far the trajectories are apart.
-        return frame.trajectory(method, skip, mean, chain.last.sigma2 + apart, drawn, distance, origin.name)
+        return prep.to_trajectory(method, skip, mean, chain.last_layer.sigma2 + apart, drawn, distance, origin.name)
     raise InputError(f"method must be 'moments', 'mean', 'samples' or 'network', received {method!r}")
 
 
@@ -65,35 +65,35 @@ def _distance(
     return float(np.sqrt(np.maximum(np.mean(squares), 0.0))) if np.isfinite(squares).all() else np.inf
 
 
-def network_run(
-    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
+def simulate_networks(
+    prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
     steps: int | None,
 ) -> Trajectory:  # fmt: skip
     """The networks run free in place of the hidden layers; the output layer at their means."""
     assert chain.output is not None  # a model with networks has one
-    pieces = _network_pieces(frame, chain, networks, u, origin, steps)
+    pieces = _network_pieces(prep, chain, networks, u, origin, steps)
     means = [chain.output.mean(current_windows(paths[-1], chain.lags)) for paths in pieces]
-    skip = frame.skip if origin.cold else 0
-    return frame.trajectory("network", skip, np.concatenate(means), None, start=origin.name)
+    skip = prep.skip if origin.cold else 0
+    return prep.to_trajectory("network", skip, np.concatenate(means), None, start=origin.name)
 
 
-def network_paths(
-    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
+def recognise_paths(
+    prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
 ) -> list[Float64[np.ndarray, "T _"]]:
     """What the networks give for every hidden layer, cold start, z-scored."""
-    pieces = _network_pieces(frame, chain, networks, u, cold_origin(frame, chain), steps)
+    pieces = _network_pieces(prep, chain, networks, u, cold_origin(prep, chain), steps)
     return [np.concatenate([np.asarray(path)[chain.lags :] for path in layer]) for layer in zip(*pieces, strict=True)]
 
 
 def _network_pieces(
-    frame: Frame, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
+    prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
     steps: int | None,
 ) -> list[tuple[AnyArray, ...]]:  # fmt: skip
     # A cold run begins anew where the window of inputs is full, as that of the chain does: two pieces.
-    start, z = origin.state, frame.checked_inputs(u, steps, warm=not origin.cold)
-    u_bar = input_windows(np.concatenate([start.past_u, z]), frame.lags)
+    start, z = origin.state, prep.check_inputs(u, steps, warm=not origin.cold)
+    u_bar = input_windows_after(start.past_u, z, prep.order)
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]
     windows = zip(np.split(np.asarray(start.mean), ends), chain.latent_dims, strict=True)
     states = [window.reshape(1, chain.lags, dim)[:, ::-1] for window, dim in windows]  # oldest first
-    pieces = [u_bar] if not origin.cold or not frame.lags.reach else np.split(u_bar, [frame.lags.reach])
+    pieces = [u_bar] if not origin.cold or not prep.order.reach else np.split(u_bar, [prep.order.reach])
     return [run_networks(networks, states, piece, chain.lags, (chain.lags + len(piece),)) for piece in pieces]

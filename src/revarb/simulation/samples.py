@@ -9,15 +9,23 @@ from jaxtyping import Float, Int, Key
 from revarb.gp.pathwise import DrawnFunctions, draw_functions
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, Start, _fresh_rows, _renewed, _shifted, _windows, _wiring
+from revarb.simulation.chain import (
+    Chain,
+    StartState,
+    regressor_positions,
+    reset_mask,
+    reset_where,
+    shifted_positions,
+    window_positions,
+)
 
 
 @partial(jax.jit, static_argnames="count")
 def run_samples(
     chain: Chain[Posterior],
-    start: Start,
+    start: StartState,
     u_bar: Float[AnyArray, "T Du"],
-    fresh: int | Int[AnyArray, ""],
+    reset_row: int | Int[AnyArray, ""],
     key: Key[jax.Array, ""],
     count: int,
 ) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
@@ -26,11 +34,11 @@ def run_samples(
     drawn = draw_chain(chain, function_key, count)
 
     def step(states, now):
-        step_key, inputs_now, is_fresh = now
-        return sample_step(drawn, _renewed(states, first, is_fresh), inputs_now, step_key)
+        step_key, inputs_now, is_reset = now
+        return sample_step(drawn, reset_where(states, first, is_reset), inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
-    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, _fresh_rows(u_bar, fresh))
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, reset_mask(u_bar, reset_row))
     f, y = jax.lax.scan(step, first, steps)[1]
     return jnp.swapaxes(f, 0, 1), jnp.swapaxes(y, 0, 1)
 
@@ -49,15 +57,15 @@ def sample_step(
     key: Key[jax.Array, ""],
 ) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Float[AnyArray, "count Dy"]]]:  # fmt: skip
     """One step of sampled trajectories: their joint states after it, and y without and with its own noise."""
-    windows = _windows(drawn)
+    windows = window_positions(drawn)
     keys = jax.random.split(key, len(drawn.hidden) + 1)
     known = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
     values: list[tuple[AnyArray, AnyArray]] = []
-    for h, (layer, inputs) in enumerate(zip(drawn.hidden, _wiring(drawn), strict=True)):
+    for h, (layer, inputs) in enumerate(zip(drawn.hidden, regressor_positions(drawn), strict=True)):
         x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
         values.append(_with_noise(layer, x_hat, keys[h]))
         x = values[-1][1]
-        states = jnp.concatenate([states, x], axis=1)[:, _shifted(windows, h, x.shape[1])]
+        states = jnp.concatenate([states, x], axis=1)[:, shifted_positions(windows, h, x.shape[1])]
     return states, values[-1] if drawn.output is None else _with_noise(drawn.output, states[:, windows[-1]], keys[-1])
 
 

@@ -7,21 +7,21 @@ import jax
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Window
 from revarb.data.windows import input_windows
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
-from revarb.simulation.chain import Chain, Start, cold_start
-from revarb.simulation.filtering import condition
+from revarb.simulation.chain import Chain, StartState, cold_start
+from revarb.simulation.filtering import filter_states
 
-StartChoice = Literal["cold", "continue"] | Window | Start
+StartChoice = Literal["cold", "continue"] | Window | StartState
 
 
 class Origin(NamedTuple):
     """The state before the first step, and what it is called in reports."""
 
-    state: Start
+    state: StartState
     name: str
 
     @property
@@ -30,17 +30,19 @@ class Origin(NamedTuple):
         return self.name == "cold"
 
 
-def cold_origin(frame: Frame, chain: Chain) -> Origin:
+def cold_origin(prep: Preprocessor, chain: Chain) -> Origin:
     """Zero mean and unit variance, as in the authors' code."""
-    return Origin(cold_start(chain.latent_dims, chain.lags, frame.lags.reach, len(frame.input_names)), "cold")
+    return Origin(cold_start(chain.latent_dims, chain.lags, prep.order.reach, len(prep.input_names)), "cold")
 
 
-def origin_of(start: StartChoice, frame: Frame, chain: Chain[Posterior], final_states: Sequence[Start]) -> Origin:
+def resolve_start(
+    start: StartChoice, prep: Preprocessor, chain: Chain[Posterior], final_states: Sequence[StartState]
+) -> Origin:
     """What a choice of the user comes to, for a chain as it was fitted."""
-    cold = cold_origin(frame, chain)
+    cold = cold_origin(prep, chain)
     if isinstance(start, Window):
-        return Origin(_after(start, frame, chain, cold.state), f"window of {len(start)} samples")
-    if isinstance(start, Start) and _shapes(start) == _shapes(cold.state) and _are_numbers(start):
+        return Origin(_after(start, prep, chain, cold.state), f"window of {len(start)} samples")
+    if isinstance(start, StartState) and _shapes(start) == _shapes(cold.state) and _are_numbers(start):
         return Origin(jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), start), "given state")
     if isinstance(start, str) and start == "cold":
         return cold
@@ -52,11 +54,11 @@ def origin_of(start: StartChoice, frame: Frame, chain: Chain[Posterior], final_s
     )
 
 
-def _after(window: Window, frame: Frame, chain: Chain[Posterior], before: Start) -> Start:
-    z, y = frame.checked_window(window)
+def _after(window: Window, prep: Preprocessor, chain: Chain[Posterior], before: StartState) -> StartState:
+    z, y = prep.check_window(window)
     inputs = np.concatenate([before.past_u, z])
-    known = condition(chain, before, input_windows(inputs, frame.lags), y)
-    return Start(np.asarray(known.mean), np.asarray(known.cov), _last(inputs, frame.lags.reach))
+    known = filter_states(chain, before, input_windows(inputs, prep.order), y)
+    return StartState(np.asarray(known.mean), np.asarray(known.cov), _last(inputs, prep.order.reach))
 
 
 def _last(rows: Float64[np.ndarray, "N Du"], count: int) -> Float64[np.ndarray, "_ Du"]:

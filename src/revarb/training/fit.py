@@ -1,4 +1,4 @@
-"""From records to a trained model, calibrated: the door that `RGP.fit` opens."""
+"""From records to one trained, calibrated model: what `RGP.fit` forwards to."""
 
 import hashlib
 import json
@@ -8,28 +8,26 @@ from revarb.config.rgp import RGP
 from revarb.data.series import Series, as_records
 from revarb.errors import check_seed
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.optim.journal import Checkpoint, Journal, checkpoints, discard
+from revarb.optim.journal import Checkpoint, Journal, discard_journals, make_checkpoints
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import held_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import library_versions
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.training.calibrate import calibrated, calibration_steps
-from revarb.training.problem import Problem, affordable, prepare
-from revarb.training.solve import Report, solved, steps_of
+from revarb.training.calibrate import calibrate, calibration_steps
+from revarb.training.problem import Report, Task, initialise, prepare
+from revarb.training.solve import max_steps, solve
 
 
 @with_numerics
-def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, resume: bool) -> FittedRGP:
-    """Train `spec` on one record or several; `RGP.fit` is the public door."""
-    seed, records = check_seed(seed), as_records(train)
-    spec = affordable(spec, records)
-    [checkpoint] = checkpoints_of(spec, records, [seed], resume)
-    problem = prepare(spec, records, seed)
-    # Ctrl-C ends the fit after the step it is at; a second one at once.
+def fit_rgp(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, resume: bool) -> FittedRGP:
+    """Train `spec` on one record or several; see `RGP.fit`."""
+    seed, task = check_seed(seed), prepare(spec, as_records(train))
+    [checkpoint] = checkpoints_for(task, [seed], resume)
+    # Ctrl-C ends the fit after the current step; a second one immediately.
     with (
-        progress_bar("fitting", steps_in_all(spec, records), progress) as update,
-        held_interrupts(patience=1) as pressed,
+        progress_bar("fitting", total_steps(task), progress) as update,
+        capture_interrupts(raise_after=1) as pressed,
     ):
 
         def report(steps: int, text: str) -> None:
@@ -37,28 +35,28 @@ def fit(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, 
             if pressed:
                 raise KeyboardInterrupt
 
-        model = fitted(problem, records, report, checkpoint)
+        model = fit_task(task, seed, report, checkpoint)
     if model.status is not Status.INTERRUPTED:
-        discard([checkpoint])
+        discard_journals([checkpoint])
     return model
 
 
-def checkpoints_of(spec: RGP, records: Sequence[Series], seeds: Sequence[int], resume: bool) -> list[Checkpoint | None]:
-    """For every seed the checkpoint that belongs to this fit of these records, and to no other."""
+def checkpoints_for(task: Task, seeds: Sequence[int], resume: bool) -> list[Checkpoint | None]:
+    """For every seed the checkpoint of this fit of these records, identified by a digest of all it depends on."""
     data = hashlib.sha256()
-    for values in (values for record in records for values in (record.u, record.y)):
+    for values in (values for record in task.records for values in (record.u, record.y)):
         data.update(f"{values.shape}".encode() + values.tobytes())
-    fits = [json.dumps([spec.to_dict(), seed, data.hexdigest(), library_versions()]) for seed in seeds]
-    return checkpoints([hashlib.sha256(fit.encode()).hexdigest() for fit in fits], resume)
+    fits = [json.dumps([task.spec.to_dict(), seed, data.hexdigest(), library_versions()]) for seed in seeds]
+    return make_checkpoints([hashlib.sha256(fit.encode()).hexdigest() for fit in fits], resume)
 
 
-def fitted(problem: Problem, records: Sequence[Series], report: Report, checkpoint: Checkpoint | None) -> FittedRGP:
-    """The model of these records, calibrated if its configuration says so."""
+def fit_task(task: Task, seed: int, report: Report, checkpoint: Checkpoint | None) -> FittedRGP:
+    """The trained model of a task, calibrated where the task has stretches to hold out."""
     with Journal(checkpoint) as journal:
-        model = solved(problem, "fit", report, journal)
-        return calibrated(model, records, report, journal)
+        model = solve(initialise(task, seed), "fit", report, journal)
+        return calibrate(model, task, report, journal)
 
 
-def steps_in_all(spec: RGP, records: Sequence[Series]) -> int:
-    """The most steps that a fit with its calibration can take."""
-    return steps_of(spec) + calibration_steps(spec, records)
+def total_steps(task: Task) -> int:
+    """The largest number of steps of a fit with its calibration."""
+    return max_steps(task.spec) + calibration_steps(task)

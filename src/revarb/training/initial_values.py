@@ -27,8 +27,8 @@ def initial_parameters(
 
     `y_blocks` are the z-scored outputs at the times of the latent states, one block per record, NaN where missing.
     """
-    y_blocks = [without_gaps(y) for y in y_blocks]
-    mu = tuple(latent_start(y_blocks, dim) for dim in latent_dims)
+    y_blocks = [fill_gaps(y) for y in y_blocks]
+    mu = tuple(initial_means(y_blocks, dim) for dim in latent_dims)
     x_hat = [np.asarray(mean) for mean in regressors(mu, rows.u_bar, layout.lags, layout.lengths)]
     noises = [recipe.hidden_noise] * len(latent_dims) + [recipe.output_noise]
     layers = tuple(_layer(recipe, mean, noise, inducing, rng) for mean, noise in zip(x_hat, noises, strict=True))
@@ -37,7 +37,7 @@ def initial_parameters(
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
 
 
-def without_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:
+def fill_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:
     """Straight lines over what is missing; an output that is missing altogether stays at its mean, zero."""
     time = np.arange(len(y))
     filled = np.zeros_like(y)
@@ -47,7 +47,7 @@ def without_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:
     return filled
 
 
-def latent_start(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
+def initial_means(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
     """Start of `dim` latent states: y itself if it is one column, else its standardised principal components.
 
     Where more states are asked for than y has columns, the components of its rate of change follow, then of the

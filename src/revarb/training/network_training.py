@@ -16,9 +16,9 @@ from jaxtyping import Bool, Float
 
 from revarb.config.recipe import Recipe
 from revarb.config.recognition import Recognition
-from revarb.data.windows import Lags, initial_states, regressors
+from revarb.data.windows import Order, initial_states, regressors
 from revarb.gp.kmeans import kmeans_centres
-from revarb.optim.adam import _Descended, _descent
+from revarb.optim.adam import Descent, make_descent
 from revarb.optim.journal import Journal
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.bound import Layout, Rows, revarb_bound
@@ -30,12 +30,12 @@ Report = Callable[[int, str], None]
 """Steps of Adam that are behind it, and a text."""
 
 
-def recognised_starts(
+def start_networks(
     spec: Recognition,
     start: Parameters,
     rows: Rows,
     layout: Layout,
-    lags: Lags,
+    order: Order,
     rng: np.random.Generator,
     journal: Journal,
 ) -> list[Parameters]:
@@ -43,16 +43,16 @@ def recognised_starts(
     states = start.states
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
-    inputs = rows.u_bar.shape[1] // lags.inputs if lags.inputs else 0
-    drawn = [random_networks(spec, lags, dims, inputs, rng) for _ in range(spec.starts)]
+    inputs = rows.u_bar.shape[1] // order.input_lags if order.input_lags else 0
+    drawn = [random_networks(spec, order, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
     if spec.start != "random":
-        drawn = output_error_networks(spec, drawn, initial, states.mu, rows, layout, journal)
+        drawn = pretrain_networks(spec, drawn, initial, states.mu, rows, layout, journal)
     raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
     return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
 
 
-def output_error_networks(
+def pretrain_networks(
     spec: Recognition,
     drawn: Sequence[tuple[Network, ...]],
     initial: Sequence[AnyArray],
@@ -76,25 +76,29 @@ def output_error_networks(
 
     side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
     rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
-    descend = _descent(lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.stretch, "output error"))
+    descend = make_descent(
+        lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.stretch, "output error")
+    )
     trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
     return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
 
 
 def _measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
     # Where a path is to be followed: in a gap of y there is none, only a straight line. None: everywhere.
-    if rows.seen is None:
+    if rows.measured is None:
         return None
-    seen = np.asarray(rows.seen).any(axis=1)
+    measured = np.asarray(rows.measured).any(axis=1)
     cuts = np.cumsum([length - layout.lags for length in layout.lengths])[:-1]
-    return np.concatenate([np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in np.split(seen, cuts)])
+    return np.concatenate(
+        [np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in np.split(measured, cuts)]
+    )
 
 
 def _mean_square(errors: Float[AnyArray, "S Dx"], measured: Bool[np.ndarray, " S"] | None) -> Float[AnyArray, ""]:
     return jnp.mean(errors**2) if measured is None else jnp.mean(errors[np.flatnonzero(measured)] ** 2)
 
 
-def adam_rounds(
+def run_adam_rounds(
     spec: Recognition,
     recipe: Recipe,
     starts: Sequence[Parameters],
@@ -114,18 +118,18 @@ def adam_rounds(
         lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
     )
     rule = optax.chain(only_free, optax.clip_by_global_norm(spec.clip), optax.adam(spec.learning_rate))
-    descend = _descent(
+    descend = make_descent(
         lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count,
         rule,
         partial(journal.stretch, "rounds of Adam"),
     )
 
-    def round_from(start: Parameters, steps: int, before: int) -> _Descended:
-        along = with_new_inducing_inputs(recipe, start, rows, layout, rng)
+    def round_from(start: Parameters, steps: int, before: int) -> Descent:
+        along = renew_inducing_inputs(recipe, start, rows, layout, rng)
         return descend(flatten(along), steps, lambda done, value: report(before + done, f"bound {-value * count:.1f}"))
 
     first, *later = spec.rounds
-    tried: list[_Descended] = []
+    tried: list[Descent] = []
     for number, start in enumerate(starts):
         tried.append(round_from(start, first, number * first))
         if tried[-1].stopped:
@@ -139,7 +143,7 @@ def adam_rounds(
     return unflatten(best.point, form)
 
 
-def with_new_inducing_inputs(
+def renew_inducing_inputs(
     recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
 ) -> Parameters:
     """ζ at k-means centres of the regressors along the latent paths as they are now."""

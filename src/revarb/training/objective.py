@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from revarb.optim.lbfgs import Objective, Vector
-from revarb.runtime.mesh import on_every_device
+from revarb.runtime.mesh import replicate_results
 from revarb.runtime.numerics import AnyArray
 from revarb.training.problem import Problem
 from revarb.variational.bound import Layout, Rows, revarb_bound
@@ -16,15 +16,15 @@ def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout
     return bound, flatten(gradient)
 
 
-bound_and_gradient = jax.jit(on_every_device(_bound_and_gradient), static_argnames=("form", "layout"))
+bound_and_gradient = jax.jit(replicate_results(_bound_and_gradient), static_argnames=("form", "layout"))
 
 
 bounds_and_gradients = jax.jit(  # of many starts together
-    on_every_device(jax.vmap(_bound_and_gradient, in_axes=(0, None, None, None))), static_argnums=(2, 3)
+    replicate_results(jax.vmap(_bound_and_gradient, in_axes=(0, None, None, None))), static_argnums=(2, 3)
 )
 
 
-def objective_of(problem: Problem) -> Objective:
+def make_objective(problem: Problem) -> Objective:
     """The bound of this fit as a function of the flat vector."""
     form = form_of(problem.start)
 

@@ -1,19 +1,52 @@
-"""A fit that is ready to begin: records as rows, start values and stages."""
+"""A fit before its first step: checked records, rows, start values and stages."""
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from revarb.config.rgp import RGP
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.errors import warn_user
 from revarb.optim.lbfgs import Phase, Settings, Vector
 from revarb.training.initial_values import initial_parameters
+from revarb.training.stretches import Stretch, cut_stretches
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters, flatten, free_entries
+
+Report = Callable[[int, str], None]
+"""Takes the number of steps done, and a text to show beside it."""
+
+
+class Task(NamedTuple):
+    """A configuration and the records it is fitted to, checked; the same for every seed.
+
+    `stretches` are held out in turn to calibrate the model; none where the configuration or the records forbid it.
+    """
+
+    spec: RGP
+    records: tuple[Series, ...]
+    preprocessor: Preprocessor
+    stretches: tuple[Stretch, ...]
+
+
+def prepare(spec: RGP, records: Sequence[Series]) -> Task:
+    """Check the records against the configuration, once for all that follows."""
+    order = spec.order_for(records[0].u.shape[1])
+    prep = Preprocessor.from_records(records, order)
+    stretches = cut_stretches(records, prep) if spec.calibrate else []
+    return Task(_limit_inducing(spec, order, records), tuple(records), prep, tuple(stretches))
+
+
+def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:
+    rows = sum(len(record) - order.first_row for record in records)
+    if spec.inducing <= rows:
+        return spec
+    warn_user(f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}")
+    return replace(spec, inducing=rows)
 
 
 class Problem(NamedTuple):
@@ -21,64 +54,54 @@ class Problem(NamedTuple):
 
     spec: RGP
     seed: int
-    frame: Frame
+    preprocessor: Preprocessor
     start: Parameters
     rows: Rows
     layout: Layout
-    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored: a simulation can go on from there
+    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored: a simulation can continue from there
 
 
-def affordable(spec: RGP, records: Sequence[Series]) -> RGP:
-    """Check the records; where they have fewer rows than there are inducing inputs: as many, and say so."""
-    lags = spec.lags_for(records[0].u.shape[1])
-    Frame.of(records, lags)
-    rows = sum(len(record) - lags.first for record in records)
-    if spec.inducing <= rows:
-        return spec
-    message = f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}"
-    warnings.warn(message, stacklevel=5)
-    return replace(spec, inducing=rows)
-
-
-def prepare(spec: RGP, records: Sequence[Series], seed: int) -> Problem:
-    """Find the start."""
-    frame = Frame.of(records, spec.lags_for(records[0].u.shape[1]))
-    rows, layout, y_blocks = training_rows(frame, records, spec.recipe.jitter)
+def initialise(task: Task, seed: int) -> Problem:
+    """Choose the start values with random numbers from `seed`."""
+    spec, prep, records = task.spec, task.preprocessor, task.records
+    rows, layout, y_blocks = training_rows(prep, records, spec.recipe.jitter)
     rng = np.random.default_rng(seed)
     start = initial_parameters(spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
-    past_u = tuple(frame.scaling.inputs(record.u)[len(record) - frame.lags.reach :] for record in records)
-    return Problem(spec, seed, frame, start, rows, layout, past_u)
+    past_u = tuple(prep.scaling.inputs(record.u)[len(record) - prep.order.reach :] for record in records)
+    return Problem(spec, seed, prep, start, rows, layout, past_u)
 
 
-def training_rows(frame: Frame, records: Sequence[Series], jitter: float) -> tuple[Rows, Layout, list[np.ndarray]]:
+def training_rows(
+    prep: Preprocessor, records: Sequence[Series], jitter: float
+) -> tuple[Rows, Layout, list[np.ndarray]]:
     """The z-scored rows of all records, and the outputs at the times of each record's latent states (may be NaN)."""
-    blocks = frame.blocks(records)
-    lags, y_blocks = frame.lags.states, [block.y for block in blocks]
+    blocks = prep.blocks(records)
+    lags, y_blocks = prep.order.lags, [block.y for block in blocks]
     rows = Rows(np.concatenate([block.u_bar for block in blocks]), np.concatenate([y[lags:] for y in y_blocks]))
     layout = Layout(lags, tuple(len(y) for y in y_blocks), jitter)
-    return *masked(rows, layout), y_blocks
+    return *mask_missing(rows, layout), y_blocks
 
 
-def masked(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
-    """The same rows with what is missing of y (NaN) masked: outputs with the same gaps are one group."""
-    seen = ~np.isnan(rows.y)
-    if seen.all():
+def mask_missing(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
+    """The same rows with missing outputs (NaN) masked; outputs that are missing at the same rows form one group."""
+    measured = ~np.isnan(rows.y)
+    if measured.all():
         return rows, layout
-    patterns, group_of = np.unique(seen, axis=1, return_inverse=True)
+    patterns, group_of = np.unique(measured, axis=1, return_inverse=True)
     groups = tuple(tuple(np.flatnonzero(group_of == g).tolist()) for g in range(patterns.shape[1]))
     return Rows(rows.u_bar, np.nan_to_num(rows.y), patterns), layout._replace(groups=groups)
 
 
 class Plan(NamedTuple):
-    """The recipe as the optimiser sees it."""
+    """The recipe as the optimiser needs it."""
 
     start: Vector
     phases: list[Phase]
     settings: Settings
 
 
-def plan_of(problem: Problem) -> Plan:
-    """Where to start, and the stages of the recipe."""
+def make_plan(problem: Problem) -> Plan:
+    """The start as a flat vector, and the stages of the recipe."""
     recipe, start = problem.spec.recipe, problem.start
     phases = [Phase(free_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
     return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))

@@ -1,6 +1,5 @@
 """Many starts of one fit: in processes on this machine or a cluster, or all together on an accelerator."""
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,35 +12,35 @@ from joblib.parallel import get_active_backend
 
 from revarb.config.rgp import RGP
 from revarb.data.series import Series, as_records
-from revarb.errors import InputError, check_seed, check_whole
+from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.optim.batched import run_together
-from revarb.optim.journal import Checkpoint, Journal, discard
+from revarb.optim.batched import run_batched
+from revarb.optim.journal import Checkpoint, Journal, discard_journals
 from revarb.optim.lbfgs import Objective, Optimum, maximise
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import deaf_children, held_interrupts, ignored_interrupts
+from revarb.runtime.interrupts import block_interrupts_in_children, capture_interrupts, ignore_interrupts
 from revarb.runtime.mesh import devices_in_mesh
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
 from revarb.runtime.worker_link import Address, receive_reports, send_reports
-from revarb.training.calibrate import calibrated
-from revarb.training.fit import checkpoints_of, fitted, steps_in_all
+from revarb.training.calibrate import calibrate
+from revarb.training.fit import checkpoints_for, fit_task, total_steps
 from revarb.training.objective import bounds_and_gradients
-from revarb.training.problem import affordable, plan_of, prepare
-from revarb.training.solve import by_steps, trained, with_trained_networks
+from revarb.training.problem import Task, initialise, make_plan, prepare
+from revarb.training.solve import build_model, report_steps, train_networks
 from revarb.variational.parameters import form_of
 
 Report = Callable[[int, int, str], None]
-"""A member, counted from 0, the steps that are behind it, and a text."""
+"""Takes a member, counted from 0, its number of steps done, and a text."""
 
 
 Members = Sequence[tuple[int, Checkpoint | None]]
-"""The seed of each, and where its journal is."""
+"""The seed of each member, and where its journal is."""
 
 
-Outcome = FittedRGP | InputError
-"""A member, or why there is none: one start that leads nowhere must not cost the others."""
+Outcome = FittedRGP | RevarbError
+"""A member, or why it failed: one failed start must not cost the others."""
 
 
 @with_numerics
@@ -59,37 +58,35 @@ def fit_restarts(
     Journals of members that have finished stay until all have: a resumed call replays them.
     """
     first = check_seed(seed)
-    seeds = range(first, check_seed(first + check_whole("restarts", restarts, least=1) - 1) + 1)
-    jobs = _checked_jobs(jobs)
-    records = as_records(train)
-    spec = affordable(spec, records)  # what is wrong with the records is said here, and once
-    members = list(zip(seeds, checkpoints_of(spec, records, seeds, resume), strict=True))
-    lines = progress_lines([f"seed {seed}" for seed in seeds], steps_in_all(spec, records), progress)
-    with lines as update, held_interrupts(patience=1) as pressed:
-        outcomes = list(_outcomes(spec, records, members, jobs, update, pressed))
+    seeds = range(first, check_seed(first + check_integer("restarts", restarts, least=1) - 1) + 1)
+    jobs, task = _check_jobs(jobs), prepare(spec, as_records(train))
+    members = list(zip(seeds, checkpoints_for(task, seeds, resume), strict=True))
+    lines = progress_lines([f"seed {seed}" for seed in seeds], total_steps(task), progress)
+    with lines as update, capture_interrupts(raise_after=1) as pressed:
+        outcomes = list(_outcomes(task, members, jobs, update, pressed))
     ensemble = _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
     if len(outcomes) == len(seeds) and ensemble.status is not Status.INTERRUPTED:
-        discard([checkpoint for _, checkpoint in members])
+        discard_journals([checkpoint for _, checkpoint in members])
     return ensemble
 
 
-def _checked_jobs(jobs: int | None) -> int | None:
+def _check_jobs(jobs: int | None) -> int | None:
     if jobs is None or (isinstance(jobs, int) and jobs == -1):
         return jobs
-    return check_whole("jobs (or -1 for one per core)", jobs, least=1)
+    return check_integer("jobs (or -1 for one per core)", jobs, least=1)
 
 
 def _outcomes(
-    spec: RGP, records: Sequence[Series], members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
+    task: Task, members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     if not _cluster_is_set():
         if jax.default_backend() != "cpu":
-            return iter(fit_together(spec, records, [seed for seed, _ in members], _or_stop(report, pressed)))
+            return iter(fit_batched(task, [seed for seed, _ in members], _stop_on_interrupt(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
-            return _fit_here(spec, records, members, report, pressed)
+            return _fit_in_turn(task, members, report, pressed)
     if devices_in_mesh() > 1:
         raise InputError("a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster")
-    return _fit_in_processes(spec, records, members, jobs, report, pressed)
+    return _fit_in_processes(task, members, jobs, report, pressed)
 
 
 def _cluster_is_set() -> bool:
@@ -99,60 +96,57 @@ def _cluster_is_set() -> bool:
 
 def _ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> Ensemble:
     members = [outcome for outcome in outcomes if isinstance(outcome, FittedRGP)]
-    failures = [outcome for outcome in outcomes if isinstance(outcome, InputError)]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, RevarbError)]
     if not members and failures:
         raise failures[0]
     if not members and interrupted:
         raise KeyboardInterrupt  # before the first step of any
     if not members:
-        raise InputError("no fit came back: the worker processes died (out of memory?); use fewer jobs")
+        raise ComputationError("no fit came back: the worker processes died (out of memory?); use fewer jobs")
     for failure in failures:
-        warnings.warn(f"a restart was left out: {failure}", stacklevel=5)
-    ensemble = Ensemble.of(members)
+        warn_user(f"a restart was left out: {failure}")
+    ensemble = Ensemble.from_members(members)
     if interrupted:
         return replace(ensemble, status=Status.INTERRUPTED)
     if len(outcomes) < wanted:
-        warnings.warn(f"only {len(outcomes)} of {wanted} fits came back: workers died (out of memory?)", stacklevel=5)
+        warn_user(f"only {len(outcomes)} of {wanted} fits came back: workers died (out of memory?)")
     return ensemble
 
 
-def fit_together(spec: RGP, records: Sequence[Series], seeds: Sequence[int], report: Report) -> list[Outcome]:
+def fit_batched(task: Task, seeds: Sequence[int], report: Report) -> list[Outcome]:
     """All members advance at once, every evaluation of the bound one call for all of them; without a journal."""
     problems = [
-        with_trained_networks(prepare(spec, records, seed), partial(report, member), Journal())
-        for member, seed in enumerate(seeds)
+        train_networks(initialise(task, seed), partial(report, member), Journal()) for member, seed in enumerate(seeds)
     ]
-    plans = [plan_of(problem) for problem in problems]
+    plans = [make_plan(problem) for problem in problems]
     rows, form, layout = problems[0].rows, form_of(problems[0].start), problems[0].layout
 
     def evaluate(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bounds, gradients = bounds_and_gradients(vectors, rows, form, layout)
         return np.asarray(bounds), np.asarray(gradients)
 
-    def run(member: int, objective: Objective) -> Optimum | InputError:
+    def run(member: int, objective: Objective) -> Optimum | RevarbError:
         try:
-            return maximise(objective, *plans[member], by_steps(spec, partial(report, member)))
-        except InputError as error:
+            return maximise(objective, *plans[member], report_steps(task.spec, partial(report, member)))
+        except RevarbError as error:
             return error
 
     runs = [partial(run, member) for member in range(len(plans))]
-    optima = run_together(runs, np.stack([plan.start for plan in plans]), evaluate)
+    optima = run_batched(runs, np.stack([plan.start for plan in plans]), evaluate)
     return [
         optimum
-        if isinstance(optimum, InputError)
-        else calibrated(trained(problem, optimum), records, partial(report, member), Journal())
+        if isinstance(optimum, RevarbError)
+        else calibrate(build_model(problem, optimum), task, partial(report, member), Journal())
         for member, (problem, optimum) in enumerate(zip(problems, optima, strict=True))
     ]
 
 
-def _fit_here(
-    spec: RGP, records: Sequence[Series], members: Members, report: Report, pressed: Sequence[int]
-) -> Iterator[Outcome]:
+def _fit_in_turn(task: Task, members: Members, report: Report, pressed: Sequence[int]) -> Iterator[Outcome]:
     for number, member in takewhile(lambda _: not pressed, enumerate(members)):
-        yield _fit_member(spec, records, *member, partial(_or_stop(report, pressed), number))
+        yield _fit_member(task, *member, partial(_stop_on_interrupt(report, pressed), number))
 
 
-def _or_stop(report: Report, pressed: Sequence[int]) -> Report:
+def _stop_on_interrupt(report: Report, pressed: Sequence[int]) -> Report:
     # A report that ends a fit once Ctrl-C was pressed.
     def report_or_stop(member: int, steps: int, text: str) -> None:
         report(member, steps, text)
@@ -163,40 +157,32 @@ def _or_stop(report: Report, pressed: Sequence[int]) -> Report:
 
 
 def _fit_in_processes(
-    spec: RGP, records: Sequence[Series], members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
+    task: Task, members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     workers = None if jobs is None else min(effective_n_jobs(jobs), len(members))
     with receive_reports(lambda message: report(*message), lambda: bool(pressed)) as address:
         begun = takewhile(lambda _: not pressed, enumerate(members))
-        tasks = (delayed(_fit_there)(spec, records, *member, number, address) for number, member in begun)
+        tasks = (delayed(_fit_in_worker)(task, *member, number, address) for number, member in begun)
         try:
             # No more tasks ahead than there are workers: none begins after Ctrl-C.
-            with deaf_children():
+            with block_interrupts_in_children():
                 outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
             yield from outcomes  # pyright: ignore[reportReturnType]
         except KeyboardInterrupt:
             return  # pressed again: no waiting for the members under way
         except Exception as error:  # of the engine, not of a member: a worker was killed, a cluster went away
-            warnings.warn(f"restarts were lost ({type(error).__name__}: {error})", stacklevel=6)
+            warn_user(f"restarts were lost ({type(error).__name__}: {error})")
 
 
 @with_numerics
-def _fit_there(
-    spec: RGP, records: Sequence[Series], seed: int, checkpoint: Checkpoint | None, number: int, address: Address
-) -> Outcome:
+def _fit_in_worker(task: Task, seed: int, checkpoint: Checkpoint | None, number: int, address: Address) -> Outcome:
     # Ctrl-C in a terminal reaches all processes. The parent's answer to the next report is what stops this one.
-    with ignored_interrupts(), send_reports(address) as send:
-        return _fit_member(spec, records, seed, checkpoint, lambda steps, text: send((number, steps, text)))
+    with ignore_interrupts(), send_reports(address) as send:
+        return _fit_member(task, seed, checkpoint, lambda steps, text: send((number, steps, text)))
 
 
-def _fit_member(
-    spec: RGP,
-    records: Sequence[Series],
-    seed: int,
-    checkpoint: Checkpoint | None,
-    report: Callable[[int, str], None],
-) -> Outcome:
+def _fit_member(task: Task, seed: int, checkpoint: Checkpoint | None, report: Callable[[int, str], None]) -> Outcome:
     try:
-        return fitted(prepare(spec, records, seed), records, report, checkpoint)
-    except InputError as error:
+        return fit_task(task, seed, report, checkpoint)
+    except RevarbError as error:
         return error

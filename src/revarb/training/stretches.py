@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revarb.data.preprocessor import Frame
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 
 FOLDS = 4  # fits that miss a quarter of the stretches each
@@ -16,7 +16,7 @@ FOLDS = 4  # fits that miss a quarter of the stretches each
 STRETCHES = 12
 
 
-LEAST_ROWS = 100  # below, twelve stretches are too short to tell anything
+MIN_ROWS = 100  # with fewer, twelve stretches are too short to measure an error on
 
 
 class Stretch(NamedTuple):
@@ -32,14 +32,14 @@ class Stretch(NamedTuple):
         return slice(self.begin, self.end)
 
 
-def stretches_of(records: Sequence[Series], frame: Frame) -> list[Stretch]:
-    """About a dozen stretches of the same length, dealt out to the folds; none where there are too few rows.
+def cut_stretches(records: Sequence[Series], prep: Preprocessor) -> list[Stretch]:
+    """About twelve stretches of equal length, assigned to the folds in turn; none where there are too few rows.
 
-    The first rows of a record stay: a run is still settling there.
+    The first rows of a record are never held out: a cold run has not settled there.
     """
-    firsts = [min(frame.skip, len(record) // 2) for record in records]
+    firsts = [min(prep.skip, len(record) // 2) for record in records]
     counts = [len(record) - first for record, first in zip(records, firsts, strict=True)]
-    if sum(counts) < LEAST_ROWS:
+    if sum(counts) < MIN_ROWS:
         return []
     length = sum(counts) / STRETCHES
     pieces = [
@@ -50,7 +50,15 @@ def stretches_of(records: Sequence[Series], frame: Frame) -> list[Stretch]:
     return [Stretch(*piece, position % FOLDS) for position, piece in enumerate(pieces)]
 
 
-def _without(record: Series, stretches: Sequence[Stretch]) -> Series:
+def mask_fold(records: Sequence[Series], stretches: Sequence[Stretch], fold: int) -> list[Series]:
+    """The records with the outputs of one fold's stretches masked (NaN)."""
+    return [
+        _mask(record, [each for each in stretches if (each.record, each.fold) == (number, fold)])
+        for number, record in enumerate(records)
+    ]
+
+
+def _mask(record: Series, stretches: Sequence[Stretch]) -> Series:
     y = record.y.copy()
     for stretch in stretches:
         y[stretch.rows()] = np.nan

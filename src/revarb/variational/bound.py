@@ -10,18 +10,20 @@ from jaxtyping import Bool, Float
 from revarb.data.windows import initial_states, later_states, regressors
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Layer, Targets
-from revarb.gp.posterior import Posterior, posterior, with_outputs_apart
+from revarb.gp.posterior import Posterior, compute_posterior, join_output_groups
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, entropy, kl_to_prior
 
 
 class Rows(NamedTuple):
-    """The measured side of the training rows, z-scored. What is missing of y is zero, and not `seen`."""
+    """The measured side of the training rows, z-scored. What is missing of y is zero, and not `measured`."""
 
     u_bar: Float[AnyArray, "R Du"]
     y: Float[AnyArray, "R Dy"]
-    seen: Bool[AnyArray, "R G"] | None = None  # by groups of outputs (`Layout.groups`); None where nothing is missing
+    measured: Bool[AnyArray, "R G"] | None = (
+        None  # by groups of outputs (`Layout.groups`); None where nothing is missing
+    )
 
 
 class Layout(NamedTuple):
@@ -54,9 +56,9 @@ def layer_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tupl
     """What every layer knows after the fit, input side first."""
     states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
     problems = layer_problems(parameters.layers, states, rows, layout)
-    known = [posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems]
+    known = [compute_posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems]
     hidden = len(states.mu)
-    return (*known[:hidden], with_outputs_apart(known[hidden:], _groups(rows, layout)))
+    return (*known[:hidden], join_output_groups(known[hidden:], _groups(rows, layout)))
 
 
 def layer_problems(
@@ -78,16 +80,17 @@ def layer_problems(
         for layer, mean, variance, target in zip(layers[:-1], means[:-1], variances[:-1], hidden, strict=True)
     ]
     outputs = [
-        (layers[-1], Gaussians(means[-1], variances[-1], seen), Targets(y, 0.0)) for y, seen in _measured(rows, layout)
+        (layers[-1], Gaussians(means[-1], variances[-1], measured), Targets(y, 0.0))
+        for y, measured in _measured(rows, layout)
     ]
     return [*below, *outputs]
 
 
 def _measured(rows: Rows, layout: Layout) -> list[tuple[AnyArray, AnyArray | None]]:
     # Each group of outputs, with the rows at which it was measured.
-    if rows.seen is None:
+    if rows.measured is None:
         return [(rows.y, None)]
-    return [(rows.y[:, np.array(columns)], rows.seen[:, g]) for g, columns in enumerate(_groups(rows, layout))]
+    return [(rows.y[:, np.array(columns)], rows.measured[:, g]) for g, columns in enumerate(_groups(rows, layout))]
 
 
 def _groups(rows: Rows, layout: Layout) -> tuple[tuple[int, ...], ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from revarb.config.recognition import Recognition
-from revarb.data.windows import Lags, regressor_sizes
+from revarb.data.windows import Order, regressor_sizes
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.states import FreeStates
 
@@ -76,21 +76,21 @@ def run_networks(
 
 
 def random_networks(
-    spec: Recognition, lags: Lags, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
+    spec: Recognition, order: Order, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
 ) -> tuple[Network, ...]:
     """Weights of unit gain, no biases."""
 
     def draw(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape) / np.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)
 
-    return blank_networks(spec, lags, latent_dims, inputs, draw)
+    return blank_networks(spec, order, latent_dims, inputs, draw)
 
 
 def blank_networks(
-    spec: Recognition, lags: Lags, latent_dims: Sequence[int], inputs: int, array: Callable[..., np.ndarray]
+    spec: Recognition, order: Order, latent_dims: Sequence[int], inputs: int, array: Callable[..., np.ndarray]
 ) -> tuple[Network, ...]:
     """The networks of all hidden layers, their arrays made by `array(*shape)`."""
-    sizes = regressor_sizes(lags, latent_dims, inputs)[:-1]
+    sizes = regressor_sizes(order, latent_dims, inputs)[:-1]
     widths = [(size, *spec.hidden, dim) for size, dim in zip(sizes, latent_dims, strict=True)]
     return tuple(
         Network(tuple(array(a, b) for a, b in pairwise(these)), tuple(array(width) for width in these[1:]))

@@ -6,17 +6,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.app import command_line, print_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
 from revarb.evaluation.results_file import write_results
 from revarb.experiments import avatar
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.motion.avatar.export import export
+from revarb.motion.avatar.model import avatar_records, avatar_spec
 from revarb.motion.avatar.player import Played
-from revarb.motion.gaits import Gaits
+from revarb.motion.gaits import Gaits, find_phases, in_motion, signals, synthesise
 from revarb.motion.strip import strip_figure
 from revarb.report.tables import Grid, terminal_table
-from revarb.runtime.files import write_whole
+from revarb.runtime.files import write_atomic
 
 WALKING, RUNNING = "#2a5caa", "#c1272d"
 
@@ -38,22 +39,22 @@ def reproduce_avatar(
 ) -> None:
     """The paper's avatar: learns five walks and five runs by their speed, then walks, runs and walks again."""
     check_targets(json_file, None, out)
-    records = avatar.avatar_records()
-    gaits = Gaits.of(records)
-    model = avatar.avatar_spec().fit(records, seed=seed, progress=True)
-    say_written(model.save(out / "avatar.rgp"))
-    rows = [_row(name, speeds, model, gaits) for name, speeds in avatar.signals(gaits, model.dt).items()]
+    records = avatar_records()
+    gaits = Gaits.from_records(records)
+    model = avatar_spec().fit(records, seed=seed, progress=True)
+    print_written(model.save(out / "avatar.rgp"))
+    rows = [_row(name, speeds, model, gaits) for name, speeds in signals(gaits, model.dt).items()]
     screen.print(terminal_table(_grid(rows)))
     for name, pace in STRIPS.items():
-        say_written(_draw(out, name, avatar.signals(gaits, model.dt, pace)[name], model, gaits))
-    say_written(*_export(out, avatar.signals(gaits, model.dt)["step"], model, gaits))
+        print_written(_draw(out, name, signals(gaits, model.dt, pace)[name], model, gaits))
+    print_written(*_export(out, signals(gaits, model.dt)["step"], model, gaits))
     if json_file is not None:
         meta = {"experiment": "avatar", "seed": seed, "bound": model.bound, "command": command_line.get()}
-        say_written(write_results(json_file, meta, rows))
+        print_written(write_results(json_file, meta, rows))
 
 
 def _row(name: str, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> dict[str, Any]:
-    values = avatar.synthesise(model, speeds)
+    values = synthesise(model, speeds)
     return {"signal": name, "seconds": len(speeds) * model.dt, **avatar.figures(values, speeds, gaits, model.dt)}
 
 
@@ -71,7 +72,7 @@ def _grid(rows: list[dict[str, Any]]) -> Grid:
 
 
 def _draw(folder: Path, name: str, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> Path:
-    motion = avatar.in_motion(avatar.synthesise(model, speeds), model.output_names, speeds, model.dt)
+    motion = in_motion(synthesise(model, speeds), model.output_names, speeds, model.dt)
     picture = strip_figure(
         {f"{name}: {speeds.min():.1f} to {speeds.max():.1f} m/s, walking blue, running red": motion.joints()},
         motion.skeleton,
@@ -80,14 +81,14 @@ def _draw(folder: Path, name: str, speeds: np.ndarray, model: FittedRGP, gaits: 
         poses=POSES,
         phases=_colours(speeds, gaits),
     )
-    return write_whole(folder / f"avatar_{name}.png", picture)
+    return write_atomic(folder / f"avatar_{name}.png", picture)
 
 
 def _colours(speeds: np.ndarray, gaits: Gaits) -> list[str]:
-    phases = avatar.phases_of(speeds, gaits)
+    phases = find_phases(speeds, gaits)
     return [RUNNING if phase.name == "run" else WALKING for phase in phases for _ in range(phase.begin, phase.end)]
 
 
 def _export(folder: Path, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> list[Path]:
-    played = Played(speeds, avatar.synthesise(model, speeds), model.output_names, model.dt)
+    played = Played(speeds, synthesise(model, speeds), model.output_names, model.dt)
     return export(played, folder, "step", film_seconds=len(speeds) * model.dt, colours=_colours(speeds, gaits))

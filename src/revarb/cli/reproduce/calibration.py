@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from revarb import datasets, experiments
-from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.app import command_line, print_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
 from revarb.data.trajectory import Trajectory
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.reliability import check_bands
 from revarb.evaluation.results_file import write_results
-from revarb.report.reliability_figures import calibration_figure
-from revarb.report.tables import Grid, percent, spread_text, terminal_table
-from revarb.runtime.files import write_whole
+from revarb.report.reliability_figures import reliability_figure
+from revarb.report.tables import Grid, format_percent, format_range, terminal_table
+from revarb.runtime.files import write_atomic
 from revarb.runtime.progress import progress_bar
 
 SCORES = ("rmse", "nlpd", "coverage95")
@@ -39,19 +39,19 @@ def reproduce_calibration(
             rows += these
             screen.print(terminal_table(_grid(these)))
             if pictures is not None:
-                say_written(_draw(pictures, these[0]["dataset"], drawn))
+                print_written(_draw(pictures, these[0]["dataset"], drawn))
     meta = {"table": "calibration", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command_line.get()}
     screen.print(f"protocol: {experiments.PROTOCOL}; median (smallest – largest) of {seeds} seed(s)", soft_wrap=True)
     if json_file is not None:
-        say_written(write_results(json_file, meta, rows))
+        print_written(write_results(json_file, meta, rows))
 
 
 def _grid(rows: list[dict[str, Any]]) -> Grid:
     cells = []
     for start in dict.fromkeys(row["start"] for row in rows):
         for line in summarise([row for row in rows if row["start"] == start], SCORES):
-            share = percent(line.spread["coverage95"].median)
-            numbers = (spread_text(line.spread["rmse"]), spread_text(line.spread["nlpd"]))
+            share = format_percent(line.spread["coverage95"].median)
+            numbers = (format_range(line.spread["rmse"]), format_range(line.spread["nlpd"]))
             cells.append([line.model, line.method, start, *numbers, share])
     return Grid(rows[0]["dataset"], ("model", "method", "start", "RMSE", "NLPD", "in 95 %"), cells)
 
@@ -59,4 +59,4 @@ def _grid(rows: list[dict[str, Any]]) -> Grid:
 def _draw(folder: Path, name: str, drawn: Mapping[tuple[str, str], Trajectory]) -> Path:
     split = datasets.load(name)
     judged = {key: check_bands([path], [split.test.y], split.skip) for key, path in drawn.items()}
-    return write_whole(folder / f"{name}_bands.png", calibration_figure(judged, "png"))
+    return write_atomic(folder / f"{name}_bands.png", reliability_figure(judged, "png"))

@@ -6,7 +6,7 @@ import typer
 
 from revarb.cli.app import app
 from revarb.errors import InputError
-from revarb.runtime.files import check_target, make_folder
+from revarb.runtime.files import check_writable, make_folder
 
 experiments_app = typer.Typer(help="The paper's experiments.")
 
@@ -24,7 +24,7 @@ def check_targets(json_file: Path | None, page_file: Path | None, pictures: Path
     for target in (json_file, page_file):
         if target is not None:
             make_folder(target.parent)
-            check_target(target)
+            check_writable(target)
     if json_file is not None and json_file == page_file:
         raise InputError(f"--json and --page both name {json_file}; give each its own file")
     if pictures is not None:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from revarb import experiments
-from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.app import command_line, print_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.results_file import write_results
-from revarb.report.tables import Grid, percent, spread_text, terminal_table
+from revarb.report.tables import Grid, format_percent, format_range, terminal_table
 from revarb.runtime.progress import progress_bar
 
 SCORES = ("rmse", "nlpd", "coverage95")
@@ -36,14 +36,14 @@ def reproduce_recognition(
     meta = {"table": "recognition", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command_line.get()}
     screen.print(f"protocol: {experiments.PROTOCOL}; median (smallest – largest) of {seeds} seed(s)", soft_wrap=True)
     if json_file is not None:
-        say_written(write_results(json_file, meta, rows))
+        print_written(write_results(json_file, meta, rows))
 
 
 def _grid(rows: list[dict[str, Any]]) -> Grid:
     lines = summarise(rows, SCORES)
     cells = [
-        [line.model, line.method, spread_text(line.spread["rmse"]), spread_text(line.spread["nlpd"]),
-         percent(line.spread["coverage95"].median)]
+        [line.model, line.method, format_range(line.spread["rmse"]), format_range(line.spread["nlpd"]),
+         format_percent(line.spread["coverage95"].median)]
         for line in lines
     ]  # fmt: skip
     return Grid(rows[0]["dataset"], ("model", "method", "RMSE", "NLPD", "in 95 %"), cells)

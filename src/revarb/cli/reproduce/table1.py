@@ -7,17 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from revarb import experiments
-from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.app import command_line, print_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
-from revarb.data.trajectory_figure import simulation_figure
+from revarb.data.trajectory_figure import trajectory_figure
 from revarb.evaluation.comparison.comparison_figure import comparison_figure
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.results_file import write_results
 from revarb.report.page import Section, comparison_page, comparison_section
-from revarb.report.reliability_figures import calibration_figure
-from revarb.report.tables import NOTES, comparison_grid, failures, terminal_table
-from revarb.runtime.files import write_whole
-from revarb.runtime.machine import machine
+from revarb.report.reliability_figures import reliability_figure
+from revarb.report.tables import NOTES, comparison_grid, list_failures, terminal_table
+from revarb.runtime.files import write_atomic
+from revarb.runtime.machine import describe_machine
 from revarb.runtime.progress import progress_bar
 
 
@@ -38,7 +38,7 @@ def reproduce_table1(
         rows += outcome.rows
         sections.append(_section(outcome))
         screen.print(terminal_table(comparison_grid(outcome.benchmark.name, sections[-1].lines, sections[-1].paper)))
-        for sentence in (*failures(sections[-1].lines), sections[-1].verdict, *sections[-1].remarks):
+        for sentence in (*list_failures(sections[-1].lines), sections[-1].verdict, *sections[-1].remarks):
             screen.print(sentence, soft_wrap=True)
         if pictures is not None:
             _draw(pictures, outcome)
@@ -46,12 +46,15 @@ def reproduce_table1(
         screen.print(sentence, soft_wrap=True)
     meta = {"table": "table1", "protocol": experiments.PROTOCOL, "seeds": seeds, "command": command_line.get()}
     if json_file is not None:
-        say_written(write_results(json_file, meta, rows))
+        print_written(write_results(json_file, meta, rows))
     if page_file is not None:
         page = comparison_page(
-            table.title, experiments.headline(table, rows), sections, {"command": command_line.get(), **machine()}
+            table.title,
+            experiments.headline(table, rows),
+            sections,
+            {"command": command_line.get(), **describe_machine()},
         )
-        say_written(write_whole(page_file, page.encode()))
+        print_written(write_atomic(page_file, page.encode()))
 
 
 def _outcomes(table: experiments.Table1, seeds: int, jobs: int):
@@ -73,9 +76,9 @@ def _draw(folder: Path, outcome: experiments.Outcome) -> None:
     name, comparison = outcome.benchmark.name, outcome.comparison
     measured, paths = comparison.test[0].y, comparison.by_model()
     if paths:
-        write_whole(folder / f"{name}_all.png", comparison_figure(paths, measured, 0, "png"))
-    if calibrations := comparison.calibrations():
-        write_whole(folder / f"{name}_calibration.png", calibration_figure(calibrations, "png"))
+        write_atomic(folder / f"{name}_all.png", comparison_figure(paths, measured, 0, "png"))
+    if reliability := comparison.reliability():
+        write_atomic(folder / f"{name}_calibration.png", reliability_figure(reliability, "png"))
     if "REVARB" in paths:
         title = f"{name}: free simulation of the test part"
-        write_whole(folder / f"{name}.png", simulation_figure(paths["REVARB"][-1], measured, title))
+        write_atomic(folder / f"{name}.png", trajectory_figure(paths["REVARB"][-1], measured, title))

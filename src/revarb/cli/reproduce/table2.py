@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from revarb import experiments
-from revarb.cli.app import command_line, say_written, screen
+from revarb.cli.app import command_line, print_written, screen
 from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
 from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.results_file import write_results
@@ -17,9 +17,9 @@ from revarb.motion import cmu35
 from revarb.motion.motion_tables import NOTES, motion_grids
 from revarb.motion.player_page import Clip, motion_page
 from revarb.motion.strip import strip_figure
-from revarb.report.tables import failures, terminal_table
-from revarb.runtime.files import write_whole
-from revarb.runtime.machine import machine
+from revarb.report.tables import list_failures, terminal_table
+from revarb.runtime.files import write_atomic
+from revarb.runtime.machine import describe_machine
 from revarb.runtime.progress import progress_bar
 
 DRAWN = (cmu35.TEST[0], next(number for number in cmu35.TEST if number in cmu35.RUNS))
@@ -42,11 +42,11 @@ def reproduce_table2(
     grids = motion_grids(lines, table.paper)
     for grid in grids:
         screen.print(terminal_table(grid))
-    for sentence in (*failures(lines), f"protocol: {experiments.MOTION_PROTOCOL}; {seeds} seed(s)", *NOTES):
+    for sentence in (*list_failures(lines), f"protocol: {experiments.MOTION_PROTOCOL}; {seeds} seed(s)", *NOTES):
         screen.print(sentence, soft_wrap=True)
     if json_file is not None:
         meta = {"table": "table2", "protocol": experiments.MOTION_PROTOCOL, "seeds": seeds}
-        say_written(write_results(json_file, {**meta, "command": command_line.get()}, rows))
+        print_written(write_results(json_file, {**meta, "command": command_line.get()}, rows))
     shown = next((run for run in runs if run.model == table.shown and run.paths), None)
     if shown is None:
         return  # it failed, which the table has said
@@ -57,9 +57,9 @@ def reproduce_table2(
     if page_file is not None:
         page = motion_page(
             table.title, _opening(table, lines), cmu35.skeleton(), list(clips.values()), grids,
-            {"command": command_line.get(), **machine()},
+            {"command": command_line.get(), **describe_machine()},
         )  # fmt: skip
-        say_written(write_whole(page_file, page.encode()))
+        print_written(write_atomic(page_file, page.encode()))
 
 
 def _runs(table: Table2, seeds: int, jobs: int) -> list[MotionRun]:
@@ -87,7 +87,7 @@ def _draw(folder: Path, clip: Clip, model: str) -> None:
     strips = {"measured": clip.measured, f"simulated: {model}": clip.simulated}
     name = clip.name.replace(" ", "_")
     picture = strip_figure(strips, cmu35.skeleton(), f"{clip.name}, a test motion", clip.dt, clip.scored_from)
-    write_whole(folder / f"motion_{name}.png", picture)
+    write_atomic(folder / f"motion_{name}.png", picture)
 
 
 def _opening(table: Table2, lines: Sequence[Line]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revarb.runtime.files import write_whole
+from revarb.runtime.files import write_atomic
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> Path:
@@ -17,4 +17,4 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray])
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True))
-    return write_whole(path, text.getvalue().encode())
+    return write_atomic(path, text.getvalue().encode())

@@ -1,25 +1,25 @@
 """Which model is best on your data: all of them on the same footing."""
 
 from revarb.evaluation.comparison.comparison import Comparison, compare, default_models, run_comparison
-from revarb.evaluation.comparison.lines import Line, Spread, plain_lines, summarise
+from revarb.evaluation.comparison.lines import Line, SeedRange, mean_only_lines, summarise
 from revarb.evaluation.comparison.runs import Run, Simulated, Spec, run_all
-from revarb.evaluation.comparison.verdict import Score, is_linear_enough, ranking, verdict
+from revarb.evaluation.comparison.verdict import Score, is_linear_enough, ranking, state_verdict
 
 __all__ = [
     "Comparison",
     "Line",
     "Run",
     "Score",
+    "SeedRange",
     "Simulated",
     "Spec",
-    "Spread",
     "compare",
     "default_models",
     "is_linear_enough",
-    "plain_lines",
+    "mean_only_lines",
     "ranking",
     "run_all",
     "run_comparison",
+    "state_verdict",
     "summarise",
-    "verdict",
 ]

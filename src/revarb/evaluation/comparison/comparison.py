@@ -17,10 +17,10 @@ from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_seed, check_whole
+from revarb.errors import InputError, check_integer, check_seed
 from revarb.evaluation.comparison.lines import Line, summarise
-from revarb.evaluation.comparison.runs import Run, Spec, lost, run_all
-from revarb.evaluation.comparison.verdict import Score, verdict
+from revarb.evaluation.comparison.runs import Run, Spec, lost_run, run_all
+from revarb.evaluation.comparison.verdict import Score, state_verdict
 from revarb.evaluation.reliability import BandCheck, check_bands
 from revarb.evaluation.scoring import Scores, pooled_scores
 from revarb.runtime.progress import progress_bar
@@ -54,14 +54,14 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """What to make of it, in a sentence or two."""
-        return verdict(self.lines, self.score)
+        return state_verdict(self.lines, self.score)
 
     def by_model(self) -> dict[str, list[Trajectory]]:
         """The first test record as every model simulates it, by all its methods, the plainest first."""
         models = dict.fromkeys(model for model, _ in self.paths)
         return {model: [paths[0] for (name, _), paths in self.paths.items() if name == model] for model in models}
 
-    def calibrations(self) -> dict[tuple[str, str], BandCheck]:
+    def reliability(self) -> dict[tuple[str, str], BandCheck]:
         """How honest the bands are, over all test records, by (model, method), of the simulations that have one."""
         outputs = [record.y for record in self.test]
         banded = {key: paths for key, paths in self.paths.items() if all(path.std is not None for path in paths)}
@@ -102,10 +102,10 @@ def compare(
     A model that fails is a row with its reason.
     """
     records = as_records(train)
-    Standardiser.of(records)  # a constant column is the caller's mistake, not every model's failure
+    Standardiser.from_records(records)  # a constant column is the caller's mistake, not every model's failure
     tests = _checked_test(records, as_records(test))
     chosen, numbers = _checked_models(models), _checked_seeds(seeds)
-    jobs, skip = check_whole("jobs", jobs, least=1), _checked_skip(skip, tests)
+    jobs, skip = check_integer("jobs", jobs, least=1), _checked_skip(skip, tests)
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:
         finished = itertools.count(1)
         return run_comparison(
@@ -127,7 +127,7 @@ def run_comparison(
     for run in run_all(models, seeds, train, test, jobs):
         runs[run.model, run.seed] = run
         report(run)
-    ordered = [runs.get((name, seed), lost(name, seed)) for name in models for seed in seeds]
+    ordered = [runs.get((name, seed), lost_run(name, seed)) for name in models for seed in seeds]
     for message in dict.fromkeys(f"{run.model}: {text}" for run in ordered for text in run.warnings):
         warnings.warn(message, stacklevel=3)
     return _comparison(ordered, tuple(test), skip)
@@ -178,7 +178,7 @@ def _checked_test(train: tuple[Series, ...], test: tuple[Series, ...]) -> tuple[
 def _checked_skip(skip: int | None, test: Sequence[Series]) -> int | None:
     if skip is None:
         return None
-    skip, shortest = check_whole("skip", skip, least=0), min(len(record) for record in test)
+    skip, shortest = check_integer("skip", skip, least=0), min(len(record) for record in test)
     if skip >= shortest:
         raise InputError(f"a test record has {shortest} rows, but {skip} are left out; use a longer one or fewer lags")
     return skip
@@ -202,4 +202,4 @@ def _checked_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
         if not numbers or len(set(numbers)) < len(numbers):
             raise InputError(f"seeds must name at least one seed, each once, received {seeds!r}")
         return numbers
-    return tuple(range(check_whole("seeds (how many, or a list of them)", seeds, least=1)))
+    return tuple(range(check_integer("seeds (how many, or a list of them)", seeds, least=1)))

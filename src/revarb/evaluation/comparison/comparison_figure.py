@@ -8,8 +8,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from revarb.data.trajectory import Trajectory
-from revarb.data.trajectory_figure import _draw_band, _draw_measured
-from revarb.runtime.figure_style import MODEL, _finish, _rows_of_axes, picture
+from revarb.data.trajectory_figure import draw_band, draw_measured
+from revarb.runtime.figure_style import MODEL, encode_figure, finish_figure, rows_of_axes
 
 
 @rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "revarb"})
@@ -24,19 +24,19 @@ def comparison_figure(
     figure = Figure(figsize=(10, 0.7 + 1.5 * len(paths)), layout="constrained")
     first = next(iter(paths.values()))[0]
     time = np.arange(len(measured)) * first.dt
-    for axes, (model, several) in zip(_rows_of_axes(figure, len(paths)), paths.items(), strict=True):
+    for axes, (model, several) in zip(rows_of_axes(figure, len(paths)), paths.items(), strict=True):
         for path in several:
             if path.std is not None:
-                _draw_band(axes, time, path, column)
-        _draw_measured(axes, time, measured[:, column], width=1.0)
+                draw_band(axes, time, path, column)
+        draw_measured(axes, time, measured[:, column], width=1.0)
         for path in several[1:]:
             axes.plot(time, path.mean[:, column], color=MODEL, lw=1.0, ls="--", label=f"simulated ({path.method})")
         axes.plot(time, several[0].mean[:, column], color=MODEL, lw=1.1, label="simulated (mean-only)")
         axes.set_title(model, loc="left", fontsize=9, fontweight="bold")
         axes.set_ylabel(first.output_names[column], fontsize=8)
         _look_at(axes, measured[:, column])
-    _finish(figure, "")
-    return picture(figure, kind)
+    finish_figure(figure, "")
+    return encode_figure(figure, kind)
 
 
 def _look_at(axes, measured: np.ndarray) -> None:

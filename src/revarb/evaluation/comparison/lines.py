@@ -11,7 +11,7 @@ SCORES = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_second
 """What is summarised over seeds."""
 
 
-class Spread(NamedTuple):
+class SeedRange(NamedTuple):
     """Smallest, middle and largest value over the seeds that worked."""
 
     low: float
@@ -25,7 +25,7 @@ class Line:
 
     model: str
     method: str
-    spread: Mapping[str, Spread]
+    spread: Mapping[str, SeedRange]
     seeds: int
     failures: tuple[str, ...] = ()
 
@@ -50,12 +50,12 @@ def summarise(rows: Sequence[Mapping[str, Any]], scores: Sequence[str] = SCORES)
         seeds = len({row["seed"] for row in own})
         for method in dict.fromkeys(row["method"] for row in own if row["seed"] not in failed) or ("",):
             good = [row for row in own if row["method"] == method and row["seed"] not in failed]
-            spread = {score: _spread([row[score] for row in good]) for score in scores}
+            spread = {score: _seed_range([row[score] for row in good]) for score in scores}
             lines.append(Line(model, method, spread, seeds, tuple(failed.values())))
     return lines
 
 
-def plain_lines(lines: Sequence[Line]) -> dict[str, Line]:
+def mean_only_lines(lines: Sequence[Line]) -> dict[str, Line]:
     """One line per model: its mean-only run, the footing that all of them share."""
     plain: dict[str, Line] = {}
     for line in lines:
@@ -63,6 +63,6 @@ def plain_lines(lines: Sequence[Line]) -> dict[str, Line]:
     return plain
 
 
-def _spread(values: Sequence[float | None]) -> Spread:
+def _seed_range(values: Sequence[float | None]) -> SeedRange:
     numbers = np.array([np.nan if value is None else value for value in values] or [np.nan], dtype=float)
-    return Spread(float(numbers.min()), float(np.median(numbers)), float(numbers.max()))
+    return SeedRange(float(numbers.min()), float(np.median(numbers)), float(numbers.max()))

@@ -16,7 +16,7 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import deaf_children
+from revarb.runtime.interrupts import block_interrupts_in_children
 
 
 @runtime_checkable
@@ -63,16 +63,16 @@ def run_all(
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
     tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
     try:
-        with deaf_children():  # this process hears Ctrl-C, and ends them
+        with block_interrupts_in_children():  # this process hears Ctrl-C, and ends them
             runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
         yield from runs  # pyright: ignore[reportReturnType]
     except PicklingError as error:
         raise InputError(f"a model cannot be sent to another process ({error}); use jobs=1") from None
     except BrokenProcessPool:
-        return  # a worker was killed: what had not come back is `lost`
+        return  # a worker was killed: what had not come back is `lost_run`
 
 
-def lost(name: str, seed: int) -> Run:
+def lost_run(name: str, seed: int) -> Run:
     """A run that was under way or still to come when a worker process died."""
     return Run(name, seed, "failed", reason="a worker process died, perhaps for want of memory; use fewer jobs")
 

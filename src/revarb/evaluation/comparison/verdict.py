@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from revarb.evaluation.comparison.lines import Line, plain_lines
+from revarb.evaluation.comparison.lines import Line, mean_only_lines
 
 # Rules of thumb, on the errors of the mean-only runs. A linear model is enough where the best of the others is closer
 # by less than a twentieth of what predicting the mean misses, and by less than a third of the linear model's own error.
@@ -42,12 +42,12 @@ class Standing:
 
 def ranking(lines: Sequence[Line], score: Score) -> dict[str, Standing]:
     """The models of which most seeds worked, by their mean-only runs, best first."""
-    plain = {name: line for name, line in plain_lines(lines).items() if 2 * line.worked > line.seeds}
+    plain = {name: line for name, line in mean_only_lines(lines).items() if 2 * line.worked > line.seeds}
     standings = [Standing(line, line.spread[score].median) for line in plain.values()]
     return {each.line.model: each for each in sorted(standings, key=lambda each: each.error)}
 
 
-def verdict(lines: Sequence[Line], score: Score = "rmse", constant: str = "Mean", linear: str = "ARX") -> str:
+def state_verdict(lines: Sequence[Line], score: Score = "rmse", constant: str = "Mean", linear: str = "ARX") -> str:
     """The sentences. `constant` and `linear` are the rows to measure the others by, where they are there."""
     ranked = ranking(lines, score)
     if not ranked:

@@ -11,7 +11,7 @@ from revarb.motion.acclaim import write_motion, write_skeleton
 from revarb.motion.avatar.player import Played
 from revarb.motion.biovision import write_bvh
 from revarb.motion.film import film
-from revarb.runtime.files import make_folder, write_whole
+from revarb.runtime.files import make_folder, write_atomic
 
 FILM_SECONDS = 20.0  # a film of all that is remembered would take minutes
 
@@ -38,5 +38,5 @@ def export(
         write_motion(target / f"{name}.amc", motion),
         write_skeleton(target / f"{name}.asf", body),
         write_table(target / f"{name}.csv", columns),
-        write_whole(target / f"{name}.gif", moving),
+        write_atomic(target / f"{name}.gif", moving),
     ]

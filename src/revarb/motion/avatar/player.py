@@ -16,7 +16,7 @@ from revarb.motion.avatar.body import Body
 from revarb.motion.avatar.model import HIP
 from revarb.motion.gaits import Gaits, in_motion, signals
 from revarb.motion.kinematics import Motion
-from revarb.runtime.interrupts import delayed_interrupts
+from revarb.runtime.interrupts import defer_interrupts
 
 GHOSTS = 12  # drawn from the model, whether shown or not: the band needs them
 
@@ -87,7 +87,7 @@ class Player:
         self._past: deque[_Moment] = deque(maxlen=round(REMEMBERED / model.dt))
         self._lock = threading.Lock()
         self._by_hand, self._preset, self._playing = self.walking, None, True
-        with delayed_interrupts():  # the first frame is compiled
+        with defer_interrupts():  # the first frame is compiled
             self.reset()
 
     @property
