@@ -57,7 +57,7 @@ def input_windows_after(
     past_u: Float64[AnyArray, "reach Du"], u: Float64[np.ndarray, "T Du"], order: Order
 ) -> Float64[np.ndarray, "T D"]:
     """ū of every sample of `u`, given the inputs before it (oldest first)."""
-    return input_windows_after(past_u, u, order)
+    return input_windows(np.concatenate([past_u, u]), order)
 
 
 def past_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, "R D"]:
