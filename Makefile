@@ -28,14 +28,13 @@ bench: $(READY)
 	$(BIN)/python -m bench --json results/bench.json
 
 results: $(READY)
-	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --page docs/table1.html --pictures docs/pictures
-	$(BIN)/revarb reproduce table2 --seeds 3 --json results/table2.json --page docs/table2.html --pictures docs/pictures
+	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --page build/results/table1.html --pictures build/results
+	$(BIN)/revarb reproduce table2 --seeds 3 --json results/table2.json --page build/results/table2.html --pictures build/results
 	$(BIN)/revarb reproduce recognition --seeds 5 --json results/recognition.json
-	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures docs/pictures
-	$(BIN)/revarb reproduce avatar --out avatar --json results/avatar.json
-	cp avatar/avatar_*.png docs/pictures/
-	$(BIN)/revarb demo --out demo
-	cp demo/scores.json results/demo.json
+	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures build/results
+	$(BIN)/revarb reproduce avatar --out build/results --json results/avatar.json
+	$(BIN)/revarb demo --out build/results/demo
+	cp build/results/demo/scores.json results/demo.json
 	$(BIN)/python tests/readme_tables.py
 
 clean:
