@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-
 import small
+
 from revarb.config.recognition import Recognition
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
@@ -19,7 +19,7 @@ from revarb.optim.lbfgs import Optimum
 from revarb.optim.status import Status, Step
 from revarb.training.problem import prepare
 from revarb.training.solve import build_model
-from revarb.variational.networks import RecognisedStates, random_networks
+from revarb.variational.networks import RecognisedStates, draw_networks
 from revarb.variational.parameters import Parameters, flatten
 
 ROWS = 8
@@ -79,7 +79,7 @@ def _at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> 
     start, layout = problem.start, problem.layout
     if spec.recognition is not None:
         rng = np.random.default_rng(seed)
-        networks = random_networks(spec.recognition, problem.preprocessor.order, spec.latent_dims, 1, rng)
+        networks = draw_networks(spec.recognition, problem.preprocessor.order, spec.latent_dims, 1, rng)
         initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in start.states.mu)
         states = RecognisedStates(networks, initial, start.states.raw_lam)
         problem = problem._replace(start=Parameters(start.layers, states, start.priors))

@@ -1,0 +1,95 @@
+"""ARX against systems whose coefficients are known."""
+
+import numpy as np
+import pytest
+
+from revarb.baselines import arx
+from revarb.baselines.arx import ARX
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation.scoring import scores
+
+
+def linear_record(seed, samples=400, noise=0.0, delay=1):
+    """y_i = 1.4 y_{i−1} − 0.6 y_{i−2} + 0.5 u_{i−delay} + 0.3 u_{i−delay−1} + 2."""
+    rng = np.random.default_rng(seed)
+    before = 100  # the record begins when the system has long been running
+    u, y = rng.normal(size=before + samples), np.zeros(before + samples)
+    for i in range(3, before + samples):
+        y[i] = 1.4 * y[i - 1] - 0.6 * y[i - 2] + 0.5 * u[i - delay] + 0.3 * u[i - delay - 1] + 2.0
+    return Series(u[before:], y[before:] + noise * rng.normal(size=samples))
+
+
+def test_a_known_linear_system_is_recovered():
+    train = linear_record(0)
+    model = ARX(lags=2, input_lags=2).fit(train)
+    scaling = model.scaling
+    a1, a2, b1, b2 = model.model.coefficients[:, 0]
+    np.testing.assert_allclose([a1, a2], [1.4, -0.6], atol=1e-8)
+    np.testing.assert_allclose(np.array([b1, b2]) * scaling.y_std / scaling.u_std, [0.5, 0.3], atol=1e-8)
+
+
+def test_a_linear_system_is_simulated_to_the_last_digit():
+    test = linear_record(1)
+    path = ARX(lags=4, input_lags=4).fit(linear_record(0)).simulate(test.u)
+    # Cold start: what is left of it after 60 rows is 0.775^60.
+    np.testing.assert_allclose(path.mean[60:], test.y[60:], atol=1e-5)
+
+
+def by_hand(train, order, head):
+    """Least squares of one order on the head, simulated freely from the record's start; z-scored errors of the tail."""
+    y = (train.y[:, 0] - train.y.mean()) / train.y.std()
+    u = (train.u[:, 0] - train.u.mean()) / train.u.std()
+    a, b = order
+    rows = range(4, head)
+    design = np.array([[*(y[i - k] for k in range(1, a + 1)), *(u[i - k] for k in range(1, b + 1)), 1.0] for i in rows])
+    solution = np.linalg.lstsq(design, y[4:head])[0]
+    run = np.zeros(len(y))
+    padded = np.concatenate([np.zeros(4), u])
+    past = [0.0] * 4
+    for i in range(len(y)):
+        if i == 4:  # cold, where the window of four inputs is full
+            past = [0.0] * 4
+        window = [*(past[-k] for k in range(1, a + 1)), *(padded[4 + i - k] for k in range(1, b + 1)), 1.0]
+        run[i] = np.dot(window, solution)
+        past.append(run[i])
+    return (run - y)[head:]
+
+
+def test_the_order_is_the_one_that_simulates_the_training_tail_best():
+    """All sixteen orders up to four by a plain loop: the same choice, and a band as wide as that order's errors."""
+    train = linear_record(3, samples=120, noise=0.3)
+    errors = {(a, b): by_hand(train, (a, b), 90) for a in range(1, 5) for b in range(1, 5)}
+    sizes = {order: np.sqrt(np.mean(each**2)) for order, each in errors.items()}
+    best = min(sizes, key=sizes.get)
+    model = ARX(lags=4, input_lags=4).fit(train)
+    assert (model.order.lags, model.order.input_lags) == best
+    assert best != (4, 4)  # or the choice would prove nothing
+    np.testing.assert_allclose(model.residual_std, sizes[best], rtol=1e-6)
+    path = model.simulate(train.u)
+    assert path.method == "residuals" and path.skip == sum(best)
+    np.testing.assert_allclose(path.std, np.full((120, 1), sizes[best] * train.y.std()), rtol=1e-6)
+
+
+def test_a_short_record_is_tried_with_fewer_lags():
+    model = ARX(lags=10, input_lags=10).fit(linear_record(0, samples=20))
+    assert model.order.lags <= 4 and model.order.input_lags <= 4
+
+
+def test_dead_time_and_feedthrough_are_inputs_of_another_age():
+    for delay in (0, 2):
+        test = linear_record(1, delay=delay)
+        path = ARX(lags=2, input_lags=2, input_delay=delay).fit(linear_record(0, delay=delay)).simulate(test.u)
+        np.testing.assert_allclose(path.mean[60:], test.y[60:], atol=1e-5)
+
+
+def test_the_band_is_as_wide_as_the_errors_on_the_training_tail():
+    """Output noise of known size: the band holds what it should on new data."""
+    path = ARX(lags=5, input_lags=5).fit(linear_record(2, samples=1600, noise=0.3)).simulate(linear_record(1).u)
+    assert 0.90 <= scores(path, linear_record(1, noise=0.3).y).coverage95 <= 1.0
+
+
+def test_where_every_order_runs_away_there_is_no_model(monkeypatch):
+    monkeypatch.setattr(arx, "_tail_errors", lambda prep, records, tries: [np.array([[np.inf]])] * len(tries))
+    with pytest.raises(InputError, match="no ARX model of up to 2 outputs and 2 inputs back"):
+        ARX(lags=2, input_lags=2).fit(linear_record(0))

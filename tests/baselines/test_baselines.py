@@ -1,0 +1,130 @@
+"""What every rival has in common with RGP: records in, a Trajectory in raw units out."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revarb.baselines.mean import Mean
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
+from revarb.errors import InputError
+from support import small
+from support.small_rivals import QUICK_MODELS
+
+every_model = pytest.mark.parametrize("name", QUICK_MODELS)
+
+
+@every_model
+def test_several_records_inputs_and_outputs(name):
+    records = [small.record(seed, samples=length, inputs=2, outputs=2) for seed, length in ((0, 50), (1, 40))]
+    model = QUICK_MODELS[name].fit(records)
+    u = small.record(5, inputs=2).u
+    for method in model.methods:
+        path = model.simulate(u, method)
+        assert isinstance(path, Trajectory) and path.mean.shape == (60, 2)
+        assert np.isfinite(path.mean).all() and path.method == method
+        assert path.std is None if method == "mean" else (path.std > 0.0).all()
+
+
+@every_model
+def test_many_records_have_whole_ones_held_out(name):
+    model = QUICK_MODELS[name].fit([small.record(seed, samples=25) for seed in range(5)])
+    assert np.isfinite(model.simulate(small.record(9).u).mean).all()
+
+
+@every_model
+def test_a_system_without_inputs(name):
+    y = np.sin(0.4 * np.arange(80.0)) + 0.01 * np.random.default_rng(0).normal(size=80)
+    model = QUICK_MODELS[name].fit(Series(None, y))
+    assert model.simulate(steps=12).mean.shape == (12, 1)
+    with pytest.raises(InputError, match="steps"):
+        model.simulate()
+
+
+@every_model
+def test_same_seed_same_numbers(name):
+    u = small.record(5).u
+    first, second = (QUICK_MODELS[name].fit(small.record(), seed=3).simulate(u).mean for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["MLP-NARX", "LSTM", "GP-NARX, sparse", "RGP"])
+def test_another_seed_is_another_start(name):
+    u = small.record(5).u
+    first, second = (QUICK_MODELS[name].fit(small.record(), seed=seed).simulate(u).mean for seed in (0, 1))
+    assert np.abs(first - second).max() > 1e-9
+
+
+@every_model
+def test_raw_units_go_in_and_come_out(name):
+    """Other units of u and y: the same trajectory in those units."""
+    record, test = small.record(), small.record(5)
+    scaled = Series(1000.0 * record.u - 7.0, 0.01 * record.y + 50.0)
+    plain = QUICK_MODELS[name].fit(record).simulate(test.u)
+    moved = QUICK_MODELS[name].fit(scaled).simulate(1000.0 * test.u - 7.0)
+    np.testing.assert_allclose(moved.mean, 0.01 * plain.mean + 50.0, atol=2e-4)
+    np.testing.assert_allclose(moved.std, 0.01 * plain.std, rtol=0.02)
+
+
+@every_model
+def test_mistakes_at_the_border(name):
+    model = QUICK_MODELS[name].fit(small.record())
+    with pytest.raises(InputError, match=r"u has 2 column\(s\), but the model was trained with 1"):
+        model.simulate(np.zeros((20, 2)))
+    with pytest.raises(InputError, match="u has 1 value"):
+        model.simulate([0.0, 0.0, 0.0, np.nan, 0.0])
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        QUICK_MODELS[name].fit(small.record(), seed=-1)
+    with pytest.raises(InputError, match="output column 'y' is constant"):
+        QUICK_MODELS[name].fit(Series(small.record().u, np.ones(60)))
+
+
+def gappy(record, *gaps):
+    y = record.y.copy()
+    for gap in gaps:
+        y[gap] = np.nan
+    return Series(record.u, y)
+
+
+@pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "LSTM", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
+def test_most_rivals_need_every_output(name):
+    model = name.split(",")[0]
+    match = f"^{model} needs every output value, and 3 of 60 are missing; fill them, or use RGP"
+    with pytest.raises(InputError, match=match):
+        QUICK_MODELS[name].fit(gappy(small.record(), slice(20, 23)))
+
+
+def test_the_mean_of_what_was_measured():
+    train = gappy(small.record(outputs=2), (slice(3, 9), 0), (slice(50, 55), 0), (slice(45, None), 1))
+    path = Mean().fit(train).simulate(np.zeros(4))
+    np.testing.assert_allclose(path.mean[0], np.nanmean(train.y, axis=0))
+    tail = train.y[45:, 0] - np.nanmean(train.y[:45, 0])
+    # The second output has no tail to be judged by: its band is as wide as all it does.
+    np.testing.assert_allclose(path.std[0], [np.sqrt(np.nanmean(tail**2)), np.nanstd(train.y[:, 1])])
+
+
+PROGRAM = """
+import jax.numpy as jnp, numpy as np, test_rivals, small
+for name, spec in test_rivals.QUICK.items():
+    path = spec.fit(small.record()).simulate(small.record(5).u)
+    assert type(path.mean) is np.ndarray and path.mean.dtype == np.float64, name
+    assert jnp.zeros(1).dtype == jnp.float32, name
+"""
+
+
+def test_the_callers_jax_is_left_alone():
+    """In an interpreter of its own: float32 stays the caller's default, and float64 comes out."""
+    here = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_mean_predicts_the_training_mean():
+    train = small.record()
+    path = Mean().fit(train).simulate(np.zeros(7))
+    np.testing.assert_allclose(path.mean, np.full((7, 1), train.y.mean()))
+    tail = train.y[45:] - train.y[:45].mean()
+    np.testing.assert_allclose(path.std, np.full((7, 1), np.sqrt(np.mean(tail**2))))

@@ -1,0 +1,169 @@
+"""GP-NARX: the exact GP on measured lags, the sparse one, and its propagated uncertainty."""
+
+import jax
+import numpy as np
+import pytest
+
+from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.narx import narx_rows
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation.scoring import scores
+from revarb.gp.posterior import predict_certain
+from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.mean import run_mean
+from revarb.simulation.moments import run_moments
+from revarb.simulation.samples import run_samples
+from support import oracles, small
+from support.chains import correlated_start, monte_carlo, smooth_chain
+
+SPEC = GPNARX(lags=2, input_lags=2)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SPEC.fit(small.record())
+
+
+def plain_rows(record, lags):
+    """The rows of a NARX model by a plain loop, z-scored."""
+    y = (record.y - record.y.mean(0)) / record.y.std(0)
+    u = (record.u - record.u.mean(0)) / record.u.std(0)
+    x_hat = oracles.layer_windows([y], u, lags, lags, 1, lags)[0]
+    return x_hat, y[lags:]
+
+
+def test_rows_are_measured_lags_and_never_cross_a_seam():
+    records = [small.record(0), small.record(1, samples=30)]
+    prep = SPEC.fit(records).preprocessor
+    rows = narx_rows(prep, records)
+    everything = Series(np.concatenate([r.u for r in records]), np.concatenate([r.y for r in records]))
+    x_hat, y = plain_rows(everything, 2)
+    keep = np.r_[0:58, 60:88]  # without the rows that would look back over the seam
+    np.testing.assert_allclose(rows.x_hat, x_hat[keep], atol=1e-12)
+    np.testing.assert_allclose(rows.y, y[keep], atol=1e-12)
+
+
+def test_with_known_states_it_is_the_exact_gp(model):
+    """One step ahead at measured lags: the textbook's formula with the kernel that was found."""
+    gp = model.chain.hidden[0]
+    x, y = plain_rows(small.record(), 2)
+    new, _ = plain_rows(small.record(5), 2)
+    mean, variance = predict_certain(gp, new)
+    inverse = np.linalg.inv(oracles.rbf(x, x, gp.w, gp.variance) + gp.sigma2 * np.eye(len(x)))
+    cross = oracles.rbf(new, x, gp.w, gp.variance)
+    np.testing.assert_allclose(mean, cross @ inverse @ y, atol=1e-7)
+    np.testing.assert_allclose(variance, gp.variance - np.diag(cross @ inverse @ cross.T), atol=1e-7)
+    assert model.evidence == pytest.approx(oracles.log_gaussian(y, np.linalg.inv(inverse)), abs=1e-5)
+
+
+def test_no_small_change_of_the_kernel_has_more_evidence(model):
+    gp = model.chain.hidden[0]
+    x, y = plain_rows(small.record(), 2)
+    for factor in (0.9, 1.1):
+        for w, variance, sigma2 in (
+            (factor * gp.w, gp.variance, gp.sigma2),
+            (gp.w, factor * gp.variance, gp.sigma2),
+            (gp.w, gp.variance, factor * gp.sigma2),
+        ):
+            K = oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x))
+            assert oracles.log_gaussian(y, K) <= model.evidence + 1e-3
+
+
+def test_many_inducing_inputs_come_close_to_the_exact_gp(model):
+    sparse = GPNARX(lags=2, input_lags=2, inducing=40).fit(small.record())
+    assert len(sparse.chain.hidden[0].zeta) == 40
+    assert sparse.evidence <= model.evidence + 1e-3
+    assert sparse.evidence == pytest.approx(model.evidence, abs=2.0)
+    u = small.record(4).u
+    np.testing.assert_allclose(sparse.simulate(u, "mean").mean, model.simulate(u, "mean").mean, atol=0.05)
+
+
+def test_a_long_record_gets_inducing_inputs():
+    model = GPNARX(lags=2, input_lags=2, iterations=3).fit(small.record(samples=1100))
+    assert len(model.chain.hidden[0].zeta) == 200
+
+
+def test_the_mean_run_equals_a_plain_loop(model):
+    u = small.record(3).u
+    z = np.concatenate([np.zeros((2, 1)), model.scaling.inputs(u)])
+    y, rows = [np.zeros(1)] * 2, []
+    for i in range(len(u)):
+        if i == model.order.reach:
+            y = [np.zeros(1)] * 2
+        x_hat = np.concatenate([y[-1], y[-2], z[i + 1], z[i]])
+        y.append(np.asarray(predict_certain(model.chain.hidden[0], x_hat[None])[0][0]))
+        rows.append(y[-1])
+    np.testing.assert_allclose(model.simulate(u, "mean").mean, model.scaling.raw_outputs(np.array(rows)), atol=1e-10)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_moments_agree_with_monte_carlo(outputs, steps, rng):
+    """10⁵ trajectories from a narrow correlated start: one step is exact, the next match moments."""
+    chain = smooth_chain(SPEC.fit(small.record(outputs=outputs)).chain, 1e-3)
+    start = correlated_start(chain, rng, scale=0.2)
+    u_bar = rng.uniform(-1, 1, size=(steps, 2))
+    got = run_moments(chain, start, u_bar, 0)
+    drawn = monte_carlo(chain, start, u_bar, 100_000, rng)
+    std = drawn.std(0)
+    np.testing.assert_allclose(got.mean, drawn.mean(0), atol=0.02 * std.max())
+    np.testing.assert_allclose(np.sqrt(got.variance), std, rtol=0.03)
+
+
+def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
+    gp = smooth_chain(model.chain, 1e-18).hidden[0]
+    # The same mean from a prior that leaves no variance at all: as if f were known everywhere.
+    tiny = np.array(1e-18 * gp.variance)
+    known = type(gp)(gp.zeta, gp.w, tiny, gp.sigma2, 1e18 * gp.beta, np.zeros_like(gp.reduction))
+    quiet = Chain((known,), None, 2)
+    start = StartState(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
+    u_bar = rng.uniform(-1, 1, size=(15, 2))
+    mean = run_mean(quiet, start, u_bar, 0)
+    np.testing.assert_allclose(run_moments(quiet, start, u_bar, 0).mean, mean, atol=1e-6)
+    _, drawn = run_samples(quiet, start, u_bar, 0, jax.random.key(0), 3)
+    np.testing.assert_allclose(drawn, np.broadcast_to(mean, drawn.shape), atol=1e-6)
+
+
+def test_samples_agree_with_moments(model):
+    """Row 2 is the first step after the cold start, where both are exact.
+
+    Then the moments are matched, and draw f anew at every step, while a trajectory keeps its function: close will do.
+    """
+    u = small.record(6).u
+    moments, samples = model.simulate(u), model.simulate(u, "samples", samples=4000, seed=1)
+    np.testing.assert_allclose(samples.mean[2], moments.mean[2], atol=5.0 * moments.std[2, 0] / np.sqrt(4000))
+    np.testing.assert_allclose(samples.std[2], moments.std[2], rtol=0.06)
+    np.testing.assert_allclose(samples.mean[3:6], moments.mean[3:6], atol=0.15 * moments.std.max())
+    np.testing.assert_allclose(samples.std[3:6], moments.std[3:6], rtol=0.25)
+
+
+def test_it_learns_and_its_band_is_honest(model):
+    test = small.record(7, samples=200)
+    result = scores(model.simulate(test.u), test.y)
+    assert result.nrmse < 0.3 and 0.85 <= result.coverage95 <= 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_a_record_almost_without_noise_has_a_band(noise):
+    """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, size=300)
+    x = np.zeros(300)
+    for k in range(1, 300):
+        x[k] = 0.7 * x[k - 1] + 0.6 * np.tanh(2.0 * u[k - 1])
+    y = x + noise * rng.normal(size=300)
+    model = GPNARX(lags=2, input_lags=2).fit(Series(u[:150], y[:150]))
+    assert model.chain.hidden[0].sigma2 == pytest.approx(1e-4, rel=1e-2)
+    moments, samples = model.simulate(u[150:]), model.simulate(u[150:], "samples", samples=1000)
+    assert np.isfinite(moments.mean).all() and (moments.std > 0.0).all()
+    np.testing.assert_allclose(moments.std[20:], samples.std[20:], rtol=0.25)
+    result = scores(moments, y[150:])
+    assert result.nrmse < 0.05 and result.coverage95 >= 0.9
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="inducing must be a whole number of at least 1"):
+        GPNARX(inducing=0)
+    with pytest.raises(InputError, match="need at least 12"):
+        GPNARX().fit(small.record(samples=11))

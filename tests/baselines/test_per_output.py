@@ -1,0 +1,160 @@
+"""One model per output."""
+
+import os
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from revarb.baselines import gp_narx
+from revarb.baselines.arx import ARX
+from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.mean import Mean
+from revarb.baselines.per_output import PerOutput
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation.comparison import compare
+from revarb.optim.status import Status
+from revarb.simulation.mean import run_mean
+from revarb.simulation.moments import run_moments
+from support import small
+
+QUICK = {"exact": GPNARX(2, 2, iterations=5), "sparse": GPNARX(2, 2, inducing=8, iterations=5)}
+either = pytest.mark.parametrize("spec", QUICK.values(), ids=QUICK)
+
+
+def column(record, k):
+    return Series(record.u, record.y[:, k], record.dt, record.input_names, (record.output_names[k],))
+
+
+@either
+def test_per_output_is_the_separate_models_side_by_side(spec):
+    records, u = [small.record(0, outputs=2), small.record(1, samples=30, outputs=2)], small.record(4).u
+    together = PerOutput(spec).fit(records, seed=3)
+    apart = [spec.fit([column(record, k) for record in records], seed=3) for k in range(2)]
+    assert together.methods == apart[0].methods == ("mean", "moments")
+    for method in together.methods:
+        path, singles = together.simulate(u, method), [model.simulate(u, method) for model in apart]
+        np.testing.assert_array_equal(path.mean, np.hstack([single.mean for single in singles]))
+        assert (path.method, path.skip, path.output_names) == (method, singles[0].skip, ("y0", "y1"))
+        if method == "mean":
+            assert path.std is None
+        else:
+            np.testing.assert_array_equal(path.std, np.hstack([single.std for single in singles]))
+    np.testing.assert_array_equal(together.simulate(u).std, together.simulate(u, "moments").std)
+
+
+@either
+def test_outputs_of_one_shape_compile_once(spec):
+    compiled = (
+        [gp_narx._evidence, gp_narx._exact_posterior, run_mean, run_moments]
+        if spec.inducing is None
+        else [gp_narx._bound, gp_narx._sparse_posterior, run_mean, run_moments]
+    )
+    before = [function._cache_size() for function in compiled]
+    model = PerOutput(spec).fit(small.record(samples=43, outputs=3))
+    for method in model.methods:
+        model.simulate(small.record(1, samples=37).u, method)
+    assert [function._cache_size() for function in compiled] == [size + 1 for size in before]
+
+
+def test_per_output_takes_part_in_a_comparison():
+    train, test = small.record(0, outputs=2), small.record(1, outputs=2)
+    result = compare(train, test, {"Mean": Mean(), "GP-NARX": PerOutput(QUICK["sparse"])}, seeds=1)
+    assert [(line.model, line.method, line.worked) for line in result.lines] == [
+        ("Mean", "residuals", 1),
+        ("GP-NARX", "mean", 1),
+        ("GP-NARX", "moments", 1),
+    ]
+    assert result.skip == 4 and result.paths["GP-NARX", "moments"][0].std.shape == test.y.shape
+
+
+def test_per_output_of_a_model_that_chooses_its_order():
+    model = PerOutput(ARX(3, 3)).fit(small.record(0, outputs=2))
+    assert model.methods == ("residuals",) and model.status is Status.CONVERGED
+    assert model.order.lags == max(member.order.lags for member in model.members)
+    assert model.simulate(small.record(1).u).skip >= max(member.skip for member in model.members)
+
+
+@pytest.mark.parametrize("ends", [("converged", "stalled"), ("stalled", "not finite"), ("iteration limit", "stalled")])
+def test_the_status_is_the_gravest(ends, monkeypatch):
+    ended, real = iter([*ends, *reversed(ends)]), gp_narx.maximise_tree
+
+    def ending(*arguments):
+        tree, optimum = real(*arguments)
+        return tree, optimum._replace(status=Status(next(ended)))
+
+    monkeypatch.setattr(gp_narx, "maximise_tree", ending)
+    for _ in range(2):  # in one order and in the other
+        assert PerOutput(QUICK["exact"]).fit(small.record(outputs=2)).status is Status(ends[1])
+
+
+def pressing(monkeypatch, name, call):
+    """Ctrl-C while a function of `gp_narx` runs for the given time."""
+    calls, real = 0, getattr(gp_narx, name)
+
+    def pressed(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(gp_narx, name, pressed)
+
+
+@pytest.mark.parametrize("name, call", [("_evidence", 1), ("_evidence", 3), ("_exact_posterior", 1)])
+def test_ctrl_c_before_every_output_has_a_model(name, call, monkeypatch):
+    pressing(monkeypatch, name, call)
+    with pytest.raises(KeyboardInterrupt):
+        PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
+
+
+def test_ctrl_c_during_the_last_output_keeps_all(monkeypatch):
+    pressing(monkeypatch, "_exact_posterior", 2)
+    model = PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
+    assert model.status is Status.INTERRUPTED
+    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
+
+
+class Stranger:
+    """A model of somebody's own, which a comparison would take."""
+
+    def fit(self, train, seed=0):
+        return self
+
+
+def test_refusals_per_output():
+    with pytest.raises(InputError, match=r"takes a configuration, such as PerOutput\(GPNARX\(\)\), received <class"):
+        PerOutput(GPNARX)
+    with pytest.raises(InputError, match=r"whose fit returns a Fitted .* which returns a Stranger"):
+        PerOutput(Stranger()).fit(small.record())
+    with pytest.raises(InputError, match="method must be 'residuals', received 'moments'; for others"):
+        PerOutput(Mean()).fit(small.record()).simulate(small.record().u, "moments")
+
+
+def test_per_output_does_without_a_record_that_lacks_it():
+    whole, lacking = small.record(outputs=2), small.with_gaps(small.record(1, outputs=2), (slice(None), 1))
+    model = PerOutput(ARX(2, 2)).fit([whole, lacking])
+    alone = ARX(2, 2).fit(Series(whole.u, whole.y[:, 1]))
+    u = small.record(5).u
+    np.testing.assert_array_equal(model.simulate(u).mean[:, 1], alone.simulate(u).mean[:, 0])
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Notes which outputs it is fitted to."""
+
+    seen: list
+
+    def fit(self, train, seed=0):
+        self.measured.append(train[0].output_names[0])
+        return ARX(2, 2).fit(train)
+
+
+def test_per_output_refuses_gaps_before_anything_takes_its_time():
+    counting = Counting([])
+    with pytest.raises(InputError, match="ARX needs every output value, and 1 of 60 are missing"):
+        PerOutput(counting).fit(small.with_gaps(small.record(outputs=3), (7, 2)))
+    assert counting.measured == ["y2"]

@@ -1,0 +1,98 @@
+"""`revarb compare`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from revarb.data.tables.writing import write_table
+from support import small
+from support.command_line import COLUMNS, run, with_cells
+
+
+def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
+    some = ("--only", "Mean", "--only", "ARX", "--only", "GP-NARX", "--lags", "2", "--input-lags", "2")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some, "--seeds", "2", "--out", "all")
+    assert code == 0, err
+    assert err == ""
+    content = json.loads((folder / "all" / "compare.json").read_text())
+    assert out.startswith(content["meta"]["verdict"])
+    assert content["meta"]["command"].startswith("revarb compare train.csv test.csv -u valve -y pressure --only Mean")
+    assert [row["model"] for row in content["rows"]] == ["Mean"] * 2 + ["ARX"] * 2 + ["GP-NARX"] * 4
+    assert content["meta"]["skip"] == content["rows"][0]["skip"]
+    page = (folder / "all" / "compare.html").read_text()
+    assert content["meta"]["verdict"] in page and page.count("<svg") == 2
+    for name in ("compare", "calibration", "mean", "arx", "gp-narx"):
+        assert (folder / "all" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "residuals: a model without an uncertainty of its own" in out
+    for text in (
+        "GP-NARX",
+        "moments",
+        "in 95 %",
+        "simulate s",
+        "wrote all/compare.html",
+    ):
+        assert text in out
+
+
+def test_compare_takes_several_records(capsys, folder):
+    more = ("--more-train", "more.csv", "--more-test", "more.csv", "--only", "ARX", "--seeds", "1")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *more)
+    assert code == 0 and "wrote revarb-compare/compare.json" in out, err
+    assert "the first of 2 test records" in (folder / "revarb-compare" / "compare.html").read_text()
+
+
+def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
+    """Ten lags leave nothing beside a held-out piece of so short a record; the mean still works."""
+    record = small.record(samples=14)
+    write_table("short.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = ("--only", "Mean", "--only", "MLP-NARX", "--seeds", "1")
+    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some)
+    assert code == 0 and "MLP-NARX: 1 of 1 seed(s) failed: records of [14] samples leave" in out
+    assert "failed: records of" in (folder / "revarb-compare" / "compare.html").read_text()
+    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some[2:], "--out", "none")
+    assert code == 0 and out.startswith("No model worked") and not list((folder / "none").glob("*.png"))
+
+
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
+    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(8)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers hear it too
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in err and "interrupted: stopped before the end" in err
+    assert not (folder / "revarb-compare" / "compare.json").exists()
+
+
+def test_a_comparison_with_gaps_names_who_cannot_do_with_them(capsys, folder):
+    with_cells(folder, "gap.csv", "NA", [6, 7])
+    some = ("--only", "Mean", "--only", "ARX", "--seeds", "1", "--out", "all")
+    code, out, err = run(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *some)
+    assert code == 0 and err == ""
+    reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which can do without"
+    assert f"ARX: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE")
+    assert reason in (folder / "all" / "compare.html").read_text()
+    rows = {row["model"]: row for row in json.loads((folder / "all" / "compare.json").read_text())["rows"]}
+    assert rows["ARX"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
+
+
+def test_a_comparison_of_files_with_times(capsys, folder):
+    for name, first in (("a.csv", 0.0), ("b.csv", 33.3)):
+        record = small.record()
+        write_table(name, {"t": first + 0.1 * np.arange(60), "valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = (*COLUMNS, "--only", "Mean", "--seeds", "1", "--time", "t")
+    code, _, err = run(capsys, "compare", "a.csv", "b.csv", *some)
+    assert code == 0 and err == ""
+    text = (folder / "b.csv").read_text().splitlines()
+    (folder / "lost.csv").write_text("\n".join([*text[:30], *text[31:]]))
+    code, _, err = run(capsys, "compare", "a.csv", "lost.csv", *some)
+    assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err

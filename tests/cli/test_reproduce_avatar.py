@@ -1,0 +1,43 @@
+"""`revarb reproduce avatar` with a model that takes no time."""
+
+import json
+import os
+
+import pytest
+
+import revarb
+from revarb.cli.app import main
+from revarb.data.tables.table import Table
+from revarb.experiments import avatar
+from revarb.motion.gaits import Gaits
+
+QUICK = revarb.RGP(
+    calibrate=False,
+    lags=6, input_lags=15, hidden=1, inducing=10, latent_dim=3,
+    recipe=revarb.Recipe(stages=(revarb.Stage(("lam",), 1),), kmeans_starts=1),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def gaits():
+    if not os.environ.get("REVARB_DATA"):
+        pytest.skip("REVARB_DATA is not set")
+    return Gaits.from_records(avatar.avatar_records())
+
+
+@pytest.mark.slow
+def test_the_command_writes_model_strips_exports_and_figures(gaits, in_empty_folder, monkeypatch, capsys):
+    monkeypatch.setattr("revarb.experiments.avatar.avatar_spec", lambda: QUICK)
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", "avatar", "--out", "a", "--json", "a.json"])
+    assert ended.value.code == 0
+    written = {path.name for path in (in_empty_folder / "a").iterdir()}
+    strips = {f"avatar_{name}.png" for name in ("step", "ramp", "sine")}
+    assert written == strips | {"avatar.rgp"} | {f"step.{kind}" for kind in ("amc", "asf", "bvh", "csv", "gif")}
+    rows = json.loads((in_empty_folder / "a.json").read_text())["rows"]
+    assert [row["signal"] for row in rows] == ["step", "ramp", "sine", "stop and go"]
+    assert set(rows[0]) == {"signal", "seconds", "range_excess", "jump_ratio", "phases"}
+    table = Table(in_empty_folder / "a" / "step.csv")
+    assert table.columns(["speed"]).shape == (1800, 1)
+    assert revarb.load(in_empty_folder / "a" / "avatar.rgp").input_names == ("speed",)
+    assert "in training" in capsys.readouterr().out

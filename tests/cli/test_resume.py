@@ -1,0 +1,102 @@
+"""`revarb fit --resume` after a kill."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import revarb
+from revarb import cli
+from revarb.data.tables.writing import write_table
+from support import small
+from support.command_line import run
+from support.journals import Killed, assert_same, entry_ends
+from support.waiting import wait_until
+
+LONG = (
+    "calibrate = false\nlags = 2\ninput_lags = 2\ninducing = 12\n[recipe]\nftol = 0.0\ngtol = 0.0\n[[recipe.stages]]\n"
+)
+LONG += "free = ['mu', 'lam', 'zeta', 'w']\niterations = {iterations}\n"
+FIT = ("fit", "train.csv", "-u", "u", "-y", "y", "--config", "rgp.toml", "-o", "m.rgp")
+
+
+@pytest.fixture
+def long_command(in_empty_folder):
+    record = small.record()
+    write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
+    (in_empty_folder / "rgp.toml").write_text(LONG.format(iterations=300))
+    return in_empty_folder
+
+
+def killed(cache, evaluation):
+    """A command that kills itself at that evaluation of the bound: in a process of its own, by SIGKILL."""
+    command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(cache), str(evaluation), *FIT]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def command_line(*arguments):
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    assert end.value.code == 0
+
+
+def test_a_killed_command_resumes_to_the_same_file(long_command, unfinished, capsys):
+    cache = unfinished.parent.parent
+    command_line(*FIT)
+    whole = revarb.load("m.rgp")
+    Path("m.rgp").unlink()
+    done = killed(cache, 90)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    [path] = unfinished.iterdir()
+    assert len(entry_ends(path.read_bytes())) == 1 + 89 and not Path("m.rgp").exists()
+    command_line(*FIT, "--resume")
+    assert_same(revarb.load("m.rgp"), whole)
+    assert "warning" not in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_at_any_moment(long_command, unfinished, record_property, rng):
+    """From outside, whatever it is doing, wait_until one run gets to the end."""
+    (long_command / "rgp.toml").write_text(LONG.format(iterations=2000))
+    cache, kills, before = unfinished.parent.parent, 0, 0
+    command_line(*FIT)
+    whole = revarb.load("m.rgp")
+    Path("m.rgp").unlink()
+    program = [sys.executable, str(Path(__file__).with_name("killed.py")), str(cache), "-1", *FIT]
+    while not Path("m.rgp").exists():
+        process = subprocess.Popen([*program, *(["--resume"] if kills else [])], stderr=subprocess.DEVNULL)
+        wait_until(
+            lambda before=before, process=process: process.poll() is not None or noted_bytes(unfinished) > before
+        )
+        time.sleep(float(rng.uniform(0.0, 0.5)))
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+        before = noted_bytes(unfinished)
+    assert_same(revarb.load("m.rgp"), whole)
+    record_property("fuzzed", f"killed fits: {kills} kills of one, then the same model file as without")
+    assert kills > 3
+
+
+def noted_bytes(folder):
+    return sum(path.stat().st_size for path in folder.glob("*.journal"))
+
+
+def test_the_journal_stays_until_the_model_is_on_disk(long_command, unfinished, at_once, monkeypatch):
+    def killed(self, path):
+        raise Killed
+
+    monkeypatch.setattr("revarb.models.fitted_rgp.FittedRGP.save", killed)
+    with pytest.raises(Killed):
+        cli.main(FIT)
+    [_] = unfinished.iterdir()
+
+
+def test_nothing_to_resume_is_said_in_one_line(capsys, folder):
+    code, out, err = run(capsys, *FIT, "--resume")
+    assert code == 0 and "wrote m.rgp" in out
+    assert err == "warning: there is no unfinished fit like this one to resume: it starts from the beginning\n"

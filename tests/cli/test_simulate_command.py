@@ -1,0 +1,154 @@
+"""`revarb simulate`."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import revarb
+from revarb.data import trajectory
+from revarb.data.tables.table import Table
+from revarb.data.tables.writing import write_table
+from support import small
+from support.command_line import FIT, cut, run, with_cells
+
+
+def test_from_csv_to_a_simulated_trajectory(capsys, folder):
+    code, out, err = run(capsys, *FIT)
+    assert code == 0, err
+    assert "fitted 1 record(s), 60 samples" in out and "wrote m.rgp" in out
+    assert "not calibrated: the record is too short (fewer than 100 samples once runs have settled)\n" in out
+    assert err == ""  # no progress bar where there is no terminal
+    assert (folder / "m.fit.png").read_bytes().startswith(b"\x89PNG")
+
+    code, out, _ = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")
+    assert code == 0
+    assert "RMSE" in out and "in 95 %" in out and "free simulation, cold start, first 4 rows left out" in out
+    path = Table("path.csv")
+    assert path.names == ("pressure_mean", "pressure_std", "pressure_lower", "pressure_upper")
+    mean, std, lower, upper = path.columns(path.names).T
+    assert len(path) == 60
+    np.testing.assert_allclose((upper - lower) / std, 2 * 1.959964, rtol=1e-5)
+    np.testing.assert_allclose((upper + lower) / 2, mean, atol=1e-9)
+    assert (folder / "path.png").exists()
+
+    code, _, _ = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "mean.csv", "--method", "mean")
+    assert code == 0 and Table("mean.csv").names == ("pressure_mean",)
+
+
+def test_inputs_without_the_measured_output_are_enough(capsys, folder):
+    assert run(capsys, *FIT)[0] == 0
+    write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})
+    code, out, _ = run(capsys, "simulate", "m.rgp", "inputs.csv", "-o", "p.csv")
+    assert code == 0 and "RMSE" not in out and "wrote p.csv" in out
+
+
+def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
+    assert run(capsys, *FIT)[0] == 0
+    write_table("other.csv", {"fan": np.zeros(30)})
+    code, _, err = run(capsys, "simulate", "m.rgp", "other.csv", "-o", "p.csv")
+    assert code == 2 and "no column 'valve'; its columns are fan" in err
+    write_table("short.csv", {"valve": np.zeros(2)})
+    code, _, err = run(capsys, "simulate", "m.rgp", "short.csv", "-o", "p.csv")
+    assert code == 2 and "u has 2 row(s), but the lags need at least 3" in err
+    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.csv", "--method", "median")
+    assert code == 2 and "--method must be moments, mean, samples or network" in err
+
+
+@pytest.mark.parametrize("several", [(), ("--restarts", "2")])
+def test_a_simulation_begins_where_it_is_told(capsys, folder, drawn, several):
+    assert run(capsys, *FIT, *several)[0] == 0
+    with_cells(folder, "gaps.csv", "", [6, 7])
+    (folder / "test.csv").write_text((folder / "gaps.csv").read_text())
+    cut(folder, "before.csv", 0, 20)
+    cut(folder, "after.csv", 20, 60)
+    model, before, after = revarb.load("m.rgp"), Table("before.csv"), Table("after.csv")
+    window = revarb.Window(before.columns(["valve"]), before.columns(["pressure"], missing=True))
+    for choice, start, name in (
+        ("cold", "cold", "cold start"),
+        ("continue", "continue", "continued"),
+        ("before.csv", window, "window of 20 samples"),
+    ):
+        code, out, err = run(capsys, "simulate", "m.rgp", "after.csv", "-o", "p.csv", "--start", choice)
+        assert code == 0 and err == "" and f"free simulation, {name}" in out and "RMSE" in out
+        assert drawn[-1][0] == f"after.csv: free simulation, {name}"
+        expected = model.simulate(after.columns(["valve"]), start=start).mean
+        np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_wrong_starts_and_records(capsys, folder):
+    assert run(capsys, *FIT, "--dt", "0.5")[0] == 0
+    cut(folder, "before.csv", 0, 20)
+    cut(folder, "short.csv", 0, 1)
+    write_table("inputs.csv", {"valve": np.zeros(30)})
+    write_table("slow.csv", {"t": np.arange(60.0), "valve": small.record().u[:, 0], "pressure": small.record().y[:, 0]})
+    write_table("timed.csv", {"t": 0.5 * np.arange(60.0), "valve": small.record().u[:, 0]})
+    simulate, predict = ("simulate", "m.rgp", "test.csv", "-o", "p.csv", "--start"), ("predict", "m.rgp")
+    choices = "--start takes cold, continue or a file with what was measured just before: "
+    for arguments, message in (
+        ((*simulate, "warm"), f"{choices}cannot read warm"),
+        ((*simulate, "inputs.csv"), f"{choices}inputs.csv has no column 'pressure'; its columns are valve"),
+        ((*simulate, "short.csv"), "the record has 1 samples, but the lags need at least 2"),
+        ((*simulate[:4], "before.csv", "--start", "before.csv"), "would overwrite before.csv, which is read"),
+        ((*predict, "inputs.csv", "-o", "p.csv"), "inputs.csv has no column 'pressure'; its columns are valve"),
+        ((*predict, "test.csv", "-o", "p.csv", "--horizon", "0"), "horizon must be a whole number from 1 to"),
+        ((*predict, "test.csv", "-o", "test.csv"), "would overwrite test.csv, which is read"),
+        ((*predict, "slow.csv", "-o", "p.csv", "--time", "t"), "slow.csv is sampled every 1, but the model was fitted"),
+        (
+            ("simulate", "m.rgp", "timed.csv", "-o", "p.csv", "--start", "slow.csv", "--time", "t"),
+            f"{choices}slow.csv is sampled every 1, but the model was fitted with dt=0.5",
+        ),
+    ):
+        code, out, err = run(capsys, *arguments)
+        assert code == 2 and message in err and err.startswith("error: ") and err.count("\n") == 1, arguments
+        assert out == "" and not (folder / "p.csv").exists()
+
+
+def test_a_gap_in_the_measured_output_is_no_obstacle(capsys, folder):
+    assert run(capsys, *FIT)[0] == 0
+    with_cells(folder, "gap.csv", "", [6])
+    code, out, err = run(capsys, "simulate", "m.rgp", "gap.csv", "-o", "p.csv")
+    assert code == 0 and "wrote p.csv" in out and "RMSE" in out and err == ""
+    with_cells(folder, "none.csv", "NaN", range(2, 62))
+    code, out, err = run(capsys, "simulate", "m.rgp", "none.csv", "-o", "p.csv")
+    assert code == 0 and "wrote p.csv" in out and "RMSE" not in out and err == ""
+    with_cells(folder, "words.csv", "broken", [6])
+    code, out, err = run(capsys, "simulate", "m.rgp", "words.csv", "-o", "p.csv")
+    assert code == 0 and "wrote p.csv" in out and "RMSE" not in out
+    assert err.startswith("warning: words.csv, line 6, column 'pressure'") and err.count("\n") == 1
+    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "test.csv")
+    assert code == 2 and "would overwrite test.csv" in err
+    code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.png")
+    assert code == 2 and "-o p.png is where the picture goes; choose another ending" in err
+
+
+def test_from_parquet_with_times_to_a_simulated_trajectory(capsys, folder):
+    for name, seed in (("train", 0), ("test", 2)):
+        record, times = small.record(seed), datetime(2026, 1, 1) + 0.25 * np.arange(60) * timedelta(seconds=1)
+        columns = {"when": times, "valve": record.u[:, 0], "pressure": record.y[:, 0]}
+        pq.write_table(pa.table(columns), f"{name}.parquet")
+    code, out, err = run(capsys, "fit", "train.parquet", *FIT[2:], "--time", "when")
+    assert code == 0 and "fitted 1 record(s), 60 samples" in out, err
+    assert revarb.load("m.rgp").dt == 0.25
+    code, out, err = run(capsys, "simulate", "m.rgp", "test.parquet", "-o", "p.csv", "--time", "when")
+    assert code == 0 and "RMSE" in out, err
+    write_table("slow.csv", {"t": np.arange(60.0), "valve": small.record().u[:, 0]})
+    code, _, err = run(capsys, "simulate", "m.rgp", "slow.csv", "-o", "p.csv", "--time", "t")
+    assert code == 2 and "slow.csv is sampled every 1, but the model was fitted with dt=0.25; resample" in err
+
+
+def test_sampled_trajectories_and_odd_names(capsys, folder, monkeypatch):
+    record = small.record()
+    write_table("odd.csv", {"a$^$": record.u[:, 0], "[b]y": record.y[:, 0]})
+    code, out, err = run(capsys, "fit", "odd.csv", "-u", "a$^$", "-y", "[b]y", "--config", "rgp.toml", "-o", "m[1].rgp")
+    assert code == 0 and "wrote m[1].rgp" in out, err
+    sampled = ("simulate", "m[1].rgp", "odd.csv", "-o", "p.csv", "--method", "samples", "--samples", "3")
+    monkeypatch.setattr(trajectory, "MAX_DISAGREEMENT", 1e9)
+    code, _, err = run(capsys, *sampled)
+    assert code == 0 and err == ""
+    monkeypatch.setattr(trajectory, "MAX_DISAGREEMENT", -1.0)
+    code, _, err = run(capsys, *sampled)
+    assert code == 0 and err.startswith("warning: samples and moments disagree") and err.count("\n") == 1
+    assert Table("p.csv").names[-3:] == ("[b]y_sample0", "[b]y_sample1", "[b]y_sample2")

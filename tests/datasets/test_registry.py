@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from revarb import datasets
+from revarb.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "test", "lags", "spread"),
+    [
+        ("artificial_recorded", 300, 300, 5, None),
+        ("drive", 250, 250, 10, 0.735),
+        ("actuator", 512, 512, 10, 1.630),
+        ("dryer", 500, 500, 2, 0.824),
+        ("gas_furnace", 148, 148, 3, 3.398),
+        ("ballbeam", 500, 500, 10, 0.073),
+    ],
+)
+def test_recorded_benchmarks(recorded_data, name, train, test, lags, spread):
+    """Sizes, and the error of predicting the training mean on the whole test part, measured elsewhere."""
+    split = datasets.load(name)
+    assert (len(split.train), len(split.test), split.lags, split.skip) == (train, test, lags, 2 * lags)
+    if spread is not None:
+        error = split.test.y - split.train.y.mean()
+        assert np.sqrt(np.mean(error**2)) == pytest.approx(spread, abs=6e-4)
+
+
+def test_every_name_is_described():
+    assert set(datasets.names()) >= {"artificial", "drive", "actuator", "dryer", "gas_furnace", "ballbeam"}
+    assert all(datasets.about(name) for name in datasets.names())
+
+
+def test_unknown_missing_and_changed_files(monkeypatch, tmp_path):
+    with pytest.raises(InputError, match="unknown data set 'drives'; known are artificial,"):
+        datasets.load("drives")
+    monkeypatch.setenv("REVARB_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"REVARB_DATA is set, but there is no .*drive\.mat"):
+        datasets.load("drive")
+    (tmp_path / "drive.mat").write_bytes(b"something else")
+    with pytest.raises(InputError, match="is not the published file: its sha256 differs"):
+        datasets.load("drive")
+
+
+def test_a_failed_download_is_one_clear_line(monkeypatch, tmp_path):
+    def offline(*args, **kwargs):
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.delenv("REVARB_DATA", raising=False)
+    monkeypatch.setattr("pooch.retrieve", offline)
+    with pytest.raises(InputError, match=r"cannot download drive\.mat \(ConnectionError: no route to host\)"):
+        datasets.fetch("drive")

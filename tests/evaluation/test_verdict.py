@@ -1,0 +1,90 @@
+"""The sentence that a comparison ends in."""
+
+import numpy as np
+
+from revarb.evaluation.comparison import state_verdict
+from revarb.evaluation.comparison.lines import Line, SeedRange
+
+
+# What the sentence says. Numbers of Mean, ARX and others, and what a person should read.
+def lines(**medians):
+    return [
+        Line(name.replace("_", "-"), method, _spreads(rmse, width, coverage), 3)
+        for name, runs in medians.items()
+        for method, rmse, width, coverage in runs
+    ]
+
+
+def _spreads(rmse, width, coverage):
+    return {
+        "rmse": SeedRange(rmse - width, rmse, rmse + width),
+        "nrmse": SeedRange(*[1.0 / rmse] * 3),
+        "coverage95": SeedRange(coverage, coverage, coverage),
+    }
+
+
+def test_verdict_a_linear_model_is_enough():
+    sentence = state_verdict(
+        lines(Mean=[("residuals", 3.4, 0, 0.9)], ARX=[("residuals", 1.21, 0, 0.9)], REVARB=[("mean", 1.20, 0, np.nan)])
+    )
+    assert sentence == "A linear model is enough here: ARX 1.21, best of the others REVARB 1.2 (RMSE)."
+
+
+def test_verdict_a_precise_system_is_not_called_linear():
+    """Close to the mean's scale, but ten times better: worth it."""
+    sentence = state_verdict(
+        lines(Mean=[("residuals", 1.0, 0, 0.9)], ARX=[("residuals", 0.04, 0, 0.9)], LSTM=[("residuals", 0.004, 0, 0.9)])
+    )
+    assert sentence.startswith("Use LSTM: RMSE 0.004, the next best is ARX 0.04.")
+
+
+def test_verdict_names_the_best_and_its_band():
+    sentence = state_verdict(
+        lines(
+            Mean=[("residuals", 0.74, 0, 0.9)],
+            ARX=[("residuals", 0.75, 0, 0.9)],
+            GP_NARX=[("mean", 0.38, 0, np.nan), ("moments", 0.43, 0, 0.97)],
+            REVARB=[("mean", 0.245, 0.01, np.nan), ("moments", 0.27, 0, 0.96)],
+        )
+    )
+    assert sentence == (
+        "Use REVARB: RMSE 0.245, the next best is GP-NARX 0.38. Its 95 % band holds 96 % of the measurements."
+    )
+
+
+def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_of_no_use():
+    sentence = state_verdict(
+        lines(
+            Mean=[("residuals", 1.7, 0, 0.9)],
+            LSTM=[("residuals", 0.8, 0.1, 0.9)],
+            REVARB=[("mean", 0.45, 0.4, np.nan), ("moments", 1.66, 0, 0.9)],
+        )
+    )
+    assert "their seeds overlap" in sentence and "do not rely on its band here" in sentence
+
+
+def test_verdict_nothing_was_learnt():
+    sentence = state_verdict(lines(Mean=[("residuals", 0.073, 0, 0.9)], REVARB=[("mean", 0.072, 0, np.nan)]))
+    assert sentence.startswith("Nothing was learnt here: predicting the training mean misses by 0.073")
+
+
+def test_verdict_when_nothing_worked_or_there_is_one_model():
+    failed = Line("A", "", {}, 1, ("why",))
+    assert state_verdict([failed]) == "No model worked: the reasons stand beside the table."
+    assert state_verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])).startswith(
+        "REVARB has RMSE 0.1; there is nothing to"
+    )
+
+
+def test_verdict_does_not_recommend_what_mostly_failed():
+    lucky = Line("LSTM", "residuals", _spreads(0.1, 0, 0.9), 5, ("why",) * 3)
+    steady = lines(GP=[("mean", 0.3, 0, np.nan)])
+    assert state_verdict([lucky, *steady]).startswith("GP has RMSE 0.3")
+    partly = Line("LSTM", "residuals", _spreads(0.1, 0, 0.9), 5, ("why",) * 2)
+    assert state_verdict([partly, *steady]).startswith("Use LSTM: RMSE 0.1 (3 of 5 seeds), the next best is GP 0.3")
+
+
+def test_verdict_can_rank_by_relative_errors():
+    """`_spreads` turns the order round for NRMSE."""
+    both = lines(A=[("mean", 0.1, 0, np.nan)], B=[("mean", 0.2, 0, np.nan)])
+    assert state_verdict(both).startswith("Use A") and state_verdict(both, "nrmse").startswith("Use B: NRMSE 5")

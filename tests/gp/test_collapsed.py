@@ -1,0 +1,103 @@
+"""The collapsed bound of one layer against dense formulas."""
+
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from revarb.gp import psi
+from revarb.gp.collapsed import Sums, collapsed_bound, inducing_terms
+from revarb.gp.layer import Gaussians, Targets
+from support import oracles
+from support.chains import make_layer
+
+TINY = 1e-12
+bound_of = jax.jit(collapsed_bound, static_argnames="jitter")
+
+
+@pytest.fixture
+def problem(rng):
+    x = rng.normal(size=(15, 3))
+    y = np.stack([np.sin(x[:, 0]) + 0.3 * x[:, 1], np.cos(x[:, 2])], axis=1) + 0.1 * rng.normal(size=(15, 2))
+    w, variance, sigma2 = np.array([0.6, 0.4, 0.8]), 1.3, 0.07
+    return x, y, w, variance, sigma2
+
+
+def test_bound_equals_the_uncollapsed_one_at_the_best_q_and_beats_others(problem, rng):
+    x, y, w, variance, sigma2 = problem
+    zeta, lam = rng.normal(size=(6, 3)), rng.uniform(0.05, 0.5, size=x.shape)
+    layer, variance_sum = make_layer(zeta, w, variance, sigma2), 1.9
+    got = float(bound_of(layer, Gaussians(x, lam), Targets(y, variance_sum), jitter=TINY))
+    K = oracles.rbf(zeta, zeta, w, variance)
+    statistics = 15 * variance, np.asarray(psi.psi1(x, lam, zeta, w, np.array(variance)))
+    psi2 = np.asarray(psi.psi2(x, lam, zeta, w, np.array(variance)))
+    # The optimal q(z): covariance K (K + Ψ2/σ²)⁻¹ K, mean K (K + Ψ2/σ²)⁻¹ Ψ1ᵀ y / σ².
+    inverse = np.linalg.inv(K + psi2 / sigma2)
+    q_cov, q_mean = K @ inverse @ K, K @ inverse @ statistics[1].T @ y / sigma2
+
+    def value(mean, cov):
+        return oracles.uncollapsed_bound(*statistics, psi2, K, y, variance_sum, sigma2, mean, cov)
+
+    assert got == pytest.approx(value(q_mean, q_cov), rel=1e-7)
+    assert value(q_mean + 0.05 * rng.normal(size=q_mean.shape), q_cov) < got
+    assert value(q_mean, 1.2 * q_cov) < got
+
+
+def test_bound_without_uncertainty_is_titsias_dense_formula(problem, rng):
+    x, y, w, variance, sigma2 = problem
+    zeta = rng.normal(size=(6, 3))
+    got = float(
+        bound_of(make_layer(zeta, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), Targets(y, 0.0), jitter=TINY)
+    )
+    cross, K = oracles.rbf(x, zeta, w, variance), oracles.rbf(zeta, zeta, w, variance)
+    nystrom = cross @ np.linalg.solve(K, cross.T)
+    expected = oracles.log_gaussian(y, nystrom + sigma2 * np.eye(15))
+    expected -= 0.5 * y.shape[1] * (15 * variance - np.trace(nystrom)) / sigma2
+    assert got == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_derivative_by_hand_is_that_of_the_dense_formula(rng, outputs):
+    """Eq. 21a against automatic differentiation of determinants and inverses."""
+    size = 5
+    x, v, sigma2 = rng.normal(size=(9, size)), rng.normal(size=(size, outputs)), np.array(0.3)
+    psi2, K = x.T @ x, np.eye(size) + 0.1 * x[:size] @ x[:size].T
+
+    def dense(K, sums, sigma2):
+        P = K + sums.psi2 / sigma2
+        determinants = jnp.linalg.slogdet(P)[1] - jnp.linalg.slogdet(K)[1]
+        half = outputs * (jnp.trace(jnp.linalg.solve(K, sums.psi2)) / sigma2 - determinants)
+        return 0.5 * (half + jnp.sum(sums.projected * jnp.linalg.solve(P, sums.projected)) / sigma2**2)
+
+    got, slopes = jax.value_and_grad(inducing_terms, argnums=(0, 1, 2))(K, Sums(v, psi2), sigma2)
+    expected, dense_slopes = jax.value_and_grad(dense, argnums=(0, 1, 2))(K, Sums(v, psi2), sigma2)
+    assert float(got) == pytest.approx(float(expected), rel=1e-12)
+    for a, b in zip(jax.tree.leaves(slopes), jax.tree.leaves(dense_slopes), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+
+
+def exact_evidence(x, y, w, variance, sigma2):
+    return oracles.log_gaussian(y, oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x)))
+
+
+def test_inducing_inputs_at_the_data_give_the_exact_evidence(problem):
+    x, y, w, variance, sigma2 = problem
+    exact = exact_evidence(x, y, w, variance, sigma2)
+    for lam in (0.0, 1e-9):
+        bound = bound_of(make_layer(x, w, variance, sigma2), Gaussians(x, np.full_like(x, lam)), Targets(y, 0.0), TINY)
+        assert float(bound) == pytest.approx(exact, abs=1e-4)
+
+
+def test_bound_stays_below_the_evidence_and_grows_with_inducing_inputs(problem):
+    x, y, w, variance, sigma2 = problem
+    exact = exact_evidence(x, y, w, variance, sigma2)
+    certain = Gaussians(x, np.zeros_like(x))
+    bounds = [
+        float(bound_of(make_layer(x[:count], w, variance, sigma2), certain, Targets(y, 0.0), jitter=TINY))
+        for count in (1, 4, 5, 10, 15)
+    ]
+    assert all(bound <= exact + 1e-6 for bound in bounds)
+    assert all(later >= earlier - 1e-6 for earlier, later in pairwise(bounds))
+    assert bounds[0] < exact - 1.0

@@ -1,0 +1,75 @@
+"""One step at a time is the same run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from revarb.errors import InputError
+from revarb.models.live import Live
+from support import small
+from support.chains import smooth_chain
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small.spec(hidden=1).fit(small.record())
+
+
+@pytest.mark.parametrize("start", ["cold", "warm"])
+def test_steps_are_the_mean_only_run(model, start):
+    u = small.record(5).u
+    initial = "cold" if start == "cold" else model.final_states[0]
+    live = Live(model, initial)
+    steps = np.stack([live.step(row).mean for row in u])
+    np.testing.assert_allclose(steps, model.simulate(u, "mean", start=initial).mean, rtol=1e-10, atol=1e-12)
+    live.reset()
+    np.testing.assert_array_equal(live.step(u[0]).mean, steps[0])
+
+
+def test_ghosts_leave_the_run_until_they_begin_anew(model):
+    def spreads(horizon):
+        live = Live(model, model.final_states[0], ghosts=800, horizon=horizon)
+        return [live.step(row).ghosts.std() for row in small.record(5).u]
+
+    assert np.mean(spreads(1)) < 0.98 * np.mean(spreads(60))
+
+
+def test_ghosts_repeat_themselves_and_surround_the_run(model):
+    live, again = (Live(model, model.final_states[0], ghosts=200, seed=3) for _ in range(2))
+    prep = live.step(0.3)
+    assert prep.ghosts.shape == (200, 1)
+    np.testing.assert_array_equal(again.step(0.3).ghosts, prep.ghosts)
+    assert abs(prep.ghosts.mean() - prep.mean[0]) < 4.0 * prep.ghosts.std() / np.sqrt(200)
+
+
+def test_a_ghost_keeps_its_functions(model):
+    """Without noise, and beginning anew at a run that has settled, a ghost says the same at every step."""
+    quiet = replace(model, trained=model.trained._replace(chain=smooth_chain(model.trained.chain, 1e-18)))
+    live = Live(quiet, ghosts=5, horizon=1)
+    *_, before, last = (live.step(0.3).ghosts for _ in range(100))
+    np.testing.assert_allclose(before, last, atol=1e-6)
+    assert np.ptp(last) > 1e-3
+
+
+def test_ghosts_are_drawn_as_trajectories_are(model):
+    """After a horizon of steps they are as far apart as `simulate(…, "samples")` says, but for the outputs' noise."""
+    u = small.record(5).u[:8]
+    live = Live(model, model.final_states[0], ghosts=4000, horizon=100)
+    ghosts = [live.step(row).ghosts for row in u][-1]
+    start = model.final_states[0]
+    known = type(start)(start.mean, np.zeros_like(start.cov), start.past_u)
+    drawn = model.simulate(u, "samples", start=known, samples=4000).samples[:, -1]
+    noise = float(model.scaling.y_std[0] ** 2 * model.trained.chain.output.sigma2)
+    assert ghosts.var() <= drawn.var() == pytest.approx(ghosts.var() + noise, rel=0.25)
+
+
+def test_what_does_not_fit_is_refused(model):
+    with pytest.raises(InputError, match="u has 2 column"):
+        Live(model).step([1.0, 2.0])
+    with pytest.raises(InputError, match=r"u has 1 value.* not finite"):
+        Live(model).step(np.nan)
+    with pytest.raises(InputError, match="ghosts must be a whole number of at least 0"):
+        Live(model, ghosts=-1)
+    with pytest.raises(InputError, match="start must be 'cold'"):
+        Live(model, small.spec(lags=3).fit(small.record()).final_states[0])

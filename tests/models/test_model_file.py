@@ -1,0 +1,201 @@
+"""Model files: what was saved is loaded, anything else is refused."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import revarb
+from revarb.errors import InputError
+from revarb.models.container import checksum
+from support import small
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small.spec().fit([small.record(0), small.record(1, samples=30)])
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    return model.save(tmp_path / "m.rgp")
+
+
+def metadata(path):
+    size = int.from_bytes(path.read_bytes()[:8], "little")
+    return json.loads(path.read_bytes()[8 : 8 + size])["__metadata__"]
+
+
+def rewritten(path, change):
+    """The same file with another JSON header."""
+    header = json.loads(metadata(path)["revarb"])
+    change(header)
+    return signed(path, json.dumps(header), load_file(path))
+
+
+def signed(path, header, arrays):
+    """A file whose checksum is right, whatever is in it."""
+    save_file(arrays, path, metadata={"revarb": header, "sha256": checksum(header, arrays)})
+    return path
+
+
+def test_a_loaded_model_is_the_same_model(model, saved):
+    again = revarb.load(saved)
+    for ours, theirs in zip(jax.tree.leaves(again.trained), jax.tree.leaves(model.trained), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert again.spec == model.spec
+    assert (again.bound, again.status, again.history, again.seed) == (model.bound, model.status, model.history, 0)
+    u = small.record(3).u
+    for method in ("moments", "mean"):
+        np.testing.assert_array_equal(again.simulate(u, method=method).mean, model.simulate(u, method=method).mean)
+
+
+@pytest.mark.slow
+def test_a_system_without_inputs_can_be_saved(tmp_path):
+    model = small.spec().fit(small.record(inputs=0))
+    again = revarb.load(model.save(tmp_path / "free.rgp"))
+    np.testing.assert_array_equal(again.simulate(steps=9).mean, model.simulate(steps=9).mean)
+
+
+def test_the_header_says_what_made_the_file(saved):
+    header = json.loads(metadata(saved)["revarb"])
+    assert header["schema"] == 2
+    assert header["versions"]["revarb"] == revarb.__version__
+    assert header["configuration"]["lags"] == 2
+    assert set(header["standardiser"]) == {"u_mean", "u_std", "y_mean", "y_std"}
+
+
+@pytest.mark.parametrize("keep", [0, 5, 8, 300, -1, -4000])
+def test_a_cut_file_is_refused(saved, keep):
+    saved.write_bytes(saved.read_bytes()[:keep])
+    with pytest.raises(InputError, match="is not a revarb model, or is cut short"):
+        revarb.load(saved)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("no model at all, just some words that are long enough to be read as a header")
+    foreign = tmp_path / "other.safetensors"
+    save_file({"weights": np.zeros(3)}, foreign)
+    for path in (text, foreign):
+        with pytest.raises(InputError, match="is not a revarb model"):
+            revarb.load(path)
+    with pytest.raises(InputError, match="cannot read the model file"):
+        revarb.load(tmp_path / "missing.rgp")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.update(schema=3), "has schema 3, but this revarb reads up to 2; upgrade"),
+        (lambda h: h.update(schema="x"), "is not a revarb model"),
+        (lambda h: h.update(schema=0), "is not a revarb model"),
+        (lambda h: h["standardiser"].update(u_std=[0.0]), "means and standard deviations must be finite"),
+        (lambda h: h["standardiser"].update(y_std=[-1.0]), "means and standard deviations must be finite"),
+        (
+            lambda h: h.update(output_names=[]),
+            r"y has 1 column\(s\), so it needs a list of as many names, received \[\]",
+        ),
+        (lambda h: h.update(output_names=["\ud800"]), "a column of y must be named by a text"),
+        (lambda h: h.update(lengths=[60, 2]), "a length must be a whole number of at least 3, received 2"),
+        (lambda h: h.update(inducing=0), "inducing must be a whole number of at least 1, received 0"),
+        (lambda h: h["history"].append([1, 2, float("nan")]), "a bound of the history must be a finite number"),
+        (lambda h: h["history"].append([1, 2]), "is damaged"),
+        (lambda h: h["standardiser"].update(u_std=1.0), "u_std must be a list of numbers, received 1.0"),
+        (lambda h: h["configuration"].update(hidden=10**12), "hidden must be a whole number from 1 to 1000"),
+        (lambda h: h.update(dt=0), "dt must be a finite number above 0"),
+        (lambda h: h.update(bound=float("nan")), "bound must be a finite number"),
+        (lambda h: h.update(kind="LSTM"), "a model of kind 'LSTM'"),
+        (lambda h: h["configuration"].update(colour="red"), "unknown key 'colour'"),
+        (lambda h: h["configuration"].update(lags=4), r"array 'chain.*' has shape .* expected"),
+        (lambda h: h.update(inducing=10**9), "expected"),
+        (lambda h: h.pop("lengths"), "is damaged"),
+        (lambda h: h.update(status="fine"), "is damaged"),
+        (lambda h: h["standardiser"].pop("u_std"), "is damaged"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(saved, change, message):
+    with pytest.raises(InputError, match=message):
+        revarb.load(rewritten(saved, change))
+
+
+def test_damaged_arrays_are_refused(saved):
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    name = "parameters.layers.0.zeta"
+    signed(saved, header, {**arrays, name: np.full_like(arrays[name], np.nan)})
+    with pytest.raises(InputError, match="does not hold finite float64 numbers"):
+        revarb.load(saved)
+    signed(saved, header, {key: value for key, value in arrays.items() if key != name})
+    with pytest.raises(InputError, match=r"'parameters\.layers\.0\.zeta' is missing"):
+        revarb.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("chain.hidden.0.sigma2", -1.0, "a kernel or a noise that is not positive"),
+        ("chain.output.variance", 0.0, "a kernel or a noise that is not positive"),
+        ("chain.hidden.1.w", -1e-9, "a kernel or a noise that is not positive"),
+        ("final_states.1.cov", -1.0, "a covariance that is not one"),
+    ],
+)
+def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, name, value, message):
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    changed = np.array(arrays[name])
+    changed.flat[0] = value
+    with pytest.raises(InputError, match=message):
+        revarb.load(signed(saved, header, {**arrays, name: changed}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h.update(inducing=10**8),
+        lambda h: h.update(lengths=[10**12, 10**12]),
+        lambda h: h["configuration"].update(hidden=10**9),
+        lambda h: h["configuration"].update(lags=10**9),
+        lambda h: h["configuration"].update(latent_dim=10**9),
+        lambda h: h["configuration"].update(recognition={"hidden": [10**5] * 3}),
+    ],
+)
+def test_sizes_that_a_header_claims_take_no_memory(saved, change):
+    rewritten(saved, change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            revarb.load(saved)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_names_in_a_file_are_no_paths(saved, tmp_path):
+    outside = str(tmp_path.parent / "x")
+    rewritten(saved, lambda h: h.update(input_names=["../x"], output_names=[outside]))
+    assert revarb.load(saved).simulate(small.record(3).u).output_names == (outside,)
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    signed(saved, header, {**arrays, **{name: np.zeros(3) for name in ("../x", outside, "a/b", "")}})
+    with pytest.raises(InputError, match="is not expected"):
+        revarb.load(saved)
+    assert not Path(outside).exists() and [path.name for path in tmp_path.iterdir()] == ["m.rgp"]
+
+
+@pytest.mark.parametrize("where", [0.02, 0.2, 0.5, 0.9, 0.999])
+def test_a_flipped_bit_anywhere_is_noticed(saved, where):
+    content = bytearray(saved.read_bytes())
+    content[int(where * len(content))] ^= 4
+    saved.write_bytes(content)
+    with pytest.raises(InputError, match=r"checksum differs|is not a revarb model"):
+        revarb.load(saved)
+
+
+def test_a_model_with_networks_is_saved_whole(model, tmp_path):
+    again = revarb.load(model.save(tmp_path / "n.rgp"))
+    assert again.spec == model.spec
+    u = small.record(5).u
+    for method in ("network", "moments"):
+        np.testing.assert_array_equal(again.simulate(u, method).mean, model.simulate(u, method).mean)

@@ -1,0 +1,195 @@
+"""The avatar's page in a real browser, and its server with and without one."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+from revarb.motion.avatar.page import Page
+from revarb.motion.avatar.player import Player
+
+from support.avatars import gaits, trained
+from support.browser import Chromium
+from support.waiting import wait_until
+
+NODE = "window.__viserSceneTree?.getState()['{}']"
+POSE = f"[...{NODE.format('/avatar/sticks')}.message.props.batched_positions]"
+CHARTS = "Object.values(window.__viserTestpoints?.uplots ?? {})"
+CURVES = f"{CHARTS}.map((each) => each.chart.data.map((row) => [...row]))"
+LABEL = "[...document.querySelectorAll('label')].find((each) => each.textContent === '{}')"
+FIELD = f"document.getElementById({LABEL}.htmlFor)"
+SPEED = f"{FIELD.format('speed, m/s')}.parentElement.querySelector('input[inputmode]')"
+SMALL = (640, 480)  # fewer pixels that a processor must paint
+
+
+@contextmanager
+def served(player, folder):
+    """The page of a player, in this process: the annotations are executed."""
+    ends = threading.Event()
+    with Page(player, "127.0.0.1", 0, folder) as page:
+        loop = threading.Thread(target=page.run, args=(ends.is_set,))
+        loop.start()
+        try:
+            yield page
+            assert loop.is_alive()
+        finally:
+            ends.set()
+            loop.join()
+
+
+@contextmanager
+def started(browser, folder, **options):
+    process = Chromium(browser, folder, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def moving(tab):
+    """Wait for the skeleton, and for its next pose."""
+    wait_until(lambda: tab.value(f"Boolean({NODE.format('/avatar/sticks')})"))
+    first = tab.value(POSE)
+    wait_until(lambda: tab.value(POSE) != first)
+    return np.array(tab.value(POSE)).reshape(-1, 3)
+
+
+def curves_at(tab, speed):
+    """Wait until the curves end at this speed."""
+    return wait_until(lambda: (curves := tab.value(CURVES)) and curves[0][1][-1] == pytest.approx(speed) and curves)
+
+
+def test_the_avatar_does_as_its_page_says(browser, model, tmp_path):
+    player = Player(trained(), gaits())
+    with served(player, tmp_path / "out") as page, started(browser, tmp_path / "profile", size=(1000, 700)) as process:
+        tab = process.open(page.url)
+        pose = moving(tab)
+        assert 1.2 < np.ptp(pose[:, 1]) < 2.0 and abs(pose[:, [0, 2]]).max() < 1.0
+        curves_at(tab, player.walking)
+        the_slider_is_pulled(tab, player)
+        the_speed_is_typed(tab, player)
+        a_preset_is_followed_until_the_slider_moves(tab, player)
+        ghosts_come_and_go(tab)
+        it_pauses_and_begins_anew(tab, player)
+        it_is_exported(tab, tmp_path / "out")
+        tab.value("document.querySelector('.mantine-Notification-closeButton')?.click()")  # there is no graphics card
+        picture = artefacts(tmp_path) / "avatar_page.png"
+        picture.write_bytes(tab.picture())
+        the_skeleton_is_painted(matplotlib.image.imread(picture)[..., :3])
+        local = (page.url, page.url.replace("http", "ws"), "data:", "blob:")
+        assert [url for url in tab.asked_for() if not url.startswith(local)] == []
+        assert tab.complaints() == []
+
+
+def artefacts(otherwise):
+    """Where what a person may want to look at is kept: .ci/run says, or it goes with the test."""
+    folder = Path(os.environ.get("REVARB_ARTEFACTS", otherwise))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def the_slider_is_pulled(tab, player):
+    tab.pull(FIELD.format("speed, m/s"), 0.8)
+    wait_until(lambda: player.traces(0.1).speed[-1] == pytest.approx(0.8 * player.fastest, abs=0.3))
+
+
+def the_speed_is_typed(tab, player):
+    tab.type(SPEED, "3.3")
+    wait_until(lambda: player.traces(0.1).speed[-1] == 3.3)
+    _, hip = curves_at(tab, 3.3)
+    _, mean, upper, lower = (np.array(row[1:]) for row in hip)
+    assert (upper >= mean).all() and (lower <= mean).all() and (upper - lower).max() > 0.0
+
+
+def a_preset_is_followed_until_the_slider_moves(tab, player):
+    tab.choose(FIELD.format("preset"), "sine")
+    wait_until(lambda: player.preset == "sine" and player.traces(0.1).speed[-1] < 3.0)
+    wait_until(lambda: "m/s (sine)" in tab.value("document.body.innerText"))
+    tab.type(SPEED, "2")
+    wait_until(lambda: player.preset is None and player.traces(0.1).speed[-1] == 2.0)
+    wait_until(lambda: tab.value(f"{FIELD.format('preset')}.value") == "by hand")
+
+
+def ghosts_come_and_go(tab):
+    visible = f"{NODE.format('/ghost2/sticks')}.visibility"
+    wait_until(lambda: tab.value(visible) is True)
+    assert tab.value(f"{NODE.format('/ghost3/sticks')}.visibility") is False
+    tab.value(f"{FIELD.format('ghosts')}.click()")
+    wait_until(lambda: tab.value(visible) is False)
+    tab.value(f"{FIELD.format('ghosts')}.click()")
+    wait_until(lambda: tab.value(visible) is True)
+
+
+def it_pauses_and_begins_anew(tab, player):
+    tab.press("Pause")
+    wait_until(lambda: not player.playing)
+    wait_until(lambda: "paused" in tab.value("document.body.innerText"))
+    tab.press("Reset")
+    wait_until(lambda: len(player.history().speeds) == 1)
+    tab.press("Play")
+    wait_until(lambda: len(player.history().speeds) > 30)
+
+
+def it_is_exported(tab, folder):
+    tab.press("Export")
+    said = wait_until(lambda: re.search(r"wrote (\S+): BVH, AMC, ASF, CSV, GIF", tab.value("document.body.innerText")))
+    assert said[1].startswith(str(folder))
+    files = sorted(folder.iterdir())
+    assert [file.suffix for file in files] == [".amc", ".asf", ".bvh", ".csv", ".gif"]
+    assert all(str(file.with_suffix("")) == said[1] and file.stat().st_size > 1000 for file in files)
+
+
+def the_skeleton_is_painted(pixels):
+    scene = pixels[:, : int(0.6 * pixels.shape[1])]
+    red = (scene[..., 0] > 1.5 * scene[..., 1]) & (scene[..., 0] > 1.5 * scene[..., 2])
+    assert red.mean() > 0.004 and (pixels.min(axis=2) > 0.9).mean() > 0.4
+
+
+@pytest.mark.slow
+def test_browsers_come_and_go_and_the_server_goes_on(browser, model, tmp_path):
+    player = Player(trained(), gaits())
+    with (
+        served(player, tmp_path) as page,
+        started(browser, tmp_path / "one", size=SMALL) as one,
+        started(browser, tmp_path / "two", size=SMALL) as two,
+    ):
+        tab, other = one.open(page.url), two.open(page.url)
+        moving(tab)
+        moving(other)
+        for speed in np.random.default_rng(0).uniform(0.0, 4.0, size=30):  # as fast as the browser can
+            tab.type(SPEED, f"{speed:.2f}")
+        tab.type(SPEED, "2.5")
+        wait_until(lambda: other.value(f"{SPEED}.value") == "2.5")
+        one.kill()
+        moving(other)
+        other.close()
+        another = two.open(page.url)
+        moving(another)
+        assert another.value(f"{SPEED}.value") == "2.5"
+
+
+def test_nobody_gets_a_tunnel_to_the_public(model, tmp_path):
+    with served(Player(trained(), gaits()), tmp_path) as page:
+        assert page._server.request_share_url() is None
+
+
+def test_ctrl_c_ends_it_without_a_word(model, tmp_path):
+    file = model.save(tmp_path / "m.rgp")
+    command = [sys.executable, "-m", "revarb", "avatar", "--model", str(file), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        said = process.stdout.readline()
+        url = re.fullmatch(r"the avatar is at (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", said)[1]
+        with urllib.request.urlopen(url) as page:
+            assert page.status == 200 and b"<html" in page.read(2000).lower()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.rgp"]

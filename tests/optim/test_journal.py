@@ -1,0 +1,351 @@
+"""Killed, cut, damaged: a resumed fit has the numbers of one that was left alone."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import revarb
+from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.errors import InputError
+from revarb.optim import journal
+from revarb.optim.journal import Checkpoint, Journal, make_checkpoints
+from support import small
+from support.journals import (
+    NETWORKS,
+    TWO_STAGES,
+    Killed,
+    assert_same,
+    count_evaluations,
+    entry_ends,
+    entry_names,
+    fit_with_journal,
+    kill_fit,
+)
+from support.waiting import wait_until
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Journals are begun without waiting a minute."""
+    monkeypatch.setattr(journal, "QUIET_SECONDS", 0.0)
+
+
+def test_wherever_it_is_cut_the_numbers_are_the_same(unfinished, at_once):
+    spec = small.spec(recipe=TWO_STAGES)
+    plain = spec.fit(small.record())
+    model, path, content = fit_with_journal(unfinished, spec)
+    assert_same(model, plain)
+    ends = entry_ends(content)
+    assert {step.stage for step in model.history} == {1, 2} and len(ends) > 15
+    cuts = [(whole, ends[whole] + more) for whole in range(0, len(ends), 3) for more in (0, 20, 300)]
+    for whole, cut in [*cuts, (len(ends) - 1, len(content)), (len(ends) - 2, len(content) - 1)]:
+        path.write_bytes(content[:cut])
+        with count_evaluations() as seen:
+            again = spec.fit(small.record(), resume=True)
+        assert_same(again, model)
+        assert len(seen) == len(ends) - 1 - min(whole, len(ends) - 1)
+        assert not path.exists()
+
+
+@pytest.mark.slow
+def test_a_fit_that_was_killed_while_it_was_calibrated_goes_on(unfinished, at_once):
+    spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
+    record = small.record(samples=130)
+    plain = spec.fit(record)
+    with count_evaluations() as seen:
+        spec.fit(record)
+    whole = len(seen)
+    for evaluation in (whole // 4, whole - 2):  # in the first fold, or near it, and in the last
+        with count_evaluations(kill_at=evaluation), pytest.raises(Killed):
+            spec.fit(record)
+        with count_evaluations() as seen:
+            again = spec.fit(record, resume=True)
+        assert len(seen) == whole - evaluation + 1
+        assert_same(again, plain)
+        assert again.calibration == plain.calibration is not None
+
+
+def test_a_resumed_fit_can_be_killed_and_resumed_again(unfinished, at_once):
+    spec = small.spec(recipe=TWO_STAGES)
+    model, path, content = fit_with_journal(unfinished, spec)
+    kill_fit(spec, 4)
+    assert len(entry_ends(path.read_bytes())) == 1 + 3
+    with path.open("ab") as file:
+        file.write(content[: len(content) // 3])  # a half entry, as far as anybody can tell
+    kill_fit(spec, 5, resume=True)
+    assert path.read_bytes() == content[: entry_ends(content)[3 + 4]]
+    assert_same(spec.fit(small.record(), resume=True), model)
+
+
+@pytest.mark.parametrize("where", [0.0, 0.01, 0.3, 0.31, 0.6, 0.999])
+def test_from_a_damaged_byte_on_nothing_is_believed(unfinished, at_once, where):
+    spec = small.spec()
+    model, path, content = fit_with_journal(unfinished, spec)
+    damaged = bytearray(content)
+    damaged[int(where * len(content))] ^= 64
+    path.write_bytes(damaged)
+    with count_evaluations() as seen:
+        assert_same(spec.fit(small.record(), resume=True), model)
+    hit = sum(end <= where * len(content) for end in entry_ends(content))  # entries before the damaged one
+    assert len(seen) == len(entry_ends(content)) - max(hit, 1)
+
+
+def test_a_length_beyond_all_memory_is_no_length(unfinished, at_once):
+    spec = small.spec()
+    model, path, content = fit_with_journal(unfinished, spec)
+    third = entry_ends(content)[2]
+    path.write_bytes(content[:third] + b"\xff" * 8 + content[third + 8 :])
+    assert_same(spec.fit(small.record(), resume=True), model)
+
+
+def test_a_journal_belongs_to_one_fit(unfinished, at_once):
+    spec, record = small.spec(), small.record()
+    kill_fit(spec, 9)
+    [path] = unfinished.iterdir()
+    other = revarb.Series(record.u, record.y + 1e-9)
+    for change in (
+        lambda: spec.fit(record, seed=1, resume=True),
+        lambda: spec.fit(other, resume=True),
+        lambda: small.spec(recipe=replace(small.QUICK, ftol=1e-8)).fit(record, resume=True),
+    ):
+        with pytest.warns(UserWarning, match="no unfinished fit like this one to resume: it starts from the beginning"):
+            change()
+    assert [*unfinished.iterdir()] == [path]
+
+
+def test_a_journal_under_a_wrong_name_is_not_used(unfinished, at_once, recwarn):
+    spec = small.spec()
+    _, path, _ = fit_with_journal(unfinished, spec)
+    kill_fit(spec, 9, seed=1)
+    [other] = unfinished.iterdir()
+    other.rename(path)
+    with count_evaluations() as seen:
+        resumed = spec.fit(small.record(), resume=True)
+    assert_same(resumed, spec.fit(small.record()))
+    assert len(seen) > 9 and not recwarn  # it is not even asked
+
+
+def test_answers_of_another_rounding_are_dropped_with_one_warning(unfinished, at_once):
+    spec = small.spec()
+    model, path, content = fit_with_journal(unfinished, spec)
+    ends = entry_ends(content)
+    entry = journal._read(_file(path.parent, content[ends[3] : ends[4]]))
+    bound, gradient = entry.answer
+    forged = journal._packed(entry.name, entry.asked, [bound, gradient * (1 + 1e-9)])
+    path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
+    with count_evaluations() as seen, pytest.warns(UserWarning, match="rounded differently") as said:
+        resumed = spec.fit(small.record(), resume=True)
+    assert len(said) == 1 and len(seen) > 5
+    assert resumed.bound == pytest.approx(model.bound, rel=1e-3) and resumed.bound != model.bound
+
+
+def _file(folder, content):
+    (folder / "entry").write_bytes(content)
+    return (folder / "entry").open("rb")
+
+
+def test_the_first_minute_leaves_no_trace(unfinished, monkeypatch):
+    kill_fit(small.spec(), 12)
+    assert not unfinished.exists()
+    monkeypatch.setattr(journal, "MAX_BUFFER_BYTES", 20_000)  # but memory is not to be filled either
+    kill_fit(small.spec(), 12)
+    [path] = unfinished.iterdir()
+    assert path.stat().st_size > 20_000 and len(entry_ends(path.read_bytes())) == 12
+
+
+def test_who_does_not_resume_is_told_that_he_could(unfinished, at_once, monkeypatch):
+    kill_fit(small.spec(), 9)
+    [path] = unfinished.iterdir()
+    before = path.read_bytes()
+    monkeypatch.setattr(journal, "QUIET_SECONDS", 60.0)
+    with pytest.warns(UserWarning, match="an unfinished fit like this one is there; resume=True"):
+        kill_fit(small.spec(), 3)
+    assert path.read_bytes() == before  # a minute later it would be the new one's
+    with pytest.warns(UserWarning, match="an unfinished fit"):
+        small.spec().fit(small.record())
+    assert not path.exists()
+
+
+def test_a_journal_that_is_full_is_still_good(unfinished, at_once, monkeypatch):
+    spec = small.spec()
+    model, path, content = fit_with_journal(unfinished, spec)
+    monkeypatch.setattr(journal, "MAX_BYTES", len(content) // 2)
+    kill_fit(spec, 14)
+    assert path.stat().st_size <= len(content) // 2
+    assert_same(spec.fit(small.record(), resume=True), model)
+
+
+def test_a_place_that_cannot_be_written_to_is_no_reason_to_fail(tmp_path, at_once, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(journal, "user_cache_path", lambda name: tmp_path / "file" / name)
+    assert np.isfinite(small.spec().fit(small.record()).bound)
+
+
+def test_a_full_disk_ends_the_journal_and_not_the_fit(unfinished, at_once, monkeypatch):
+    plain = small.spec().fit(small.record())
+
+    def full(path, content):
+        raise InputError("no space left")
+
+    monkeypatch.setattr(journal, "write_whole", full)
+    assert_same(small.spec().fit(small.record()), plain)
+
+
+def test_old_journals_are_removed(unfinished):
+    unfinished.mkdir(parents=True)
+    for name, days in (("old", 31), ("new", 29)):
+        (unfinished / f"{name}.journal").write_bytes(b"")
+        then = time.time() - 86400 * days
+        os.utime(unfinished / f"{name}.journal", (then, then))
+    make_checkpoints(["another"], resume=False)
+    assert [path.name for path in unfinished.iterdir()] == ["new.journal"]
+
+
+def test_hosts_that_compute_together_have_none(monkeypatch):
+    monkeypatch.setattr("jax.process_count", lambda: 2)
+    assert make_checkpoints(["one", "two"], resume=True) == [None, None]
+
+
+def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
+    spec = small.spec(recipe=TWO_STAGES)
+    model, path, _ = fit_with_journal(unfinished, spec)
+    real, calls = revarb.training.objective.bound_and_gradient, itertools.count()
+
+    def pressed(*args, **kwargs):
+        if next(calls) == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("revarb.training.objective.bound_and_gradient", pressed)
+        stopped = spec.fit(small.record())
+    assert stopped.status == "interrupted" and path.exists()
+    assert_same(spec.fit(small.record(), resume=True), model)
+
+
+@pytest.mark.slow
+def test_networks_go_on_between_stretches_of_adam(unfinished, at_once):
+    spec = small.spec(recognition=NETWORKS)
+    model, path, content = fit_with_journal(unfinished, spec)
+    order = [(name, len([*same])) for name, same in itertools.groupby(entry_names(content))]
+    assert order[:3] == [(journal.FORMAT, 1), ("output error", 2), ("rounds of Adam", 5)] and order[3][0] == "fit"
+    ends = entry_ends(content)
+    for cut in (ends[6], ends[9] - 5):  # before the last round, and in the middle of L-BFGS-B
+        path.write_bytes(content[:cut])
+        assert_same(spec.fit(small.record(), resume=True), model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["output-error", "free-form"])
+def test_networks_go_on_wherever_they_were(unfinished, at_once, start):
+    spec = small.spec(recognition=replace(NETWORKS, start=start))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("revarb.training.fit.checkpoints", lambda fits, resume: [None] * len(fits))
+        plain = spec.fit(small.record())
+    model, path, content = fit_with_journal(unfinished, spec)
+    assert_same(model, plain)
+    for end in entry_ends(content)[::3]:
+        for cut in (end, end - 7):
+            path.write_bytes(content[:cut])
+            assert_same(spec.fit(small.record(), resume=True), model)
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_adam_is_resumed_without_a_word(unfinished, at_once, recwarn):
+    """Interrupted, the fit goes straight to its end and notes that as well: nothing that a resumed one asks for."""
+    spec = small.spec(recognition=NETWORKS)
+    model, path, _ = fit_with_journal(unfinished, spec)
+    real, calls = Journal._answer, itertools.count()
+
+    def pressed(self, name, question, compute):
+        if name == "rounds of Adam" and next(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, name, question, compute)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "_answer", pressed)
+        assert spec.fit(small.record()).status == "interrupted"
+    assert "fit" in entry_names(path.read_bytes())
+    assert_same(spec.fit(small.record(), resume=True), model)
+    assert not [each for each in recwarn if "unfinished" in str(each.message)]
+
+
+def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
+    spec = small.spec()
+    whole = spec.fit(small.record(), restarts=3)
+    with count_evaluations() as seen:
+        spec.fit(small.record(), seed=0)
+        first = len(seen)
+    kill_fit(spec, first + 5, restarts=3)
+    assert len([*unfinished.iterdir()]) == 2
+    with count_evaluations() as rest:
+        resumed = spec.fit(small.record(), restarts=3, resume=True)
+    for ours, theirs in zip(resumed.members, whole.members, strict=True):
+        assert_same(ours, theirs)
+    with count_evaluations() as last:
+        spec.fit(small.record(), seed=2)
+    with count_evaluations() as second:
+        spec.fit(small.record(), seed=1)
+    assert len(rest) == len(second) - 4 + len(last)
+    assert not [*unfinished.iterdir()]
+
+
+@pytest.mark.slow
+def test_restarts_in_processes_resume_as_well(unfinished, at_once):
+    """The processes of the workers are killed, and the pool with them: what they fit_with_journal is there."""
+    long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
+    program = """
+import sys; from pathlib import Path
+import revarb.optim.journal, small
+from revarb import Recipe, Stage
+from revarb.config.recipe import R0_FREE
+revarb.optim.journal.QUIET_SECONDS, revarb.optim.journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
+long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
+long.fit(small.record(), restarts=4, jobs=2)
+"""
+    cache = unfinished.parent.parent
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(cache)], cwd=Path(__file__).parent, start_new_session=True
+    )
+    wait_until(lambda: unfinished.exists() and len([*unfinished.glob("*.journal")]) >= 3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    with count_evaluations() as seen:
+        resumed = long.fit(small.record(), restarts=4, resume=True)
+    with count_evaluations() as all_of_them:
+        whole = long.fit(small.record(), restarts=4)
+    for ours, theirs in zip(resumed.members, whole.members, strict=True):
+        assert_same(ours, theirs)
+    assert len(seen) < 0.75 * len(all_of_them)
+
+
+def test_without_a_checkpoint_functions_stay_as_they_are():
+    def function(x):
+        return x
+
+    with Journal() as nowhere:
+        assert nowhere.objective("a", function) is function and nowhere.stretch("a", function) is function
+
+
+def test_a_tree_comes_back_in_its_form_and_types(tmp_path):
+    def advance(tree):
+        calls.append(tree)
+        return {"x": tree["x"] * 2.5, "count": (tree["count"] + np.int32(1),)}
+
+    calls, tree = [], {"x": np.array(0.1), "count": (np.array(7, dtype=np.int32),)}
+    place = Checkpoint(tmp_path / "one.journal", resume=False, quiet_until=0.0)
+    with Journal(place) as first:
+        answer = first.stretch("s", advance)(tree)
+    with Journal(place._replace(resume=True)) as second:
+        again = second.stretch("s", advance)(tree)
+    assert len(calls) == 1 and jax.tree.structure(again) == jax.tree.structure(answer)
+    assert again["x"] == 0.25 and again["count"][0] == 8 and again["count"][0].dtype == np.int32

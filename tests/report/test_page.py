@@ -1,0 +1,115 @@
+"""The page of a comparison: self-contained, escaped, and a real browser opens it without complaint."""
+
+import re
+
+import matplotlib.image
+import pytest
+
+from revarb.baselines.arx import ARX
+from revarb.baselines.mean import Mean
+from revarb.data.series import Series
+from revarb.evaluation.comparison import compare
+from revarb.evaluation.comparison.lines import Line, SeedRange
+from revarb.report.page import Section, comparison_page, comparison_section
+from support import small
+from support.browser import open_page
+from support.small_rivals import Broken, Zero
+
+
+@pytest.fixture(scope="module")
+def page():
+    record = small.record(outputs=2)
+    odd = Series(record.u, record.y, input_names=["u"], output_names=["<b>&", "a$b$"])
+    models = {"Mean": Mean(), "ARX": ARX(2, 2), "REVARB": small.spec(), "<script>alert(1)</script>": Broken()}
+    result = compare(odd, odd, models, seeds=1)
+    section = comparison_section("test.csv", result)
+    return comparison_page("Which model?", result.verdict, [section], {"made": "now", "versions": {"jax": "0"}})
+
+
+def test_nothing_comes_from_elsewhere(page):
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert "@import" not in page and "<script" not in page
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    # Names of vocabularies inside the SVG, which nobody fetches.
+    assert all(re.search(r"w3\.org|purl\.org|creativecommons\.org", address) for address in addresses)
+
+
+def test_names_are_shown_not_obeyed(page):
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "&lt;b&gt;&amp;" in page
+
+
+def test_it_opens_with_the_sentence_and_has_every_model(page):
+    body = page[page.index("<body>") :]
+    assert body.index('class="opening"') < body.index("<table>") < body.index("<svg")
+    for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held-out pieces", "95 % band"):
+        assert text in page
+    assert page.count("<svg") == 3  # one per output, and one of the bands
+
+
+def test_it_shows_whether_the_bands_are_honest_and_names_the_start_of_every_number(page):
+    bands = page[page.rindex("<svg") :]
+    for text in ("ARX (residuals)", "REVARB (moments)", "nominal level of the band", "predicted std"):
+        assert text in bands
+    assert "All numbers are from a cold start." in page
+    assert len(re.findall(r"<figcaption>[^<]* from a cold start", page)) == page.count("<figure>") == 3
+
+
+def test_without_a_band_there_is_no_picture_of_bands():
+    unbanded = compare(small.record(), small.record(1), {"Zero": Zero()}, seeds=1)
+    assert not any("bands" in caption for caption in comparison_section("", unbanded).pictures)
+
+
+def test_a_browser_opens_it_without_an_error(page, browser, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(page)
+    done = open_page(browser, file, tmp_path, "--dump-dom")
+    assert done.returncode == 0
+    assert "CONSOLE" not in done.stderr
+    assert done.stdout.count("<svg") == 3 and "<h2>test.csv</h2>" in done.stdout
+
+
+def test_a_browser_draws_it(page, browser, tmp_path):
+    """The figures are really painted: there is red in the picture, and it is not a blank sheet."""
+    file, picture = tmp_path / "page.html", tmp_path / "page.png"
+    file.write_text(page)
+    open_page(browser, file, tmp_path, "--window-size=1000,1600", f"--screenshot={picture}")
+    pixels = matplotlib.image.imread(picture)[..., :3]
+    red = (pixels[..., 0] > 0.6) & (pixels[..., 1] < 0.4) & (pixels[..., 2] < 0.4)
+    assert red.sum() > 300
+    assert (pixels.min(axis=2) < 0.4).mean() > 0.003
+
+
+def test_an_error_on_a_page_would_be_noticed(browser, tmp_path):
+    file = tmp_path / "broken.html"
+    file.write_text("<!doctype html><script>nothing.here()</script>")
+    assert "CONSOLE" in open_page(browser, file, tmp_path, "--dump-dom").stderr
+
+
+def test_several_sections_have_their_verdicts_and_the_papers_numbers():
+    result = compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1)
+    sections = [
+        Section("one", "First verdict.", result.lines, {}, paper={"Mean": 0.1234}),
+        Section("two", "Second verdict.", result.lines, {}, remarks=["A remark."]),
+    ]
+    page = comparison_page("Table", "Opening.", sections, {})
+    assert page.count("First verdict.") == 2 and "0.1234" in page and "<p>A remark.</p>" in page
+
+
+def test_the_row_that_the_verdict_names_stands_out_and_no_failed_one():
+    scores = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
+
+    def line(model, method, value):
+        return Line(model, method, dict.fromkeys(scores, SeedRange(value, value, value)), 1)
+
+    lines = [Line("A", "", {}, 1, ("why",)), line("B", "mean", 2.0), line("B", "moments", 1.0), line("C", "mean", 1.5)]
+    page = comparison_page("", "", [Section("", "", lines, {})], {})
+    assert re.findall(r"<tr class=best><td>(.)</td><td>(\w+)", page) == [("C", "mean")]
+    assert "class=best" not in comparison_page("", "", [Section("", "", lines[:1], {})], {})
+
+
+def test_more_outputs_than_pictures_are_mentioned():
+    record = small.record(outputs=8)
+    section = comparison_section("many", compare(record, record, {"Mean": Mean()}, seeds=1))
+    *outputs, bands = section.pictures
+    assert len(outputs) == 6 and all("2 further output(s)" in caption for caption in outputs)
+    assert bands.startswith("Are the bands honest?")

@@ -1,0 +1,81 @@
+"""States inferred from measured outputs."""
+
+import numpy as np
+import pytest
+
+from revarb.gp.posterior import predict_certain
+from revarb.runtime.numerics import with_numerics
+from revarb.simulation.chain import StartState, cold_start
+from revarb.simulation.filtering import filter_states, predict_ahead, update
+from revarb.simulation.moments import JointState, OutputMoments, run_moments
+from support import small
+from support.chains import smooth_chain
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small.spec(hidden=1).fit(small.record(samples=80))
+
+
+def test_a_gaussian_is_conditioned_as_the_textbook_says():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 5))
+    whole = root @ root.T + 0.1 * np.eye(5)
+    state, seen = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
+    y = np.array([0.3, -0.4])
+    got = update(state, seen, y)
+    gain = whole[:3, 3:] @ np.linalg.inv(whole[3:, 3:])
+    np.testing.assert_allclose(got.mean, gain @ (y - 1.0), rtol=1e-5)
+    np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
+
+
+def test_what_is_missing_is_not_conditioned_on():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 5))
+    whole = root @ root.T + 0.1 * np.eye(5)
+    state, seen = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
+    one = update(state, seen, np.array([0.3, np.nan]))
+    alone = update(state, OutputMoments(seen.mean[:1], seen.cov[:1, :1], seen.cross[:, :1]), np.array([0.3]))
+    np.testing.assert_allclose(one.mean, alone.mean, rtol=1e-5)
+    none = update(state, seen, np.full(2, np.nan))
+    np.testing.assert_allclose(none.cov, state.cov, rtol=1e-6)
+
+
+@with_numerics
+def test_states_agree_with_weighted_samples(model):
+    """Importance sampling of one step: states weighted by how well they explain y."""
+    chain = smooth_chain(model.trained.chain, 0.02)
+    rng, count = np.random.default_rng(2), 200_000
+    start = cold_start(chain.latent_dims, chain.lags, model.order.reach, 1)
+    start = StartState(start.mean, 0.05 * start.cov, start.past_u)
+    u_bar = np.zeros((1, chain.hidden[0].zeta.shape[1] - chain.lags))
+    y = np.array([[0.2]])
+    got = filter_states(chain, start, u_bar, y)
+    drawn = rng.multivariate_normal(start.mean, start.cov, size=count)
+    x_hat = np.hstack([drawn, np.zeros((count, u_bar.shape[1]))])
+    layer, output = chain.hidden[0], chain.output
+    mean, variance = (np.asarray(part) for part in predict_certain(layer, x_hat))
+    x = mean[:, 0] + np.sqrt(variance + float(layer.sigma2)) * rng.normal(size=count)
+    window = np.column_stack([x, drawn[:, : chain.lags - 1]])
+    f, spread = (np.asarray(part) for part in predict_certain(output, window))
+    total = spread + float(output.sigma2)
+    weights = np.exp(-0.5 * (y[0, 0] - f[:, 0]) ** 2 / total) / np.sqrt(total)
+    expected = np.average(window, weights=weights, axis=0)
+    np.testing.assert_allclose(np.asarray(got.mean), expected, atol=0.02)
+
+
+@with_numerics
+def test_predictions_ahead_are_runs_from_conditioned_states(model):
+    chain, record, k = model.trained.chain, small.record(4), 3
+    cold = model.origin("cold").state
+    z, y = model.preprocessor.check_window(record)
+    y = y.copy()
+    y[5] = np.nan
+    u_bar = input_windows_after(cold.past_u, z, model.lags)
+    got = predict_ahead(chain, chain, cold, u_bar, y, model.order.reach, k)
+    for row in (3, 4, 7, 30):
+        before = row - k + 1
+        state = filter_states(chain, cold, u_bar[:before], y[:before])
+        run = run_moments(chain, StartState(state.mean, state.cov, cold.past_u), u_bar[before : row + 1], -1)
+        np.testing.assert_allclose(got.mean[row], run.mean[-1], rtol=1e-9)
+        np.testing.assert_allclose(got.variance[row], run.variance[-1], rtol=1e-9)

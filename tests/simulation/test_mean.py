@@ -1,0 +1,55 @@
+"""The mean-only run against a plain loop."""
+
+import numpy as np
+import pytest
+
+from revarb.data.windows import input_windows
+from revarb.gp.posterior import predict_certain
+from revarb.simulation.chain import cold_start
+from revarb.simulation.mean import run_mean
+from support import small
+
+
+def loop_mean(model, u):
+    """The mean-only free run by a plain loop over the paper's windows, cold at the first full window of inputs."""
+    L, L_u, delay = model.order.lags, model.order.input_lags, model.order.input_delay
+    z = model.scaling.inputs(u)
+    padded = np.concatenate([np.zeros((model.order.reach, z.shape[1])), z])
+    chain = model.trained.chain
+
+    def cold():
+        return [[np.zeros(dim)] * L for dim in chain.latent_dims]
+
+    x, rows = cold(), []
+    for i in range(len(u)):
+        if i == model.order.reach:
+            x = cold()
+        now = i + model.order.reach
+        below = [padded[now - delay - age] for age in range(L_u)]
+        for h, layer in enumerate(chain.hidden):
+            x_hat = np.concatenate([*x[h][::-1][:L], *below])
+            x[h] = [*x[h], np.asarray(predict_certain(layer, x_hat[None])[0][0])]
+            below = x[h][::-1][:L]
+        rows.append(np.asarray(predict_certain(chain.output, np.concatenate(below)[None])[0][0]))
+    return model.scaling.raw_outputs(np.array(rows))
+
+
+@pytest.mark.parametrize("which", ["model", "wide_model"])
+def test_mean_run_equals_a_plain_loop(which, request):
+    model = request.getfixturevalue(which)
+    u = small.record(3).u
+    np.testing.assert_allclose(model.simulate(u, method="mean").mean, loop_mean(model, u), atol=1e-10)
+
+
+def test_before_a_full_window_missing_inputs_stand_at_their_training_mean(model):
+    """The lead-in equals a run with the mean in front; the run that counts starts cold where the window is full."""
+    u = small.record(3, samples=20).u
+    reach = model.order.reach
+    mean_input = np.repeat(model.scaling.u_mean[None], reach, axis=0)
+    padded = model.scaling.inputs(np.concatenate([mean_input, u]))
+    start = cold_start(model.spec.latent_dims, 2, reach, 1)
+    lead_in = run_mean(model.trained.chain, start, input_windows(padded, model.lags), 10_000)
+    path = model.simulate(u, method="mean").mean
+    np.testing.assert_allclose(path[:reach], model.scaling.raw_outputs(np.asarray(lead_in))[:reach], atol=1e-12)
+    later = run_mean(model.trained.chain, start, input_windows(model.scaling.inputs(u), model.lags), 0)
+    np.testing.assert_allclose(path[reach:], model.scaling.raw_outputs(np.asarray(later)), atol=1e-12)

@@ -1,0 +1,104 @@
+"""Free simulation by every method: rows, checks, and how far samples and moments are apart."""
+
+import numpy as np
+import pytest
+
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.windows import Order
+from revarb.errors import InputError
+from revarb.simulation.chain import Chain
+from revarb.simulation.moments import Moments
+from revarb.simulation.run import _distance, simulate_chain
+from revarb.simulation.starts import cold_origin
+from support import small
+from support.chains import exact_layer, make_layer
+
+
+def test_simulation_has_a_row_per_input_row_and_the_start_is_forgotten(model):
+    u = small.record(3, samples=60).u
+    cold = model.simulate(u)
+    warm = model.simulate(u, start=model.final_states[0])
+    assert len(cold) == len(warm) == 60
+    assert np.abs(cold.mean[0] - warm.mean[0]).max() > 1e-3
+    np.testing.assert_allclose(cold.mean[-5:], warm.mean[-5:], atol=0.05)
+
+
+@pytest.mark.slow
+def test_scores_wait_for_the_inputs_and_then_for_the_states():
+    """L + L_u as in the paper; with a dead time the window fills later, and the scores wait for it."""
+    assert small.spec(lags=2, input_lags=3).fit(small.record()).skip == 5
+    late = small.spec(lags=2, input_lags=3, input_delay=9).fit(small.record())
+    assert late.order.reach == 11 and late.skip == 13
+    assert late.simulate(small.record(3).u).skip == 13
+    assert late.simulate(small.record(3).u, start=late.final_states[0]).skip == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"u": np.zeros((20, 3))}, r"u has 3 column\(s\), but the model was trained with 1: \['u'\]"),
+        ({"u": np.zeros((2, 1))}, r"u has 2 row\(s\), but the lags need at least 3"),
+        ({"u": [0.0, np.nan, 1.0, 2.0]}, "u has 1 value.*not finite"),
+        ({"u": np.zeros((20, 1)), "method": "samples", "samples": 1}, "samples must be a whole number of at least 2"),
+        ({}, r"pass the inputs \['u'\] as u"),
+        ({"u": np.zeros((20, 1)), "steps": 20}, "and no steps"),
+    ],
+)
+def test_wrong_simulations_are_refused(model, arguments, message):
+    with pytest.raises(InputError, match=message):
+        model.simulate(**arguments)
+
+
+def test_a_system_without_inputs_is_told_how_long_to_run():
+    model = small.spec().fit(small.record(inputs=0))
+    assert len(model.simulate(steps=7)) == 7
+    with pytest.raises(InputError, match=r"steps \(the model has no inputs"):
+        model.simulate()
+    with pytest.raises(InputError, match="trained with 0"):
+        model.simulate(np.zeros((7, 1)))
+
+
+GRID = np.linspace(-4.0, 4.0, 33)[:, None]
+
+
+def hand_made_run(targets, method):
+    """Twelve steps, cold, of a system without inputs: one lag, and an exact_layer GP that has seen `targets` on the grid."""
+    prep = Preprocessor.from_records([small.record(inputs=0)], Order(1, 0, 1))
+    layer = exact_layer(make_layer(GRID, np.array([1.0]), 1.0, 0.02), targets)
+    chain = Chain((layer,), None, 1)
+    return simulate_chain(prep, chain, None, method, cold_origin(prep, chain), steps=12, samples=500, seed=4)
+
+
+def test_where_a_system_is_nearly_linear_all_methods_agree():
+    mean, moments, samples = (hand_made_run(0.3 * GRID + 0.1, name) for name in ("mean", "moments", "samples"))
+    np.testing.assert_allclose(moments.mean, mean.mean, atol=0.02 * moments.std.max())
+    np.testing.assert_allclose(samples.mean, moments.mean, atol=0.2 * moments.std.max())
+    np.testing.assert_allclose(samples.std, moments.std, rtol=0.15)
+    assert samples.disagreement < 0.1 and samples.warning is None
+    assert moments.disagreement is None and mean.warning is None
+    # By hand, after the settling, and without the Monte Carlo error; the noise of y is no part of that.
+    noise = 0.02 * small.record(inputs=0).y.var()
+    squares = ((samples.mean - moments.mean) ** 2 - (samples.std**2 - noise) / 500) / moments.std**2
+    assert samples.disagreement == pytest.approx(np.sqrt(max(squares[samples.skip :].mean(), 0.0)), abs=1e-9)
+
+
+def test_the_doubt_of_a_slow_system_adds_up():
+    """A function that is too high is so at every step; moments have it too high now and too low then."""
+    moments, samples = (hand_made_run(0.8 * GRID + 0.1, name) for name in ("moments", "samples"))
+    assert samples.std[-1, 0] > 1.2 * moments.std[-1, 0]
+    np.testing.assert_allclose(samples.std[0], moments.std[0], rtol=0.1)
+
+
+def test_where_it_has_two_ends_the_trajectory_says_that_moments_fail():
+    """Whoever is left of −0.5 goes to −1.5, all others to 1: no Gaussian is in both places."""
+    path = hand_made_run(np.where(GRID < -0.5, -1.5, 1.0), "samples")
+    assert path.disagreement > 1.0
+    assert f"their means are {path.disagreement:.2f} standard deviations apart; trust the samples" in path.warning
+
+
+def test_the_distance_to_the_moments():
+    moments = Moments(np.zeros((4, 2)), np.full((4, 2), 4.0))
+    mean, error = np.array([[9.0], [1.0], [1.0], [1.0]]) * np.ones(2), np.full((4, 2), 0.75)
+    assert _distance(mean, error, moments, skip=1) == pytest.approx(0.25)
+    assert _distance(mean, 2.0 * error, moments, skip=1) == 0.0, "no more than chance"
+    assert _distance(mean, error, moments, skip=4) is None, "nothing is left to score"

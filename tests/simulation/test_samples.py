@@ -1,0 +1,76 @@
+"""Sampled trajectories against moments and plain loops."""
+
+import jax
+import numpy as np
+import pytest
+
+from revarb.simulation.chain import Chain, StartState, cold_start
+from revarb.simulation.samples import run_samples
+from support import small
+from support.chains import exact_layer, make_layer, monte_carlo
+
+
+def test_samples_agree_with_moments_and_are_returned(model):
+    u = small.record(3, samples=25).u
+    moments = model.simulate(u)
+    sampled = model.simulate(u, method="samples", samples=2000, seed=1)
+    assert sampled.samples.shape == (2000, 25, 1)
+    np.testing.assert_allclose(sampled.mean, moments.mean, atol=0.25 * moments.std.max())
+    np.testing.assert_allclose(sampled.samples.mean(0), sampled.mean, atol=5 * sampled.std.max() / np.sqrt(2000))
+    np.testing.assert_allclose(sampled.samples.std(0), sampled.std, rtol=0.08)
+    again = model.simulate(u, method="samples", samples=2000, seed=1)
+    np.testing.assert_array_equal(sampled.samples, again.samples)
+    assert not np.array_equal(model.simulate(u, method="samples", samples=10, seed=2).samples, sampled.samples[:10])
+
+
+def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
+    """In one step no function is asked twice, and to draw whole functions or new values is the same.
+
+    Later the loop forgets what it drew, and a trajectory does not: tests/test_pathwise.py compares several steps.
+    """
+    chain, start = model.trained.chain, cold_start(model.spec.latent_dims, 2, 2, 1)
+    u_bar = rng.uniform(-1, 1, size=(1, 2))
+    f, drawn = run_samples(chain, start, u_bar, 0, jax.random.key(0), 8000)
+    expected = monte_carlo(chain, start, u_bar, 20_000, rng)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.04)
+    np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)
+    assert np.var(drawn - f) == pytest.approx(float(chain.output.sigma2), rel=0.1)
+
+
+def remembering_loop(layer, start, steps, count, rng):
+    """Trajectories of one lag by a plain loop: f at a new regressor is drawn given f at all regressors before."""
+
+    zeta = np.broadcast_to(layer.zeta[:, 0], (count, len(layer.zeta)))
+
+    def kernel(a, b):
+        return layer.variance * np.exp(-0.5 * layer.w[0] * (a[:, :, None] - b[:, None, :]) ** 2)
+
+    def covariance(a, b):
+        return kernel(a, b) - kernel(a, zeta) @ layer.reduction @ kernel(zeta, b)
+
+    y = rng.normal(start.mean, np.sqrt(start.cov[0]), size=(count, 1))
+    visited, residuals, rows = np.empty((count, 0)), np.empty((count, 0)), []
+    for _ in range(steps):
+        seen = covariance(visited, visited) + 1e-9 * np.eye(visited.shape[1])
+        weights = np.linalg.solve(seen, covariance(visited, y))[:, :, 0]
+        mean = np.sum(weights * residuals, axis=1)
+        variance = covariance(y, y)[:, 0, 0] - np.sum(weights * covariance(visited, y)[:, :, 0], axis=1)
+        residual = mean + np.sqrt(np.maximum(variance, 0.0)) * rng.normal(size=count)
+        visited, residuals = np.hstack([visited, y]), np.hstack([residuals, residual[:, None]])
+        y = np.asarray(layer.mean(y)) + residual[:, None] + np.sqrt(layer.sigma2) * rng.normal(size=(count, 1))
+        rows.append(y)
+    return np.stack(rows, axis=1)
+
+
+def test_every_trajectory_remembers_what_its_function_was(rng):
+    """Against draws that are given all earlier ones; a loop that forgets them is told apart."""
+    x = np.array([[-2.0], [0.5], [2.0]])
+    layer = exact_layer(make_layer(x, np.array([0.3]), 1.0, 0.02), 0.9 * x)
+    chain, start = Chain((layer,), None, 1), StartState(np.array([1.2]), np.array([[0.01]]), np.zeros((0, 0)))
+    count, steps = 4000, 8
+    _, drawn = run_samples(chain, start, np.zeros((steps, 0)), 0, jax.random.key(0), count)
+    expected = remembering_loop(layer, start, steps, count, rng)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=5.0 * expected.std() / np.sqrt(count))
+    np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.06)
+    forgetful = monte_carlo(chain, start, np.zeros((steps, 0)), count, rng)
+    assert np.abs(forgetful.std(0) / expected.std(0) - 1.0).max() > 0.12

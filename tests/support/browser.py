@@ -1,0 +1,130 @@
+"""A headless Chromium: one page opened by a command, or driven through the DevTools protocol."""
+
+import base64
+import itertools
+import json
+import shutil
+import subprocess
+import urllib.request
+
+from websockets.sync.client import connect
+
+from support.waiting import wait_until
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+def open_page(browser, file, folder, *options):
+    """What the browser says about a page, its console included."""
+    return subprocess.run(
+        [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+# Three dimensions without a graphics card.
+DRAWS = [option for option in QUIET if option != "--disable-gpu"]
+DRAWS += ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+
+
+class Chromium:
+    """A browser process; `open` gives a tab."""
+
+    def __init__(self, binary, folder, size=(1280, 800)):
+        options = [*DRAWS, f"--user-data-dir={folder}", f"--window-size={size[0]},{size[1]}"]
+        self.process = subprocess.Popen(
+            [binary, *options, "--remote-debugging-port=0", "about:blank"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        file = folder / "DevToolsActivePort"
+        wait_until(lambda: file.exists() and len(file.read_text().split()) == 2)
+        self.port = int(file.read_text().split()[0])
+
+    def open(self, url):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
+        with urllib.request.urlopen(request) as answer:
+            return Tab(json.load(answer)["webSocketDebuggerUrl"], url)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Tab:
+    """A page: what it says, what it asks for, what it complains about."""
+
+    def __init__(self, address, url):
+        self._numbers, self._events = itertools.count(1), []
+        self._socket = connect(address, max_size=None)
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+        self.call("Page.navigate", url=url)
+
+    def call(self, method, **params):
+        number = next(self._numbers)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while (message := json.loads(self._socket.recv(timeout=60))).get("id") != number:
+            self._events.append(message)
+        assert "error" not in message, message
+        return message["result"]
+
+    def value(self, expression):
+        """Of a JavaScript expression."""
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def press(self, text):
+        """Click on the button with this text."""
+        find = f"[...document.querySelectorAll('button')].find((each) => each.textContent.trim() === {text!r})"
+        wait_until(lambda: self.value(f"Boolean({find})"))
+        self.value(f"{find}.click()")
+
+    def type(self, place, text):
+        """Replace the text of the input that an expression gives."""
+        self.value(f"{place}.focus(), {place}.select()")
+        self.call("Input.insertText", text=text)
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13)
+
+    def pull(self, place, share):
+        """Press the mouse on the thing that an expression gives, at its left end, and let go further right."""
+        corner = "(({ x, y, width, height }) => [x, y + height / 2, width])"
+        x, y, width = self.value(f"{corner}({place}.getBoundingClientRect())")
+        steps = [("mousePressed", 0.02), ("mouseMoved", 0.5 * share), ("mouseMoved", share), ("mouseReleased", share)]
+        for kind, where in steps:
+            at = {"x": x + where * width, "y": y, "button": "left", "buttons": 1, "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", type=kind, **at)
+
+    def choose(self, place, text):
+        """Pick an option of the dropdown that an expression gives."""
+        self.value(f"{place}.click()")
+        option = f"[...document.querySelectorAll('[role=option]')].find((each) => each.textContent.trim() === {text!r})"
+        wait_until(lambda: self.value(f"Boolean({option})"))
+        self.value(f"{option}.click()")
+
+    def picture(self):
+        return base64.b64decode(self.call("Page.captureScreenshot")["data"])
+
+    def asked_for(self):
+        """Every address that the page wanted something from."""
+        self.value("0")
+        events = [event["params"] for event in self._events if "params" in event]
+        return [each["request"]["url"] for each in events if "request" in each] + [
+            each["url"] for each in events if "url" in each and "requestId" in each
+        ]
+
+    def complaints(self):
+        self.value("0")
+        return [
+            event["params"]
+            for event in self._events
+            if event["method"] == "Runtime.exceptionThrown"
+            or (event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
+        ]
+
+    def close(self):
+        self.call("Page.close")
+        self._socket.close()

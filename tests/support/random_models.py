@@ -1,0 +1,29 @@
+"""Random parameters and rows of a model of any size."""
+
+import numpy as np
+
+from revarb.gp.layer import Layer
+from revarb.variational.bound import Rows
+from revarb.variational.parameters import Parameters
+from revarb.variational.states import FreeStates, InitialPrior
+
+L, JITTER = 2, 1e-6
+
+
+def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0):
+    """Random parameters for records of these lengths; `far` moves everything away from the origin."""
+    sizes = [L * Dx + L * Du, *[2 * L * Dx] * (H - 1), L * Dx]
+    layers = tuple(
+        Layer(far + rng.normal(size=(M, D)), rng.normal(size=D), np.array(0.4), np.array(-1.0)) for D in sizes
+    )
+    S = sum(lengths)
+    mu = tuple(far + rng.normal(size=(S, Dx)) for _ in range(H))
+    raw_lam = tuple(rng.normal(size=(S, Dx)) - 1.0 for _ in range(H))
+    priors = tuple(InitialPrior(0.3 * rng.normal(size=(L, Dx)), rng.normal(size=(L, Dx))) for _ in range(H))
+    return Parameters(layers, FreeStates(mu, raw_lam), priors)
+
+
+def random_rows(rng, lengths, Du=1, Dy=2, far=0.0):
+    """Random inputs and outputs for records of these lengths."""
+    R = sum(lengths) - L * len(lengths)
+    return Rows(far + rng.normal(size=(R, L * Du)), rng.normal(size=(R, Dy)))

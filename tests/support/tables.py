@@ -1,0 +1,19 @@
+"""Small CSV and Parquet files."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from revarb.data.tables.table import Table
+
+
+def csv_table(tmp_path, text, encoding="utf-8"):
+    """A CSV file with this text, opened."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    return Table(path)
+
+
+def parquet_table(tmp_path, columns, name="t.parquet"):
+    """A Parquet file with these columns, opened."""
+    pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), tmp_path / name)
+    return Table(tmp_path / name)

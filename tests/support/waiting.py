@@ -1,0 +1,26 @@
+"""Wait for a condition, with a deadline."""
+
+import os
+import select
+import time
+
+
+def wait_until(condition, seconds=120.0, every=0.05):
+    """Ask again and again; the first true answer is returned."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(every)
+    return answer
+
+
+def read_terminal(terminal, enough=lambda text: False, seconds=120.0):
+    """What is written to a terminal until it is enough, or the other end is closed."""
+    text, end = b"", time.monotonic() + seconds
+    while not enough(text):
+        assert select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0], text
+        try:
+            text += os.read(terminal, 10_000)
+        except OSError:
+            break
+    return text

@@ -1,0 +1,86 @@
+"""Calibration as a part of a fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.data.series import Series
+from revarb.training.calibration_rule import SCALES
+from revarb.training.stretches import FOLDS, STRETCHES
+from support import small
+
+QUICK = Recipe(stages=(Stage(R0_FREE, 5),))
+SPEC = small.spec(hidden=1, recipe=QUICK, calibrate=True)
+
+
+@pytest.fixture(scope="module")
+def record():
+    return small.record(samples=150)
+
+
+@pytest.fixture(scope="module")
+def model(record):
+    return SPEC.fit(record)
+
+
+def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
+    found = model.calibration
+    assert found.stretches == STRETCHES and found.latent_scale in SCALES and found.output_noise >= 0.0099
+    assert len(found.edges) == 2 and len(found.factors) == 3 and min(found.factors) >= 1.0
+    loaded = revarb.load(model.save(tmp_path / "m.rgp"))
+    assert loaded.calibration == found
+    u = small.record(5).u
+    np.testing.assert_array_equal(loaded.simulate(u).interval()[0], model.simulate(u).interval()[0])
+    again = SPEC.fit(record)
+    assert again.calibration == found
+    assert replace(SPEC, calibrate=False).fit(record).calibration is None
+
+
+def test_the_folds_do_not_see_their_stretches(record, monkeypatch):
+    seen = []
+    real = revarb.training.calibrate.prepare
+
+    def noted(spec, records, seed):
+        seen.append(records)
+        return real(spec, records, seed)
+
+    monkeypatch.setattr("revarb.training.calibrate.prepare", noted)
+    SPEC.fit(record)
+    gaps = np.array([np.isnan(records[0].y[:, 0]) for records in seen])
+    assert gaps.shape[0] == FOLDS and (gaps.sum(0)[4:] == 1).all() and not gaps[:, :4].any()
+
+
+def test_ctrl_c_while_calibrating_leaves_the_model(record, monkeypatch):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("revarb.training.calibrate.prepare", pressed)
+    model = SPEC.fit(record)
+    assert model.calibration is None and model.status is revarb.optimise.Status.INTERRUPTED
+
+
+def test_a_fold_that_cannot_be_fitted_leaves_it_uncalibrated():
+    """An output that moves in one stretch only is constant for the fold that misses it."""
+    base = small.record(samples=150)
+    y = np.column_stack([base.y[:, 0], np.zeros(150)])
+    y[60:63, 1] = [1.0, 2.0, 1.0]
+    with pytest.warns(UserWarning, match="the bands are not calibrated: output column 'y1' is constant"):
+        assert SPEC.fit(Series(base.u, y)).calibration is None
+
+
+def test_hardly_any_measured_stretch_leaves_it_uncalibrated(record):
+    y = record.y.copy()
+    y[40:] = np.nan
+    with pytest.warns(UserWarning, match="3 of 12 stretches of the training data have measured outputs, and it takes"):
+        assert SPEC.fit(Series(record.u, y)).calibration is None
+
+
+@pytest.mark.slow
+def test_a_short_record_beside_a_long_one_changes_little(record):
+    short = small.record(1, samples=9)
+    both, alone = SPEC.fit([record, short]).calibration, SPEC.fit(record).calibration
+    assert both.stretches == alone.stretches + 1
+    np.testing.assert_allclose(both.factors, alone.factors, rtol=0.5)

@@ -1,0 +1,85 @@
+"""The start of a fit: every number of the recipe arrives where it belongs."""
+
+import jax
+import numpy as np
+import pytest
+
+from revarb.config.recipe import Recipe
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.windows import regressors
+from revarb.training.initial_values import initial_means, initial_parameters, principal_components
+from revarb.training.problem import training_rows
+from support import small
+
+RECIPE = Recipe(
+    hidden_noise=0.07,
+    output_noise=0.02,
+    latent_variance=0.3,
+    lengthscale_factor=1.5,
+    kernel_variance=0.8,
+    zeta_noise=0.0,
+    initial_mean=0.1,
+    initial_variance=1.3,
+)
+
+
+@pytest.fixture(scope="module")
+def start():
+    spec, record = small.spec(recipe=RECIPE), small.record()
+    rows, layout, y_blocks = training_rows(
+        Preprocessor.from_records([record], spec.order_for(1)), [record], RECIPE.jitter
+    )
+    rng = np.random.default_rng(0)
+    parameters = initial_parameters(RECIPE, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
+    return parameters, rows, y_blocks, layout
+
+
+def test_every_number_arrives(start):
+    parameters, _, y_blocks, _ = start
+    assert [float(layer.sigma2) for layer in parameters.layers] == pytest.approx([0.07, 0.07, 0.02])
+    assert [float(layer.variance) for layer in parameters.layers] == pytest.approx([0.8] * 3)
+    for mu, lam, prior in zip(parameters.states.mu, parameters.states.lam, parameters.priors, strict=True):
+        np.testing.assert_array_equal(mu, y_blocks[0])
+        np.testing.assert_allclose(lam, 0.3)
+        np.testing.assert_allclose(prior.prior_mean, 0.1)
+        np.testing.assert_allclose(prior.variance, 1.3)
+
+
+def test_lengthscales_follow_the_range_of_their_regressor(start):
+    parameters, rows, _, layout = start
+    x_hats = regressors(parameters.states.mu, rows.u_bar, 2, layout.lengths)
+    for layer, x_hat in zip(parameters.layers, x_hats, strict=True):
+        expected = 1.5 * np.ptp(np.asarray(x_hat), axis=0) / np.sqrt(2.0)
+        np.testing.assert_allclose(1.0 / np.sqrt(layer.w), expected, rtol=1e-9)
+
+
+def test_inducing_inputs_are_centres_moved_by_the_noise(start):
+    parameters, rows, y_blocks, layout = start
+    moved = Recipe(**{**vars(RECIPE), "zeta_noise": 0.2})
+    again = initial_parameters(moved, (1, 1), 12, rows, y_blocks, layout, np.random.default_rng(0))
+    # The first layer's centres are drawn before any noise is: the difference is the noise alone.
+    assert (again.layers[0].zeta - parameters.layers[0].zeta).std() == pytest.approx(0.2, rel=0.3)
+
+
+def test_latent_means_start_at_the_output_or_its_principal_components(rng):
+    y = rng.normal(size=(50, 1))
+    np.testing.assert_array_equal(initial_means([y[:20], y[20:]], 1), y)
+    wide = rng.normal(size=(50, 1)) @ np.array([[1.0, -2.0, 0.5]]) + 0.1 * rng.normal(size=(50, 3))
+    components = principal_components(wide)
+    np.testing.assert_allclose(components.T @ components / 50, np.eye(3), atol=1e-10)
+    assert abs(np.corrcoef(components[:, 0], wide[:, 1])[0, 1]) > 0.99
+    np.testing.assert_allclose(initial_means([wide], 2), components[:, :2])
+
+
+def test_more_states_than_outputs_start_at_rates_of_change():
+    time = np.linspace(0.0, 6.0, 200)
+    states = initial_means([np.sin(time)[:, None]], 2)
+    assert abs(np.corrcoef(states[:, 1], np.cos(time))[0, 1]) > 0.999
+    doubled = np.stack([np.sin(time), 2.0 * np.sin(time)], axis=1)  # two columns, one signal
+    assert abs(np.corrcoef(initial_means([doubled], 2)[:, 1], np.cos(time))[0, 1]) > 0.999
+    line = initial_means([time[:, None]], 4)
+    assert np.isfinite(line).all() and line.shape == (200, 4)
+
+
+def test_the_start_is_all_numpy(start):
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(start[0]))

@@ -1,0 +1,123 @@
+"""Training of the recognition networks."""
+
+import dataclasses
+from dataclasses import replace
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+import revarb
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.recognition import Recognition
+from revarb.optim.journal import Journal
+from revarb.optim.status import Status
+from revarb.runtime.numerics import with_numerics
+from revarb.training.network_training import _measured_states, run_adam_rounds, start_networks
+from revarb.training.problem import prepare
+from revarb.training.solve import train_networks
+from revarb.variational.bound import revarb_bound
+from support import small
+from support.recognised import QUICK_NETWORKS, recognised_problem
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
+
+
+def test_training_beats_the_mean_and_repeats_itself(model):
+    test = small.record(5)
+    assert revarb.scores(model.simulate(test.u, "mean"), test.y).nrmse < 0.5
+    again = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
+    assert again.bound == model.bound
+    assert model.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
+
+
+@pytest.mark.slow
+def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
+    problem, start = recognised_problem()
+    recipe, rng = Recipe(stages=(Stage(("mu", "lam"), 1),)), np.random.default_rng(0)
+    told = []
+    rows, layout = problem.rows, problem.layout
+    after = run_adam_rounds(
+        Recognition(rounds=(100,)), recipe, [start], rows, layout, rng, lambda *each: told.append(each), Journal()
+    )
+    before = float(revarb_bound(start, problem.rows, problem.layout))
+    assert float(revarb_bound(after, problem.rows, problem.layout)) > before + 10.0
+    assert [steps for steps, _ in told] == [50, 100]
+    np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_several_starts_the_best_goes_on(order):
+    problem, good = recognised_problem()
+    bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
+    spec, starts, told = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
+    rows, layout, rng = problem.rows, problem.layout, np.random.default_rng(0)
+    found = run_adam_rounds(spec, Recipe(), starts, rows, layout, rng, lambda *each: told.append(each), Journal())
+    ends = [each.states.networks[0].biases[-1] for each in (found, good)]
+    np.testing.assert_allclose(*ends, atol=2.0)  # so far Adam goes in 150 steps, and no further
+    assert [steps for steps, _ in told] == [50, 100, 150, 200, 250] and spec.steps == 250
+
+
+@pytest.mark.slow
+def test_networks_can_start_from_what_the_free_form_has_found():
+    spec = small.spec(recognition=dataclasses.replace(QUICK_NETWORKS, start="free-form"))
+    found = spec.fit(small.record(), seed=1)
+    free = small.spec().fit(small.record(), seed=1)
+    problem = prepare(spec, [small.record()], 1)
+    seen = []
+
+    def note(recognition, start, *rest):
+        seen.append(start)
+        return start_networks(recognition, start, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("revarb.training.solve.recognised_starts", note)
+        train_networks(problem, lambda steps, text: None, Journal())
+    np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
+    test = small.record(5)
+    assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
+
+
+def test_who_listens_can_stop_it():
+    problem, start = recognised_problem()
+
+    def stop(steps, text):
+        raise KeyboardInterrupt
+
+    spec, rng = Recognition(rounds=(1000, 1000), starts=2), np.random.default_rng(0)
+    after = run_adam_rounds(spec, Recipe(), [start, start], problem.rows, problem.layout, rng, stop, Journal())
+    before = float(revarb_bound(start, problem.rows, problem.layout))
+    assert float(revarb_bound(after, problem.rows, problem.layout)) > before
+
+
+@pytest.mark.slow
+def test_restarts_train_their_own_networks():
+    ensemble = small.spec(recognition=QUICK_NETWORKS).fit(small.record(), restarts=2)
+    assert ensemble.bounds[1] == small.spec(recognition=QUICK_NETWORKS).fit(small.record(), seed=1).bound
+    assert len(ensemble.simulate(small.record(5).u, "network")) == 60
+
+
+def with_gaps(record, rows, columns=slice(None)):
+    y = record.y.copy()
+    y[rows, columns] = np.nan
+    return replace(record, y=y)
+
+
+@pytest.mark.slow
+def test_networks_learn_with_gaps():
+    recognition = revarb.Recognition(hidden=(8,), starts=1, start_steps=50, rounds=(50,))
+    model = small.spec(hidden=1, recognition=recognition).fit(with_gaps(small.record(), slice(20, 30)))
+    assert np.isfinite(model.simulate(small.record(2).u, "network").mean).all()
+
+
+@with_numerics
+def test_networks_are_not_told_to_follow_the_straight_line_in_a_gap():
+    problem = prepare(small.spec(hidden=1), [with_gaps(small.record(), slice(20, 30)), small.record(1)], 0)
+    followed = _measured_states(problem.rows, problem.layout)
+    first = small.spec().order_for(1).first
+    assert np.flatnonzero(~followed).tolist() == list(range(20, 30)) and len(followed) == sum(problem.layout.lengths)
+    assert problem.layout.lags == first == 2  # so that states and samples are counted alike here

@@ -1,0 +1,66 @@
+"""Records as rows of a bound: outputs that were not measured are masked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from revarb.gp.collapsed import collapsed_bound
+from revarb.gp.layer import Gaussians, Targets
+from revarb.runtime.numerics import with_numerics
+from revarb.training.problem import mask_missing, prepare
+from revarb.variational.bound import Layout, Rows, layer_posteriors, layer_problems, revarb_bound
+from support import small
+
+
+@with_numerics
+def test_masked_rows_count_for_nothing():
+    """The bound with masked rows is that of the output layer over the other rows, and of all hidden layers."""
+    spec, record = small.spec(hidden=1), small.record()
+    problem = prepare(spec, [record], 0)
+    gone = np.array([3, 4, 20])
+    y = problem.rows.y.copy()
+    y[gone] = np.nan
+    rows, layout = mask_missing(Rows(problem.rows.u_bar, y), problem.layout)
+    assert layout.groups == ((0,),) and rows.measured.sum() == len(y) - 3 and not np.isnan(rows.y).any()
+    whole, part = (
+        float(revarb_bound(problem.start, r, lay)) for r, lay in ((problem.rows, problem.layout), (rows, layout))
+    )
+    layer, x_hat, targets = layer_problems(problem.start.layers, problem.start.states, problem.rows, problem.layout)[-1]
+    keep = np.delete(np.arange(len(y)), gone)
+    less = collapsed_bound(
+        layer, Gaussians(x_hat.mean[keep], x_hat.variance[keep]), Targets(targets.mean[keep], 0.0), layout.jitter
+    )
+    full = collapsed_bound(layer, x_hat, targets, layout.jitter)
+    assert whole - part == pytest.approx(float(full - less), rel=1e-6)
+
+
+@with_numerics
+def test_all_seen_is_the_same_as_no_mask():
+    problem = prepare(small.spec(), [small.record()], 0)
+    seen = np.ones((len(problem.rows.y), 1), dtype=bool)
+    layout = problem.layout._replace(groups=((0,),))
+    plain = revarb_bound(problem.start, problem.rows, problem.layout)
+    assert float(revarb_bound(problem.start, problem.rows._replace(seen=seen), layout)) == pytest.approx(float(plain))
+
+
+@with_numerics
+def test_outputs_with_other_gaps_are_groups_of_their_own():
+    record = small.record(outputs=3)
+    y = record.y.copy()
+    y[10:15, 1] = np.nan
+    problem = prepare(small.spec(hidden=1), [replace(record, y=y)], 0)
+    assert sorted(problem.layout.groups) == [(0, 2), (1,)]
+    known = layer_posteriors(problem.start, problem.rows, problem.layout)[-1]
+    assert known.reduction.ndim == 3
+    np.testing.assert_array_equal(known.reduction[0], known.reduction[2])
+    assert not np.allclose(known.reduction[0], known.reduction[1])
+    # Each output by itself knows the same.
+    for column in range(3):
+        alone = prepare(small.spec(hidden=1), [replace(record, y=y)], 0)
+        rows, layout = mask_missing(
+            Rows(alone.rows.u_bar, np.where(np.isnan(y[2:, column : column + 1]), np.nan, alone.rows.y[:, [column]])),
+            Layout(alone.layout.lags, alone.layout.lengths, alone.layout.jitter),
+        )
+        single = layer_posteriors(alone.start, rows, layout)[-1]
+        np.testing.assert_allclose(single.beta[:, 0], known.beta[:, column], rtol=1e-6, atol=1e-9)

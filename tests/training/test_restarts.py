@@ -1,0 +1,185 @@
+import os
+import pty
+import signal
+import subprocess
+import sys
+from contextlib import nullcontext
+
+import jax
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, get_task_stream
+
+import revarb
+from revarb.config.recipe import Recipe, Stage
+from revarb.data.tables.writing import write_table
+from revarb.errors import InputError
+from revarb.models.ensemble import Ensemble
+from revarb.runtime.numerics import with_numerics
+from revarb.training.restarts import fit_batched
+from support import small
+from support.waiting import read_terminal
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    return small.spec().fit(small.record(), seed=3, restarts=3)
+
+
+def same_numbers(one, other):
+    assert one.bounds == other.bounds
+    for ours, theirs in zip(one.members, other.members, strict=True):
+        assert (ours.seed, ours.history) == (theirs.seed, theirs.history)
+        for a, b in zip(jax.tree.leaves(ours.trained), jax.tree.leaves(theirs.trained), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_members_are_the_fits_of_the_seeds_that_follow(ensemble):
+    assert [member.seed for member in ensemble.members] == [3, 4, 5]
+    alone = [small.spec().fit(small.record(), seed=seed) for seed in (3, 4, 5)]
+    same_numbers(ensemble, Ensemble.from_members(alone))
+    assert len({member.bound for member in alone}) == 3
+    assert ensemble.best.bound == max(ensemble.bounds)
+
+
+def test_the_number_of_processes_changes_nothing(ensemble):
+    same_numbers(ensemble, small.spec().fit(small.record(), seed=3, restarts=3, jobs=2))
+
+
+def test_a_dask_cluster_takes_the_members_and_changes_nothing(ensemble):
+    """Two real worker processes, through joblib's own backend."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
+            far = small.spec().fit(small.record(), seed=3, restarts=3)
+        assert len({task["worker"] for task in stream.data}) == 2
+    same_numbers(ensemble, far)
+
+
+@pytest.mark.slow
+@with_numerics
+def test_members_that_advance_together_come_to_the_same_place():
+    """What an accelerator does, here on a CPU. Members stop after different numbers of iterations."""
+    recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
+    spec, steps = small.spec(inducing=5, recipe=recipe), []
+    apart = spec.fit(small.record(), restarts=3)
+    together = fit_batched(spec, [small.record()], range(3), lambda *report: steps.append(report))
+    lengths = [len(member.history) for member in together]
+    assert len(set(lengths)) > 1
+    assert [sum(member == number for member, *_ in steps) for number in range(3)] == lengths
+    np.testing.assert_allclose([member.bound for member in together], apart.bounds, rtol=1e-3)
+    first = [member.history[0].bound for member in together]
+    np.testing.assert_allclose(first, [member.history[0].bound for member in apart.members], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"restarts": 0}, "restarts must be a whole number of at least 1, received 0"),
+        (
+            {"restarts": 2, "jobs": 0},
+            r"jobs \(or -1 for one per core\) must be a whole number of at least 1, received 0",
+        ),
+        ({"restarts": 2, "seed": -1}, "seed must be"),
+        ({"restarts": 2, "seed": 2**63 - 1}, "seed must be a whole number from 0 to"),
+        ({"jobs": 2}, "jobs=2 without restarts"),
+    ],
+)
+def test_wrong_numbers_are_refused(wrong, message):
+    with pytest.raises(InputError, match=message):
+        small.spec().fit(small.record(), **wrong)
+
+
+def test_a_short_record_is_refused_once_and_here():
+    with pytest.raises(InputError, match="record 0 has 3 samples"):
+        small.spec().fit(small.record(samples=3), restarts=2, jobs=2)
+
+
+def test_more_inducing_inputs_than_rows_are_said_once():
+    with pytest.warns(UserWarning) as said:
+        model = small.spec(inducing=900).fit(small.record(), restarts=2)
+    assert [str(each.message) for each in said] == ["inducing=900, but there are only 58 training rows: using 58"]
+    assert model.best.spec.inducing == 58
+
+
+def test_a_start_that_leads_nowhere_does_not_cost_the_others(monkeypatch):
+    real = revarb.training.restarts.prepare
+
+    def prepare(spec, records, seed):
+        if seed == 1:
+            raise InputError("the bound is nan at the start")
+        return real(spec, records, seed)
+
+    monkeypatch.setattr(revarb.training.restarts, "prepare", prepare)
+    with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
+        model = small.spec().fit(small.record(), restarts=3)
+    assert [member.seed for member in model.members] == [0, 2]
+    with pytest.raises(InputError, match="the bound is nan at the start"):
+        small.spec().fit(small.record(), seed=1, restarts=1)
+
+
+def test_a_killed_worker_is_said_and_nothing_hangs(monkeypatch):
+    """A real worker process is killed as soon as it has reported its first step."""
+
+    def kill_a_worker(member, steps, text):
+        found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
+        for child in found.stdout.split()[:1]:
+            os.kill(int(child), signal.SIGKILL)
+
+    monkeypatch.setattr(revarb.training.restarts, "progress_lines", lambda *all_about: nullcontext(kill_a_worker))
+    endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
+    with pytest.warns(UserWarning, match="restarts were lost"), pytest.raises(InputError, match="no fit came back"):
+        small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)
+
+
+def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch):
+    real, calls = revarb.training.objective.bound_and_gradient, 0
+
+    def pressed(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", pressed)
+    model = small.spec().fit(small.record(), restarts=3)
+    assert [member.status for member in model.members] == ["interrupted"]
+
+
+def test_two_members_compile_once():
+    from revarb.training.objective import bound_and_gradient
+
+    record, spec = small.record(samples=53), small.spec(inducing=7)
+    before = bound_and_gradient._cache_size()
+    spec.fit(record, restarts=3)
+    assert bound_and_gradient._cache_size() == before + 1
+
+
+@pytest.mark.parametrize(
+    ("restarts", "jobs"),
+    [(4, 1), pytest.param(4, 2, marks=pytest.mark.slow), pytest.param(2, 3, marks=pytest.mark.slow)],
+)
+def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, jobs):
+    """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
+    record = small.record()
+    write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
+    stage = "[[recipe.stages]]\nfree = ['mu', 'zeta', 'w', 'sigma2']\niterations = 99999\n"
+    endless = "lags = 5\ninput_lags = 5\n[recipe]\nftol = 0.0\ngtol = 0.0\n" + stage
+    (in_empty_folder / "long.toml").write_text(endless)
+    command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
+    command += ["--config", "long.toml", "--restarts", str(restarts), "--jobs", str(jobs)]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with (in_empty_folder / "out.txt").open("w+") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=theirs, env=environment, start_new_session=True)
+        os.close(theirs)
+        screen = read_terminal(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
+        os.killpg(process.pid, signal.SIGINT)
+        screen += read_terminal(ours, lambda text: False)
+        assert process.wait(timeout=60) == 0, screen
+    assert all(f"seed {seed}".encode() in screen for seed in range(restarts))
+    model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
+    assert isinstance(model, Ensemble) and model.status == "interrupted"
+    assert 1 <= len(model) <= 2 * jobs and out.count("interrupted after") == len(model)
+    assert b"Traceback" not in screen

@@ -1,0 +1,141 @@
+"""The whole bound: every derivative, several records, limits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from revarb.config.recipe import GROUPS
+from revarb.data.windows import regressors
+from revarb.gp.layer import Layer, unconstrained
+from revarb.variational.bound import Layout, Rows, revarb_bound
+from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.states import FreeStates
+from support import oracles
+from support.random_models import JITTER, L, random_parameters, random_rows
+
+compiled = jax.jit(revarb_bound, static_argnums=2)
+
+
+def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
+    """H = 2, two records, two outputs, two latent dimensions: every entry of every leaf."""
+    lengths = (5, 6)
+    parameters = random_parameters(rng, lengths, Dx=2)
+    rows, layout = random_rows(rng, lengths), Layout(L, lengths, JITTER)
+
+    @jax.jit
+    def bound(vector_tree):
+        return revarb_bound(vector_tree, rows, layout)
+
+    vector = np.array(flatten(parameters))
+    gradient = flatten(jax.grad(bound)(parameters))
+    numeric = [
+        oracles.finite_difference(lambda v: float(bound(unflatten(v, form_of(parameters)))), vector, index, step=1e-4)
+        for index in range(len(vector))
+    ]
+    scale = np.abs(gradient).max()
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-9 * scale)
+    for group in GROUPS:  # nothing is cut off from the bound by mistake
+        assert np.abs(gradient[free_entries(parameters, (group,))]).min() > 0.0, group
+
+
+def joined(first, second):
+    """One model of two records whose inducing inputs are those of both."""
+    layers = tuple(
+        Layer(np.concatenate([a.zeta, b.zeta]), a.raw_w, a.raw_variance, a.raw_sigma2)
+        for a, b in zip(first.layers, second.layers, strict=True)
+    )
+    mu = tuple(np.concatenate(pair) for pair in zip(first.states.mu, second.states.mu, strict=True))
+    raw_lam = tuple(np.concatenate(pair) for pair in zip(first.states.raw_lam, second.states.raw_lam, strict=True))
+    return Parameters(layers, FreeStates(mu, raw_lam), first.priors)
+
+
+def test_records_that_share_nothing_add_up(rng):
+    """Two records so far apart that no kernel reaches across: the bound is the sum of the single ones."""
+    first = random_parameters(rng, (6,))
+    moved = random_parameters(rng, (5,), far=300.0)
+    layers = tuple(
+        Layer(b.zeta, a.raw_w, a.raw_variance, a.raw_sigma2) for a, b in zip(first.layers, moved.layers, strict=True)
+    )
+    second = Parameters(layers, moved.states, first.priors)
+    rows1, rows2 = random_rows(rng, (6,)), random_rows(rng, (5,), far=300.0)
+    both = Rows(np.concatenate([rows1.u_bar, rows2.u_bar]), np.concatenate([rows1.y, rows2.y]))
+    total = compiled(joined(first, second), both, Layout(L, (6, 5), JITTER))
+    single1 = compiled(first, rows1, Layout(L, (6,), JITTER))
+    single2 = compiled(second, rows2, Layout(L, (5,), JITTER))
+    assert float(total) == pytest.approx(float(single1 + single2), rel=1e-9)
+
+
+def test_permuting_records_changes_nothing(rng):
+    lengths = (4, 7, 5)
+    parameters, rows = random_parameters(rng, lengths), random_rows(rng, lengths)
+    order = (2, 0, 1)
+
+    def shuffled(table, sizes):
+        pieces = np.split(np.asarray(table), np.cumsum(sizes)[:-1])
+        return np.concatenate([pieces[position] for position in order])
+
+    states = FreeStates(
+        tuple(shuffled(mu, lengths) for mu in parameters.states.mu),
+        tuple(shuffled(lam, lengths) for lam in parameters.states.raw_lam),
+    )
+    row_counts = [length - L for length in lengths]
+    moved = Rows(shuffled(rows.u_bar, row_counts), shuffled(rows.y, row_counts))
+    before = compiled(parameters, rows, Layout(L, lengths, JITTER))
+    after = compiled(
+        Parameters(parameters.layers, states, parameters.priors),
+        moved,
+        Layout(L, tuple(lengths[position] for position in order), JITTER),
+    )
+    assert float(after) == pytest.approx(float(before), rel=1e-12)
+
+
+def test_a_seam_hides_the_states_before_it(rng):
+    """The rows of a second record do not depend on the states of the first, as they would in one long record."""
+    mu = rng.normal(size=(12, 1))
+
+    def later_rows(states, lengths, count):
+        u_bar = np.zeros((12 - L * len(lengths), 1))
+        return jnp.sum(regressors((states,), u_bar, L, lengths)[0][-count:] ** 2)
+
+    apart = np.asarray(jax.grad(later_rows)(mu, (6, 6), 4))[:, 0]  # all four rows of the second record
+    together = np.asarray(jax.grad(later_rows)(mu, (12,), 6))[:, 0]  # the rows of the same samples in one record
+    assert (apart[:6] == 0.0).all() and (apart[6:11] != 0.0).all()
+    assert (together[4:6] != 0.0).all()
+
+
+def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
+    """λ → 0 and ζ = x̂: each layer becomes exact GP regression of its states; only entropy and KL remain beside."""
+    lengths, H = (7,), 2
+    parameters = random_parameters(rng, lengths, H=H)
+    rows = random_rows(rng, lengths)
+    lam = 1e-7
+    u = rows.u_bar
+    x = [np.asarray(mu) for mu in parameters.states.mu]
+    past = [np.stack([np.concatenate([m[i - 1], m[i - 2]]) for i in range(L, 7)]) for m in x]
+    current = [np.stack([np.concatenate([m[i], m[i - 1]]) for i in range(L, 7)]) for m in x]
+    x_hat = [np.hstack([past[0], u]), np.hstack([past[1], current[0]]), current[1]]
+    targets = [x[0][L:], x[1][L:], rows.y]
+    layers = tuple(
+        Layer(points, layer.raw_w, layer.raw_variance, np.asarray(unconstrained(0.2)))
+        for points, layer in zip(x_hat, parameters.layers, strict=True)
+    )
+    states = FreeStates(parameters.states.mu, tuple(np.full(m.shape, unconstrained(lam)) for m in x))
+    got = float(compiled(Parameters(layers, states, parameters.priors), rows, Layout(L, lengths, 1e-10)))
+    evidence = sum(
+        oracles.log_gaussian(y, oracles.rbf(p, p, np.asarray(layer.w), float(layer.variance)) + 0.2 * np.eye(len(p)))
+        for p, y, layer in zip(x_hat, targets, layers, strict=True)
+    )
+    entropies = H * 5 * 0.5 * np.log(2 * np.pi * np.e * lam)
+    kl = sum(
+        np.sum(
+            0.5
+            * (
+                (lam + (m[:L] - np.asarray(prior.prior_mean)) ** 2) / np.asarray(prior.variance)
+                - 1.0
+                + np.log(np.asarray(prior.variance) / lam)
+            )
+        )
+        for m, prior in zip(x, parameters.priors, strict=True)
+    )
+    assert got == pytest.approx(evidence + entropies - kl, abs=1e-3)

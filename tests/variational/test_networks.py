@@ -1,0 +1,127 @@
+"""Recognition networks: paths by a plain loop, gradients by finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from revarb.config.recognition import Recognition
+from revarb.data.windows import Order, initial_states
+from revarb.optim.journal import Journal
+from revarb.training.network_training import start_networks
+from revarb.training.problem import prepare
+from revarb.variational.bound import revarb_bound
+from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
+from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.states import FreeStates
+from support import oracles, small
+from support.recognised import recognised_problem
+
+LAGS = Order(states=3, inputs=2, delay=1)
+DIMS = (2, 1)
+LENGTHS = (9, 5, 7)
+
+
+@pytest.fixture
+def networks(rng):
+    return draw_networks(Recognition(hidden=(5, 4)), LAGS, DIMS, 1, rng)
+
+
+@pytest.fixture
+def initial(rng):
+    return tuple(rng.normal(size=(len(LENGTHS), LAGS.states, dim)) for dim in DIMS)
+
+
+@pytest.fixture
+def u_bar(rng):
+    return rng.normal(size=(sum(LENGTHS) - LAGS.states * len(LENGTHS), LAGS.inputs))
+
+
+def apply(network, x):
+    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        x = np.tanh(x @ weight + bias)
+    return x @ network.weights[-1] + network.biases[-1]
+
+
+def looped(networks, initial, u_bar):
+    """Record by record, step by step, with lists."""
+    paths, row = [[] for _ in networks], 0
+    for record, length in enumerate(LENGTHS):
+        states = [list(start[record]) for start in initial]
+        for _ in range(length - LAGS.states):
+            below = u_bar[row]
+            for h, network in enumerate(networks):
+                own = np.concatenate(states[h][: -LAGS.states - 1 : -1])
+                states[h].append(apply(network, np.concatenate([own, below])))
+                below = np.concatenate(states[h][: -LAGS.states - 1 : -1])
+            row += 1
+        for path, these in zip(paths, states, strict=True):
+            path.extend(these)
+    return [np.array(path) for path in paths]
+
+
+def test_the_scan_is_a_plain_loop(networks, initial, u_bar):
+    got = run_networks(networks, initial, u_bar, LAGS.states, LENGTHS)
+    for path, expected in zip(got, looped(networks, initial, u_bar), strict=True):
+        np.testing.assert_allclose(path, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_filling_up_short_records_changes_nothing(networks, initial, u_bar):
+    """Each record alone, where nothing is filled up, against all of them side by side; the gradients as well."""
+    together = run_networks(networks, initial, u_bar, LAGS.states, LENGTHS)
+    rows = np.cumsum([0, *(length - LAGS.states for length in LENGTHS)])
+    states = np.cumsum([0, *LENGTHS])
+
+    def alone(networks, record):
+        starts = [start[record : record + 1] for start in initial]
+        return run_networks(networks, starts, u_bar[rows[record] : rows[record + 1]], LAGS.states, LENGTHS[record:][:1])
+
+    for record in range(len(LENGTHS)):
+        for path, expected in zip(together, alone(networks, record), strict=True):
+            np.testing.assert_allclose(path[states[record] : states[record + 1]], expected, rtol=1e-12)
+    joint = jax.grad(lambda g: jnp.sum(run_networks(g, initial, u_bar, LAGS.states, LENGTHS)[-1] ** 2))(networks)
+    parts = jax.grad(lambda g: sum(jnp.sum(alone(g, record)[-1] ** 2) for record in range(len(LENGTHS))))(networks)
+    for a, b in zip(jax.tree.leaves(joint), jax.tree.leaves(parts), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("variance", ["free", pytest.param("shared", marks=pytest.mark.slow)])
+def test_the_gradient_by_finite_differences(variance):
+    problem, start = recognised_problem(variance)
+    form, vector = form_of(start), np.array(flatten(start))
+    bound = jax.jit(lambda v: revarb_bound(unflatten(v, form), problem.rows, problem.layout))
+    gradient = np.asarray(jax.grad(bound)(vector))
+    chosen = np.random.default_rng(0).choice(np.flatnonzero(free_entries(start, ("mu", "lam"))), 40, replace=False)
+    expected = [oracles.finite_difference(lambda v: float(bound(v)), vector, k, step=1e-4) for k in chosen]
+    np.testing.assert_allclose(gradient[chosen], expected, rtol=1e-5, atol=1e-5)
+    assert np.abs(gradient[free_entries(start, ("mu",))]).max() > 0.0
+
+
+@pytest.mark.slow
+def test_networks_that_give_the_free_means_give_the_same_bound():
+    problem, start = recognised_problem()
+    states = start.states.along(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths)
+    written_out = Parameters(start.layers, FreeStates(states.mu, states.raw_lam), start.priors)
+    ours = float(revarb_bound(start, problem.rows, problem.layout))
+    assert ours == pytest.approx(float(revarb_bound(written_out, problem.rows, problem.layout)), rel=1e-12)
+    # A network that is constant gives a constant path, as free means would be.
+    flat = tuple(
+        Network(tuple(0 * w for w in g.weights), tuple(0 * b + 0.3 for b in g.biases)) for g in start.states.networks
+    )
+    constant = RecognisedStates(flat, start.states.initial, start.states.raw_lam)
+    path = constant.along(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths).mu[0]
+    first = initial_states(path, problem.layout.lags, problem.layout.lengths)
+    np.testing.assert_array_equal(first, start.states.initial[0])
+    np.testing.assert_allclose(path[problem.layout.lags : problem.layout.lengths[0]], 0.3)
+
+
+def test_shared_variances_make_nothing_grow_with_the_record():
+    def variational(samples, variance):
+        spec = small.spec(recognition=Recognition(hidden=(4,), variance=variance, start="random"))
+        problem = prepare(spec, [small.record(samples=samples)], 0)
+        rng, lags = np.random.default_rng(0), problem.preprocessor.order
+        start = start_networks(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[0]
+        return int(free_entries(start, ("mu", "lam")).sum())
+
+    assert variational(40, "shared") == variational(80, "shared")
+    assert variational(80, "free") == variational(40, "free") + 2 * 40
