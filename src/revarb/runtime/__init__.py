@@ -1,1 +1,1 @@
-"""The machine: precision, threads, devices, files, signals, progress, worker processes. Nothing about GPs."""
+"""Everything about the machine: precision, threads, devices, files, signals, progress, worker processes."""

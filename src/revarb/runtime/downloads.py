@@ -1,7 +1,7 @@
-"""Files of the benchmarks, from the folder named by REVARB_DATA or from the user's cache, checked in every case.
+"""Files of the benchmarks: found in the folder REVARB_DATA or in the user's cache, their checksums always compared.
 
-Where REVARB_DATA is set, files come from there and nowhere else. Otherwise they come from the user's cache, and the
-first time from their public address.
+If REVARB_DATA is set, files are taken from that folder only. Otherwise they are taken from the user's cache, and
+downloaded into it the first time.
 """
 
 import os
@@ -14,7 +14,7 @@ from revarb.errors import InputError
 
 
 class PublicFile(NamedTuple):
-    """A file, the folder that it has in REVARB_DATA, its public address and its sha256."""
+    """A published file: its name, its folder inside REVARB_DATA, its address and its sha256."""
 
     name: str
     folder: str
@@ -23,10 +23,10 @@ class PublicFile(NamedTuple):
 
 
 def fetch_file(file: PublicFile) -> Path:
-    """The path of the file, downloaded if need be; its checksum has been compared."""
+    """Return the path of a published file with the right checksum; download it if necessary."""
     folder = os.environ.get("REVARB_DATA")
     if folder:
-        return _from_folder(Path(folder), file)
+        return _find_in_folder(Path(folder), file)
     pooch.get_logger().setLevel("WARNING")
     try:
         found = pooch.retrieve(
@@ -45,7 +45,7 @@ def fetch_file(file: PublicFile) -> Path:
     return Path(found)
 
 
-def _from_folder(folder: Path, file: PublicFile) -> Path:
+def _find_in_folder(folder: Path, file: PublicFile) -> Path:
     candidates = [folder / file.folder / file.name, folder / file.name]
     for path in candidates:
         if path.is_file():

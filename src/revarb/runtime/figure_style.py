@@ -5,10 +5,11 @@ from typing import Literal
 
 from matplotlib.figure import Figure
 
-MEASURED, MODEL, BAND, QUIET = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
+MEASURED, MODEL, BAND, GREY = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
 
 
-def rows_of_axes(figure: Figure, rows: int, share: bool = True):
+def add_panels(figure: Figure, rows: int, share: bool = True):
+    """Add panels below each other to a figure; with `share` they have one time axis."""
     axes = figure.subplots(rows, 1, sharex=share, squeeze=False)[:, 0]
     if share:
         axes[-1].set_xlabel("time")
@@ -16,10 +17,11 @@ def rows_of_axes(figure: Figure, rows: int, share: bool = True):
 
 
 def finish_figure(figure: Figure, title: str) -> None:
+    """Add the title and one legend for all panels, and remove the upper and right spines."""
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
-    # Above the first panel, where it hides nothing; what several panels draw is named once.
+    # Above the first panel, where it covers no data; an entry that several panels share stands once.
     drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
     handles = {label: handle for these in drawn for handle, label in zip(*these, strict=True)}
     figure.axes[0].legend(
@@ -29,9 +31,9 @@ def finish_figure(figure: Figure, title: str) -> None:
 
 
 def encode_figure(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
-    """A finished figure as the bytes of a file."""
+    """Encode a figure as the bytes of a PNG or SVG file."""
     buffer = io.BytesIO()
-    # Without a date the same numbers give the same file.
+    # No date in the metadata: the same figure gives the same bytes.
     metadata = {"Software": "revarb"} if kind == "png" else {"Date": None, "Creator": "revarb"}
     figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
     return buffer.getvalue()

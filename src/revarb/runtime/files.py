@@ -1,4 +1,4 @@
-"""Files appear whole or not at all."""
+"""Atomic file writes: a reader sees the old file or the complete new one."""
 
 import os
 import tempfile
@@ -8,14 +8,12 @@ from pathlib import Path
 
 from revarb.errors import InputError
 
-_PREFIX, _SUFFIX = ".revarb-", ".part"
-
-
-_STALE_SECONDS = 3600.0  # seconds: nobody writes for so long
+_PREFIX, _SUFFIX = ".revarb-", ".part"  # of temporary files
+_STALE_SECONDS = 3600.0  # no write takes this long: an older temporary file is left over from a killed process
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuse a place that cannot be written to: before the work, not after it."""
+    """Refuse a path that cannot be written to; called before a long computation rather than after it."""
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
@@ -27,7 +25,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Create a folder, and those above it, unless it is there."""
+    """Create a folder and its parents unless they exist."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -36,9 +34,9 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write to a temporary name in the same folder, then rename: a reader sees the old file or the new one.
+    """Write a file atomically: to a temporary name in the same folder, then rename.
 
-    The content is on the disk before it gets its name, so this holds for kill -9 and a power cut as well.
+    The content is flushed to the disk before the rename, so `kill -9` or a power cut leaves one of the two files.
     """
     target = check_writable(path)
     _remove_stale(target.parent)
@@ -49,7 +47,7 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_read_umask())  # a temporary file is readable by its owner only
         temporary.replace(target)
     except BaseException as error:
         if temporary is not None:
@@ -61,15 +59,15 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
 
 
 def _remove_stale(folder: Path) -> None:
-    # Temporary files of processes that were killed while they wrote.
+    # Temporary files of processes that were killed while writing.
     with suppress(OSError):
         for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
             if path.stat().st_mtime < time.time() - _STALE_SECONDS:
                 path.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    # There is no way to read it without setting it.
+def _read_umask() -> int:
+    # POSIX has no call that reads the mask without setting it.
     mask = os.umask(0)
     os.umask(mask)
     return mask

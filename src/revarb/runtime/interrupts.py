@@ -1,39 +1,38 @@
-"""Ctrl-C where it would do harm waits until the harm is over."""
+"""Signal handling: record, defer, block or ignore SIGINT (Ctrl-C) while JAX compiles or a result is being saved."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_captures: list[list[int]] = []
-"""What has been pressed, for every hold that lasts: one inside another must not keep it to itself."""
+_captures: list[list[int]] = []  # the active captures; an interrupt is recorded in all of them, nested ones included
 
 
 @contextmanager
 def capture_interrupts(raise_after: int | None = None) -> Iterator[list[int]]:
-    """Note Ctrl-C instead of raising KeyboardInterrupt; the list is not empty if it was pressed.
+    """Record SIGINT instead of raising KeyboardInterrupt; the yielded list is not empty if it was received.
 
-    For compilation, during which JAX does not survive an exception, and for writing what a long fit has found.
-    `raise_after`: how many interrupts are recorded before one is raised. Signals reach the main thread only; elsewhere there is
-    nothing to hold.
+    Used during compilation, because JAX does not survive an exception there, and while the result of a long fit is
+    built. With `raise_after`, that number of interrupts is recorded and the next one raises. Python delivers signals to
+    the main thread only; in other threads nothing is captured.
     """
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield pressed
         return
 
-    def note(number, frame) -> None:
-        for hold in _captures:
-            hold.append(number)
+    def record_signal(number, frame) -> None:
+        for capture in _captures:
+            capture.append(number)
         if raise_after is not None and len(pressed) > raise_after:
             raise KeyboardInterrupt
 
     _captures.append(pressed)
-    before = signal.signal(signal.SIGINT, note)
+    previous = signal.signal(signal.SIGINT, record_signal)
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
         _captures.pop()
 
 
@@ -48,25 +47,25 @@ def defer_interrupts() -> Iterator[None]:
 
 @contextmanager
 def block_interrupts_in_children() -> Iterator[None]:
-    """Processes that are started inside never see Ctrl-C, which a terminal sends to all of its processes."""
+    """Block SIGINT in processes that are started inside the block: a terminal sends it to all of its processes."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 @contextmanager
 def ignore_interrupts() -> Iterator[None]:
-    """Ctrl-C does nothing: for a worker process, whose parent sees it too and knows better."""
+    """Ignore SIGINT: for a worker process, which its parent stops."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)

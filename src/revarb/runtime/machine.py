@@ -1,4 +1,4 @@
-"""Versions of the libraries and a description of the machine, for files that are read years later."""
+"""Versions of the libraries and a description of the machine, stored in model and result files."""
 
 import os
 import platform
@@ -10,23 +10,23 @@ from typing import Any
 _LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of what computes, for files that are read years later."""
+def collect_versions() -> dict[str, str]:
+    """Collect the versions of revarb and of the numerical libraries."""
     return {name: version(name) for name in _LIBRARIES}
 
 
 def describe_machine() -> dict[str, Any]:
-    """Where and with what a result was computed."""
+    """Describe the machine and the software that compute a result, with the time."""
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "versions": library_versions(),
-        "processor": _processor(),
+        "versions": collect_versions(),
+        "processor": _find_processor_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     }
 
 
-def _processor() -> str:
+def _find_processor_name() -> str:
     # platform.processor() is empty on most Linux systems.
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal, and silence everywhere else."""
+"""Progress bars on a terminal; nothing elsewhere."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 @contextmanager
 def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int, str], None]]:
-    """Yield `update(done, text)`. Nothing is drawn unless `show` is set and stderr is a terminal."""
+    """Show one progress bar and yield `update(done, text)`; see `progress_lines`."""
     with progress_lines([title], total, show, waiting="compiling") as update:
         yield lambda done, text: update(0, done, text)
 
@@ -18,7 +18,10 @@ def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int, 
 def progress_lines(
     titles: Sequence[str], total: int, show: bool, waiting: str = "waiting"
 ) -> Iterator[Callable[[int, int, str], None]]:
-    """Yield `update(line, done, text)` for one bar per title; `waiting` stands beside those that have not begun."""
+    """Show one progress bar per title and yield `update(line, done, text)`; `waiting` is the text before the first one.
+
+    Nothing is drawn unless `show` is set and stderr is a terminal.
+    """
     console = Console(stderr=True)
     if not (show and console.is_terminal):
         yield lambda line, done, text: None

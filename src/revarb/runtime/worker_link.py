@@ -1,6 +1,6 @@
-"""A line from worker processes to the one that waits for them: reports come in, "go on" or "stop" goes back.
+"""Progress reports from worker processes to their parent, which answers each one with "continue" or "stop".
 
-Workers on another host have no line; they then work without reports, to the end.
+Workers on another host are not connected: they send no reports and run to the end.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class Address(NamedTuple):
-    """Where to report to, on which host, and the proof that one may."""
+    """Where the parent listens: socket address, host name, and the key that authenticates a worker."""
 
     place: Any  # as the listener gives it
     host: str
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 @contextmanager
 def receive_reports(take: Callable[[Any], None], stop: Callable[[], bool]) -> Iterator[Address]:
-    """Yield the address at which `take` gets the workers' reports; `stop` is asked what to answer."""
+    """Listen for workers and yield the address; `take` gets each report, `stop` says whether the worker must stop."""
     key, closing = os.urandom(16), threading.Event()
     with Listener(("127.0.0.1", 0)) as listener:
         address = Address(listener.address, platform.node(), key)
@@ -35,7 +35,7 @@ def receive_reports(take: Callable[[Any], None], stop: Callable[[], bool]) -> It
             yield address
         finally:
             closing.set()
-            socket.create_connection(address.place).close()  # closing alone would not wake it
+            socket.create_connection(address.place).close()  # closing the listener does not interrupt `accept`
             accepting.join()
 
 
@@ -45,15 +45,15 @@ def _accept(
     while True:
         try:
             connection = listener.accept()
-        except OSError:  # it went away again
+        except OSError:  # the client has disconnected already
             continue
         if closing.is_set():
             return
-        threading.Thread(target=_listen, args=(connection, key, take, stop), daemon=True).start()
+        threading.Thread(target=_serve, args=(connection, key, take, stop), daemon=True).start()
 
 
-def _listen(connection: Connection, key: bytes, take: Callable[[Any], None], stop: Callable[[], bool]) -> None:
-    # In a thread of its own from the first word on: a stranger who says nothing keeps nobody waiting.
+def _serve(connection: Connection, key: bytes, take: Callable[[Any], None], stop: Callable[[], bool]) -> None:
+    # One thread per connection, authentication included: a client that sends nothing does not delay the others.
     with connection:
         try:
             deliver_challenge(connection, key)
@@ -67,7 +67,10 @@ def _listen(connection: Connection, key: bytes, take: Callable[[Any], None], sto
 
 @contextmanager
 def send_reports(address: Address) -> Iterator[Callable[[Any], None]]:
-    """Yield `report(message)`: KeyboardInterrupt when the answer is to stop, or when nobody is there any more."""
+    """Connect to the parent and yield `report(message)`.
+
+    `report` raises KeyboardInterrupt if the parent answers "stop" or has gone away.
+    """
     try:
         connection = Client(address.place, authkey=address.key) if address.host == platform.node() else None
     except (EOFError, OSError, AuthenticationError):
