@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
+from revarb.data.dataframes import RowIndex
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
-from revarb.errors import InputError, check_integer
+from revarb.errors import ComputationError, InputError, check_integer
 
 
 class RecordBlock(NamedTuple):
@@ -109,7 +110,8 @@ class Preprocessor:
                 raise InputError(f"the record has the columns {list(theirs)}, the model {list(ours)}; reorder them")
         if len(window) < self.order.first_row:
             raise InputError(
-                f"the record has {len(window)} samples, but the lags need at least {self.order.first_row}; pass a longer one"
+                f"the record has {len(window)} samples, but the lags need at least {self.order.first_row}; "
+                "pass a longer one"
             )
         return self.scaling.inputs(window.u), self.scaling.outputs(window.y)
 
@@ -122,6 +124,7 @@ class Preprocessor:
         samples: Any | None = None,
         disagreement: float | None = None,
         start: str = "cold",
+        index: RowIndex | None = None,
     ) -> Trajectory:
         """A simulation in raw units; one that diverged is refused."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -135,6 +138,7 @@ class Preprocessor:
                 samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
                 disagreement=disagreement,
                 start=start,
+                index=index,
             )
         check_finite(method, path.mean, path.std, path.samples)
         return path
@@ -143,7 +147,7 @@ class Preprocessor:
 def check_finite(method: str, *simulated: np.ndarray | None) -> None:
     """Refuse a simulation that contains infinity or NaN."""
     if not all(values is None or np.isfinite(values).all() for values in simulated):
-        raise InputError(
+        raise ComputationError(
             f"the simulation (method {method!r}) diverged; check the units of u, and whether the model file comes from "
             "a source you trust"
         )

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.data.safe_statistics import relative_std
 from revarb.data.series import Series
 from revarb.errors import InputError
 
-MIN_MEASURED = 2  # values of an output: one has no spread
+MIN_MEASURED = 2  # values of an output: one has no standard deviation
+MAX_CONSTANT = 1e-12  # relative standard deviation of a constant column: the rounding of 1e6 is not a signal
 
 
 @dataclass(frozen=True, eq=False)
 class Standardiser:
-    """Means and standard deviations of the training part; the models only ever see z-scores."""
+    """Means and standard deviations of the training records; models compute with z-scores."""
 
     u_mean: Float64[np.ndarray, " Du"]
     u_std: Float64[np.ndarray, " Du"]
@@ -28,8 +30,8 @@ class Standardiser:
         u = np.concatenate([record.u for record in records])
         y = np.concatenate([record.y for record in records])
         with np.errstate(over="ignore", invalid="ignore"):  # a mean that is not finite is refused below
-            return cls(u.mean(0), _spread("input", records[0].input_names, u),
-                       np.nanmean(y, axis=0), _spread("output", records[0].output_names, y))  # fmt: skip
+            return cls(u.mean(0), _check_std("input", records[0].input_names, u),
+                       np.nanmean(y, axis=0), _check_std("output", records[0].output_names, y))  # fmt: skip
 
     def __post_init__(self):
         sizes = (self.u_mean.shape == self.u_std.shape, self.y_mean.shape == self.y_std.shape)
@@ -46,7 +48,7 @@ class Standardiser:
         return z
 
     def outputs(self, y: Float64[np.ndarray, "N Dy"]) -> Float64[np.ndarray, "N Dy"]:
-        """Raw outputs to z-scores; what is missing stays so."""
+        """Raw outputs to z-scores; NaN stays NaN."""
         with np.errstate(over="ignore"):
             z = (y - self.y_mean) / self.y_std
         if np.isinf(z).any():
@@ -75,16 +77,13 @@ def _check_measured(records: Sequence[Series]) -> None:
         )
 
 
-def _spread(what: str, names: tuple[str, ...], values: np.ndarray) -> np.ndarray:
-    # Scaled by the largest value first, so that no square over- or underflows; and compared with it: the rounding of
-    # a constant 1e6 is not a signal.
-    largest = np.nanmax(np.abs(values), axis=0, initial=0.0)
-    relative = np.nanstd(values / np.where(largest > 0.0, largest, 1.0), axis=0)
-    std, constant = relative * largest, relative <= 1e-12
+def _check_std(what: str, names: tuple[str, ...], values: Float64[np.ndarray, "N D"]) -> Float64[np.ndarray, " D"]:
+    relative, largest = relative_std(values)
+    constant = relative <= MAX_CONSTANT
     if constant.any():
         column = int(np.argmax(constant))
         raise InputError(
             f"{what} column {names[column]!r} is constant ({np.nanmin(values[:, column])}) in the training data; leave "
             "it out"
         )
-    return std
+    return relative * largest

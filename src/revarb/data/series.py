@@ -1,25 +1,46 @@
-"""The border where arrays are checked, once: records (`Series`) and their scaling (`Standardiser`)."""
+"""Records: the border where arrays and data frames are checked, once."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
+from revarb.data.dataframes import RowIndex, read_dataframe
 from revarb.errors import InputError, check_number, describe
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Series:
-    """One record of a system: inputs `u` and outputs `y`, sampled every `dt`.
+    """One record of a system: inputs `u` and outputs `y`, sampled at a constant interval.
 
-    Both are kept as read-only float64 matrices, one row per sample. A vector is one column; `u=None` (or a
-    matrix without columns) is a system without inputs. NaN in `y` is a value that was not measured; `u` has no gaps.
+    Parameters
+    ----------
+    u : array-like [N, Du], data frame or None
+        Inputs, one row per sample; a vector is one column. None (or a matrix without columns) for a system without
+        inputs. Inputs have no gaps.
+    y : array-like [N, Dy] or data frame
+        Outputs. NaN is a missing value.
+    dt : float
+        Sampling interval.
+    input_names, output_names : list of str, optional
+        Names of the columns; by default those of the data frame, else "u", "y" or "u0", "u1", …
+    index : RowIndex, optional
+        Row labels; taken from the data frame.
 
-    >>> Series(u=[0.0, 1.0, 0.5], y=[0.1, 0.2, 0.6]).y.shape
-    (3, 1)
+    Attributes
+    ----------
+    u, y : read-only float64 arrays [N, Du] and [N, Dy]
+    missing : int
+        Number of output values that were not measured.
+
+    Examples
+    --------
+    >>> Series(u=[0.0, 1.0, 0.5], y=[0.1, 0.2, float("nan")], dt=0.5)
+    Series(3 samples, inputs ('u',), outputs ('y',), dt=0.5, 1 of 3 output values missing)
     """
 
     u: Float64[np.ndarray, "N Du"]
@@ -27,17 +48,20 @@ class Series:
     dt: float
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    index: RowIndex | None
 
     def __init__(
         self,
-        u: ArrayLike | None,
-        y: ArrayLike,
+        u: Any,
+        y: Any,
         dt: float = 1.0,
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
+        index: RowIndex | None = None,
     ):
-        y_matrix = _numbers("y", y)
-        u_matrix = np.empty((len(y_matrix), 0)) if u is None else _numbers("u", u)
+        y_values = _read_values("y", y)
+        u_values = _Values(np.empty((len(y_values.matrix), 0))) if u is None else _read_values("u", u)
+        u_matrix, y_matrix = u_values.matrix, y_values.matrix
         if len(u_matrix) != len(y_matrix):
             raise InputError(
                 f"u and y must have the same number of rows: u has {len(u_matrix)}, y has {len(y_matrix)}; "
@@ -47,11 +71,14 @@ class Series:
             raise InputError("y has no columns: a record needs at least one output")
         for matrix in (u_matrix, y_matrix):
             matrix.flags.writeable = False
+        input_names = u_values.names if input_names is None else input_names
+        output_names = y_values.names if output_names is None else output_names
         object.__setattr__(self, "u", u_matrix)
         object.__setattr__(self, "y", y_matrix)
         object.__setattr__(self, "dt", check_number("dt", dt, above=0.0))
         object.__setattr__(self, "input_names", column_names("u", input_names, u_matrix.shape[1]))
         object.__setattr__(self, "output_names", column_names("y", output_names, y_matrix.shape[1]))
+        object.__setattr__(self, "index", index or y_values.index or u_values.index)
         _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
         _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
         both = [name for name in self.input_names if name in self.output_names]
@@ -72,17 +99,37 @@ class Series:
         return int(np.isnan(self.y).sum())
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Window(Series):
-    """What was measured just before a simulation begins; NaN in `y` where nothing was.
+    """A record measured just before a simulation starts; NaN in `y` where nothing was measured.
 
-    `model.simulate(u, start=Window(u_before, y_before))` infers the latent states behind it.
+    `model.simulate(u, start=Window(u_before, y_before))` starts from the latent states inferred from it by filtering.
+    Parameters are those of `Series`.
+
+    Examples
+    --------
+    >>> Window(u=[0.0, 1.0, 0.5], y=[0.1, 0.2, 0.6])
+    Window(3 samples, inputs ('u',), outputs ('y',), dt=1.0)
     """
 
 
-def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.ndarray, "N D"]:
-    """A float64 copy of rank 2 without infinity, and without NaN unless it may have `gaps`; a vector is one column."""
-    matrix = _numbers(name, values)
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """A table of numbers, with names and row labels where it came as a data frame."""
+
+    matrix: Float64[np.ndarray, "N D"]
+    names: tuple[str, ...] | None = None
+    index: RowIndex | None = None
+
+
+def _read_values(name: str, values: Any) -> _Values:
+    frame = read_dataframe(name, values)
+    return _Values(_numbers(name, values)) if frame is None else _Values(frame.matrix, frame.names, frame.index)
+
+
+def as_matrix(name: str, values: Any, gaps: bool = False) -> Float64[np.ndarray, "N D"]:
+    """A float64 copy of rank 2 without infinity, and without NaN unless `gaps` are allowed; a vector is one column."""
+    matrix = _read_values(name, values).matrix
     _refuse(name, matrix, np.isinf(matrix) if gaps else ~np.isfinite(matrix), range(matrix.shape[1]))
     return matrix
 
@@ -90,14 +137,14 @@ def as_matrix(name: str, values: ArrayLike, gaps: bool = False) -> Float64[np.nd
 def _numbers(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
     try:
         raw = np.asarray(values)
-        with np.errstate(over="ignore"):  # a long double may be too large: it is refused below, as infinity
+        with np.errstate(over="ignore"):  # a long double may overflow; it is refused below, as infinity
             matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be a table of numbers: {error}") from None
     if matrix is None:
         raise InputError(f"{name} must be a table of real numbers, received {raw.dtype} values")
     if isinstance(values, np.ma.MaskedArray):
-        matrix[np.ma.getmaskarray(values)] = np.nan  # what lies below a mask was not measured
+        matrix[np.ma.getmaskarray(values)] = np.nan  # masked values were not measured
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
@@ -135,14 +182,14 @@ def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
 
 
 def column_names(prefix: str, names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
-    """`names`, if they are as many different texts as there are columns; without any, `prefix` and a number."""
+    """`names`, checked to be one text per column, all different; without names, `prefix` and a number."""
     if names is None:
         return (prefix,) if columns == 1 else tuple(f"{prefix}{column}" for column in range(columns))
     names = names.tolist() if isinstance(names, np.ndarray) else names
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != columns:
         what = f"{prefix} has {columns} column(s), so it needs a list of as many names"
         raise InputError(f"{what}, received {describe(names)}")
-    odd = [name for name in names if not isinstance(name, str) or not _can_be_written(name)]
+    odd = [name for name in names if not isinstance(name, str) or not _is_encodable(name)]
     if odd:
         raise InputError(f"a column of {prefix} must be named by a text, received {describe(odd[0])}")
     doubled = [name for name, count in Counter(names).items() if count > 1]
@@ -151,8 +198,8 @@ def column_names(prefix: str, names: Sequence[str] | None, columns: int) -> tupl
     return tuple(names)
 
 
-def _can_be_written(name: str) -> bool:
-    # Half a character (a lone surrogate) is a str, but no file takes it.
+def _is_encodable(name: str) -> bool:
+    # A lone surrogate is a str, but cannot be written to a file.
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,27 +1,64 @@
-"""The result of a simulation, in raw units."""
+"""The result of a simulation or prediction, in raw units."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from revarb.errors import InputError, check_number
+from revarb.data.dataframes import RowIndex, make_dataframe
+from revarb.data.tables.writing import write_table
+from revarb.errors import ComputationError, InputError, check_number
 
-MAX_DISAGREEMENT = 0.25
-"""So many standard deviations apart, two means still tell the same story: a rule of thumb (docs/decisions.md)."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_DISAGREEMENT = 0.25  # between samples and moments, in standard deviations (docs/design/decisions)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """A simulated output: one row per row of the input, one column per output.
+    """A simulated or predicted output: one row per row of the input, one column per output, in raw units.
 
-    `std` is the standard deviation of the measured output (noise included); a mean-only run has none.
-    `samples` [K, T, Dy] are there for method="samples". `skip` is the number of first rows in which the state is
-    still settling (lags + input lags), which the scores leave out.
-    `disagreement` is there for method="samples", where a row is left after `skip`: how far the mean of the trajectories
-    is from that of method="moments", in standard deviations of the latter, root mean square over rows and outputs.
-    `start` says where the run began. `widening` is what a calibrated model makes its intervals wider by, row by row.
+    The distribution of a measurement is N(mean, std²): `interval`, the scores and the pictures all follow from it.
+
+    Attributes
+    ----------
+    mean : array [T, Dy]
+        Mean of the output.
+    std : array [T, Dy] or None
+        Standard deviation of a measurement, noise and calibration included; None for a mean-only run.
+    method : str
+        How it was computed: "moments", "mean", "samples", "network", "residuals" or "smoothed".
+    skip : int
+        Number of first rows in which a cold run has not settled; scores leave them out.
+    output_names : tuple of str
+        Names of the outputs.
+    dt : float
+        Sampling interval.
+    samples : array [K, T, Dy] or None
+        Sampled trajectories of measurements, for method "samples".
+    disagreement : float or None
+        For method "samples": distance of the sampled mean from that of method "moments", in standard deviations of the
+        latter, root mean square over scored rows and outputs.
+    start : str
+        Where the run began.
+    index : RowIndex or None
+        Row labels of the data frame that the inputs came in, for `to_frame`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = Trajectory(np.zeros((3, 1)), np.ones((3, 1)), "moments", 0, ("level",))
+    >>> path
+    Trajectory(3 rows, outputs ('level',), method='moments', start='cold')
+    >>> lower, upper = path.interval(0.95)
+    >>> float(upper[0, 0].round(2))
+    1.96
     """
 
     mean: Float64[np.ndarray, "T Dy"]
@@ -33,25 +70,37 @@ class Trajectory:
     samples: Float64[np.ndarray, "K T Dy"] | None = None
     disagreement: float | None = None
     start: str = "cold"
-    widening: Float64[np.ndarray, " T"] | None = None
+    index: RowIndex | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
 
+    def __repr__(self) -> str:
+        what = f"{len(self)} rows, outputs {self.output_names}, method={self.method!r}, start={self.start!r}"
+        return f"Trajectory({what})"
+
     @property
     def warning(self) -> str | None:
-        """A sentence where samples and moments tell different stories."""
+        """A sentence where samples and moments disagree; None where they agree or were not both computed."""
         if self.disagreement is None or self.disagreement <= MAX_DISAGREEMENT:
             return None
         return (
-            f"samples and moments disagree: their means are {self.disagreement:.2f} standard deviations apart; trust "
-            "the samples, for moments take the state for a Gaussian at every step, and here it is not"
+            f"samples and moments disagree: their means are {self.disagreement:.2f} standard deviations apart; use "
+            "the samples, since moments approximate the state by a Gaussian at every step, and here it is not Gaussian"
         )
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper end of the central interval that should hold a share `level` of the measurements.
+        """Lower and upper end of the central interval that should contain a share `level` of the measurements.
 
-        A calibrated model's `widening` was found at the level 0.95, and is applied at every level.
+        Parameters
+        ----------
+        level : float
+            Share between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : arrays [T, Dy]
+            mean ± z(level) · std.
         """
         if not check_number("level", level) < 1.0 or not level > 0.0:
             raise InputError(f"level must be between 0 and 1, received {level!r}")
@@ -60,19 +109,70 @@ class Trajectory:
                 f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
             )
         with np.errstate(over="ignore"):
-            half = half_width(level) * self.band_std
+            half = half_width(level) * self.std
             ends = self.mean - half, self.mean + half
         if not np.isfinite(ends).all():
-            raise InputError("the band is too wide for any number; rescale the outputs")
+            raise ComputationError("the ends of the band overflow; rescale the outputs")
         return ends
 
-    @property
-    def band_std(self) -> Float64[np.ndarray, "T Dy"]:
-        """The standard deviation of the Gaussian whose intervals these are: `std`, widened."""
-        assert self.std is not None
-        return self.std if self.widening is None else self.std * self.widening[:, None]
+    def columns(self) -> dict[str, np.ndarray]:
+        """The trajectory as named columns: `_mean`, `_std`, `_lower` and `_upper` (95 %) of every output, then samples.
+
+        Returns
+        -------
+        dict of str to array [T]
+        """
+        columns: dict[str, np.ndarray] = {}
+        band = None if self.std is None else self.interval(0.95)
+        for column, name in enumerate(self.output_names):
+            columns[f"{name}_mean"] = self.mean[:, column]
+            if self.std is not None and band is not None:
+                columns[f"{name}_std"] = self.std[:, column]
+                columns[f"{name}_lower"], columns[f"{name}_upper"] = band[0][:, column], band[1][:, column]
+            if self.samples is not None:
+                columns |= {f"{name}_sample{k}": self.samples[k, :, column] for k in range(len(self.samples))}
+        return columns
+
+    def to_frame(self) -> Any:
+        """The trajectory as a data frame with the columns of `columns`.
+
+        Returns
+        -------
+        data frame
+            Of the same library as the inputs of the simulation, with their row labels; pandas (or else polars) where
+            they were arrays.
+        """
+        return make_dataframe(self.columns(), self.index)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> Path:
+        """Write the columns of `columns` to a CSV file with all digits (atomic write).
+
+        Returns
+        -------
+        pathlib.Path
+            The file that was written.
+        """
+        return write_table(path, self.columns())
+
+    def plot(self, measured: ArrayLike | None = None, title: str = "") -> "Figure":
+        """Draw the mean and its 95 % band, over the measured output where it is given.
+
+        Parameters
+        ----------
+        measured : array-like [T, Dy], optional
+            Measured outputs at the same rows, raw units; NaN where missing.
+        title : str
+            Title of the figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from revarb.data.trajectory_figure import draw_trajectory  # matplotlib is slow to import
+
+        return draw_trajectory(self, measured, title)
 
 
 def half_width(level: float) -> float:
-    """Half the width of the central interval of a standard normal that holds a share `level`."""
+    """Half the width of the central interval of a standard normal that contains a share `level`."""
     return -float(ndtri(0.5 * (1.0 - level)))

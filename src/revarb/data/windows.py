@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Shaped
 
 from revarb.runtime.numerics import AnyArray
 
@@ -107,7 +107,9 @@ def later_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]
     return map_blocks(lambda block, skipped: block[skipped:], x, length, lengths)
 
 
-def split_rows(rows: Float[np.ndarray, "R *D"], length: int, lengths: Sequence[int]) -> list[Float[np.ndarray, "_ *D"]]:
+def split_rows(
+    rows: Shaped[np.ndarray, "R ..."], length: int, lengths: Sequence[int]
+) -> list[Shaped[np.ndarray, "_ ..."]]:
     """Stacked rows cut at the seams: one array per record, whose block has `length` more states than rows."""
     return np.split(rows, np.cumsum([states - length for states in lengths])[:-1])
 

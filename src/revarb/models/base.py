@@ -1,15 +1,16 @@
 """The surface that every trained model has."""
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
-
-from numpy.typing import ArrayLike
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
+from revarb.models.summary import Summary, Table
 from revarb.optim.status import Status
 
 
@@ -17,9 +18,14 @@ from revarb.optim.status import Status
 class Fitted(ABC):
     """A trained model of any kind.
 
-    frame    names, sampling, scaling and lags
-    status   how its training ended
-    seed     what the training drew its random numbers from
+    Attributes
+    ----------
+    preprocessor : Preprocessor
+        Names, sampling interval, scaling and order of the model.
+    status : Status
+        How its training ended.
+    seed : int
+        Seed of its training.
     """
 
     preprocessor: Preprocessor
@@ -27,15 +33,56 @@ class Fitted(ABC):
     seed: int
 
     methods: ClassVar[tuple[str, ...]]
-    """The methods of `simulate` that a comparison shows, the plainest (a mean-only run) first."""
+    """Methods of `simulate` that a comparison shows; the mean-only run first, where there is one."""
+
+    def __repr__(self) -> str:
+        columns = f"inputs {self.input_names}, outputs {self.output_names}"
+        return f"{type(self).__name__}({columns}, status={self.status.value!r})"
 
     @abstractmethod
-    def simulate(self, u: ArrayLike | None = None, method: Any = ..., *, steps: int | None = ...) -> Trajectory:
+    def simulate(self, u: Any = None, method: Any = ..., *, steps: int | None = ...) -> Trajectory:
         """Free simulation on the inputs `u` [T, inputs], cold start, raw units in and out; one row out per row in."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model to one file (atomic write); `revarb.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file, by convention with the ending `.rgp`.
+
+        Returns
+        -------
+        pathlib.Path
+            The file that was written.
+        """
+        from revarb.models.model_file import save_model  # which imports this module
+
+        return save_model(self, path)
+
+    def summary(self) -> Summary:
+        """What the model is and how its training went, as tables; prints itself in a terminal and in a notebook.
+
+        Returns
+        -------
+        Summary
+        """
+        return Summary(repr(self).partition("(")[0], (self._common_table(),))
+
+    def _common_table(self) -> Table:
+        order = self.order
+        rows = (
+            ("inputs", ", ".join(self.input_names) or "none"),
+            ("outputs", ", ".join(self.output_names)),
+            ("sampling interval", f"{self.dt:g}"),
+            ("lags, input lags, input delay", f"{order.lags}, {order.input_lags}, {order.input_delay}"),
+            ("training", f"{self.status.value}, seed {self.seed}"),
+        )
+        return Table("model", ("", ""), rows)
 
     @property
     def scaling(self) -> Standardiser:
-        """The scaling of the training data."""
+        """Means and standard deviations of the training data."""
         return self.preprocessor.scaling
 
     @property
@@ -45,7 +92,7 @@ class Fitted(ABC):
 
     @property
     def skip(self) -> int:
-        """Rows of a cold run that are left out of the scores."""
+        """Number of first rows of a cold run that scores leave out."""
         return self.preprocessor.skip
 
     @property

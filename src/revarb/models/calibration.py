@@ -1,4 +1,4 @@
-"""What held-out stretches have said about a model's noise and bands: a few numbers that are stored with it."""
+"""Noises and band widths of a model, found on held-out stretches and stored with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,19 +12,33 @@ from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
 from revarb.simulation.chain import Chain
 
-MAX_VALUE = 1e6  # of a noise or a factor: more is no calibration
+MAX_VALUE = 1e6  # largest noise or factor; a larger one is not plausible
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How `simulate` differs from the fit, so that its bands mean what they say (docs/decisions.md, "Calibration").
+    """Noises and band widths that `simulate` uses in place of the fitted ones.
 
-    latent_scale  factor on the noise of the hidden layers
-    output_noise  variance of the noise of the outputs, z-scored
-    edges         last steps of the horizon bands but the last one, counted from the start of a run
-    factors       what `interval` widens its band by, whatever its level, for each horizon band
-    stretches     number of held-out stretches behind these numbers
-    error         root mean square error of the median stretch, z-scored, free run from the beginning of its record
+    Attributes
+    ----------
+    latent_scale : float
+        Factor on the noise variance of the hidden layers.
+    output_noise : float
+        Noise variance of the outputs, z-scored.
+    edges : tuple of int
+        Last step of every horizon band but the last one, counted from the start of a run.
+    factors : tuple of float
+        Factor on the standard deviation, one per horizon band.
+    stretches : int
+        Number of held-out stretches behind these numbers.
+    error : float
+        Root mean square error of the median stretch, z-scored, in a free run from the beginning of its record.
+
+    Examples
+    --------
+    >>> calibration = Calibration(1.0, 0.02, edges=(10,), factors=(1.0, 1.3), stretches=12, error=0.2)
+    >>> calibration.width_factors(np.array([1, 10, 11]), cold=False).tolist()
+    [1.0, 1.0, 1.3]
     """
 
     latent_scale: float
@@ -55,14 +69,16 @@ class Calibration:
         """The chain with calibrated noise."""
         return replace_noises(chain, self.latent_scale, self.output_noise)
 
-    def widening(self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]) -> Float64[np.ndarray, " T"]:
-        """The factor of every row, by the number of steps since the start; a cold row knows as little as a late one."""
+    def width_factors(
+        self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]
+    ) -> Float64[np.ndarray, " T"]:
+        """The factor of every row, by the number of steps since the start; cold rows have the factor of long runs."""
         bands = np.where(cold, len(self.edges), np.searchsorted(self.edges, steps, side="left"))
         return np.array(self.factors)[bands]
 
 
 def replace_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:
-    """The chain with its latent noise scaled, and another noise of the outputs."""
+    """The chain with its latent noise scaled and its output noise replaced."""
     scaled = [layer.sigma2 * latent_scale for layer in chain.hidden]
     return eqx.tree_at(_noises, chain, [*scaled, np.float64(output_noise)])
 

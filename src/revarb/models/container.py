@@ -1,4 +1,4 @@
-"""Model files: arrays in safetensors, everything else in a JSON header inside it. No pickle, nothing runs."""
+"""The container of a model file: arrays in safetensors, all else in a JSON header. No pickle, no code runs."""
 
 import hashlib
 import json
@@ -14,26 +14,23 @@ from safetensors.numpy import save
 
 from revarb.errors import InputError
 from revarb.runtime.files import write_atomic
-from revarb.runtime.machine import library_versions
+from revarb.runtime.machine import collect_versions
 
 Tree = TypeVar("Tree")
 
-
-SCHEMA = 2  # 2: calibration, outputs with gaps of their own
-
-
+SCHEMA = 2  # 1: without calibration; 2: with it, and outputs with different gaps
 _KEY = "revarb"
 
 
 def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write a model whole or not at all. `header` is JSON; it gets the schema version and the libraries'."""
-    text = json.dumps({"schema": SCHEMA, "versions": library_versions(), **header})
+    """Write header and arrays to one file (atomic write); schema and library versions are added to the header."""
+    text = json.dumps({"schema": SCHEMA, "versions": collect_versions(), **header})
     tensors = {name: np.array(array, dtype=np.float64, order="C") for name, array in arrays.items()}
     return write_atomic(path, save(tensors, metadata={_KEY: text, "sha256": checksum(text, tensors)}))
 
 
 def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """One sum over the header and all arrays: a flipped bit anywhere changes it."""
+    """SHA-256 of the header and all arrays."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         digest.update(f"{name}{arrays[name].shape}".encode())

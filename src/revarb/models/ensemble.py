@@ -1,33 +1,56 @@
-"""Several trained models of one record as one: their mixture."""
+"""Several trained models of the same records as one: their mixture."""
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from jaxtyping import Float64
 
+from revarb.config.rgp import RGP
+from revarb.data.safe_statistics import safe_std
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
-from revarb.models import container as store
 from revarb.models.base import Fitted
+from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.optim.status import Status
+from revarb.models.summary import Summary, Table
+from revarb.optim.status import Status, Step
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Fitted):
-    """Members that differ in their seeds. Its simulation is the mixture of theirs, all with the same weight.
+    """Fits of one configuration with different seeds; simulations are their mixture with equal weights.
 
-    members   the trained models, in the order of their seeds
-    status    "interrupted" if a member was, or else how the best one ended
+    It has the surface of a single model. What cannot be mixed (bound, history, latent paths, calibration, the figure
+    of the fit) is that of the member with the highest bound, `best`.
+
+    Attributes
+    ----------
+    members : tuple of FittedRGP
+        The trained models, in the order of their seeds.
+    status : Status
+        "interrupted" if a member was interrupted, else the status of `best`.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu",), 2),))
+    >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
+    >>> many = spec.fit(revarb.Series(u, np.cumsum(u)), restarts=2)
+    >>> many
+    Ensemble(2 members, inputs ('u',), outputs ('y',), status='iteration limit')
+    >>> many.simulate(u).mean.shape
+    (60, 1)
     """
 
     members: tuple[FittedRGP, ...]
@@ -36,7 +59,17 @@ class Ensemble(Fitted):
 
     @classmethod
     def from_members(cls, members: Sequence[FittedRGP]) -> "Ensemble":
-        """The mixture of these models, which have the same records behind them."""
+        """The mixture of fits of one configuration to the same records.
+
+        Parameters
+        ----------
+        members : list of FittedRGP
+            They must differ in their seeds, and in nothing else but the outcome.
+
+        Returns
+        -------
+        Ensemble
+        """
         members = tuple(members)
         if not members or not all(isinstance(member, FittedRGP) for member in members):
             raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
@@ -45,26 +78,21 @@ class Ensemble(Fitted):
         ordered = tuple(sorted(members, key=lambda member: member.seed))
         first = ordered[0]
         for member in ordered[1:]:
-            if (member.spec, member.lengths) != (first.spec, first.lengths) or not _same_frame(member, first):
+            if (member.spec, member.lengths) != (first.spec, first.lengths) or not _same_records(member, first):
                 raise InputError(
                     f"members must be fits of one configuration to the same records; the one of seed {member.seed} "
                     f"differs from that of seed {first.seed}: fit both with one call of fit(restarts=…)"
                 )
-        stopped = any(member.status is Status.INTERRUPTED for member in members)
+        interrupted = any(member.status is Status.INTERRUPTED for member in members)
         best = max(ordered, key=lambda member: member.bound)
-        return cls(first.preprocessor, Status.INTERRUPTED if stopped else best.status, first.seed, ordered)
+        return cls(first.preprocessor, Status.INTERRUPTED if interrupted else best.status, first.seed, ordered)
 
     def __len__(self) -> int:
         return len(self.members)
 
     def __repr__(self) -> str:
-        bounds = f"bounds {min(self.bounds):.2f} to {max(self.bounds):.2f}"
-        return f"Ensemble({len(self)} members, {bounds}, status={self.status.value!r})"
-
-    @property
-    def bounds(self) -> tuple[float, ...]:
-        """The lower bounds of the members."""
-        return tuple(member.bound for member in self.members)
+        columns = f"inputs {self.input_names}, outputs {self.output_names}"
+        return f"Ensemble({len(self)} members, {columns}, status={self.status.value!r})"
 
     @cached_property
     def best(self) -> FittedRGP:
@@ -72,13 +100,43 @@ class Ensemble(Fitted):
         return max(self.members, key=lambda member: member.bound)
 
     @property
+    def bounds(self) -> tuple[float, ...]:
+        """The lower bounds of all members."""
+        return tuple(member.bound for member in self.members)
+
+    @property
+    def bound(self) -> float:
+        """The highest lower bound of a member."""
+        return self.best.bound
+
+    @property
+    def spec(self) -> RGP:
+        """The configuration of all members."""
+        return self.best.spec
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of latent states of each training record."""
+        return self.best.lengths
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """Steps of the best member."""
+        return self.best.history
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration of the best member; every member has its own."""
+        return self.best.calibration
+
+    @property
     def final_states(self) -> tuple[tuple[StartState, ...], ...]:
-        """For every training record the states that the members ended with, for `simulate(u, start=…)`."""
+        """For every training record the states at its end, one per member, for `simulate(u, start=…)`."""
         return tuple(zip(*(member.final_states for member in self.members), strict=True))
 
     def simulate(
         self,
-        u: ArrayLike | None = None,
+        u: Any = None,
         method: Method = "moments",
         *,
         start: StartChoice | Sequence[StartState] = "cold",
@@ -86,17 +144,27 @@ class Ensemble(Fitted):
         samples: int = 200,
         seed: int = 0,
     ) -> Trajectory:
-        """Free simulation, as `FittedRGP.simulate`: the mean of the members' means; the law of total variance.
+        """Free simulation by all members: mean of their means, and the law of total variance.
 
-        start     as there, or one of `final_states`, a state for each member
-        samples   trajectories in all, shared out among the members
+        Parameters
+        ----------
+        u, method, steps, seed
+            As in `FittedRGP.simulate`.
+        start : str, Window or list of StartState
+            As there, or one of `final_states`, with a state for each member.
+        samples : int
+            Number of trajectories in all, divided among the members.
+
+        Returns
+        -------
+        Trajectory
         """
         seed = check_seed(seed)
         starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
         if len(starts) != len(self) or isinstance(start, StartState):
             what = f"a state for each of its {len(self)} members"
             raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
-        counts = self._shares(samples) if method == "samples" else [samples] * len(self)
+        counts = self._divide(samples) if method == "samples" else [samples] * len(self)
         paths = [
             member.simulate(u, method, start=own, steps=steps, samples=count, seed=seed + number)
             for number, (member, own, count) in enumerate(zip(self.members, starts, counts, strict=True))
@@ -104,51 +172,66 @@ class Ensemble(Fitted):
         return mix_paths(paths)
 
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
-        """The mixture of the members' predictions, as `FittedRGP.predict`."""
+        """The mixture of the members' predictions; see `FittedRGP.predict`."""
         return mix_paths([member.predict(record, horizon) for member in self.members])
 
-    def _shares(self, samples: int) -> list[int]:
+    def smooth(self) -> list[Trajectory]:
+        """The mixture of the members' fits of the training records; see `FittedRGP.smooth`."""
+        return [mix_paths(paths) for paths in zip(*(member.smooth() for member in self.members), strict=True)]
+
+    def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Latent paths of the best member; see `FittedRGP.latent_paths`."""
+        return self.best.latent_paths()
+
+    def recognise(self, u: Any = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
+        """Latent paths of the best member for new inputs; see `FittedRGP.recognise`."""
+        return self.best.recognise(u, steps=steps)
+
+    def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
+        """Draw the fit of the best member; see `FittedRGP.plot_fit`."""
+        return self.best.plot_fit(records)
+
+    def summary(self) -> Summary:
+        """The members with their bounds and held-out errors, and the summary of the best one."""
+        rows = [
+            (str(member.seed), member.status.value, f"{member.bound:.2f}", _describe_error(member.calibration))
+            for member in self.members
+        ]
+        members = Table("members", ("seed", "status", "bound", "held-out error"), rows)
+        return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables))
+
+    def _divide(self, samples: int) -> list[int]:
         count = check_integer("samples (two or more per member)", samples, least=2 * len(self))
         return [count // len(self) + (number < count % len(self)) for number in range(len(self))]
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write all members to one file, whole or not at all; `revarb.load` reads it."""
-        header = {"kind": "Ensemble", "members": [member.header() for member in self.members]}
-        return store.write_container(path, header, store.named_leaves([member.trained for member in self.members]))
-
 
 def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
-    """The mixture of simulations of one record, all with the same weight, and the largest of their disagreements."""
-    first = paths[0]
+    """The mixture, with equal weights, of simulations of one record; its disagreement is the largest of theirs."""
     means = np.stack([path.mean for path in paths])
-    spreads = [path.std for path in paths if path.std is not None]
-    drawn = [path.samples for path in paths if path.samples is not None]
-    # A member that could not be calibrated keeps its own width.
-    widenings = [np.ones(len(first)) if path.widening is None else path.widening for path in paths]
-    calibrated = any(path.widening is not None for path in paths)
-    disagreements = [path.disagreement for path in paths if path.disagreement is not None]
-    return Trajectory(
+    stds = [path.std for path in paths if path.std is not None]
+    samples = [path.samples for path in paths if path.samples is not None]
+    return replace(
+        paths[0],
         mean=means.mean(axis=0),
-        std=_mixed_spread(means, np.stack(spreads)) if spreads else None,
-        method=first.method,
-        skip=first.skip,
-        output_names=first.output_names,
-        dt=first.dt,
-        samples=np.concatenate(drawn) if drawn else None,
-        start=first.start,
-        widening=np.mean(widenings, axis=0) if calibrated else None,
-        disagreement=max(disagreements, default=None),
+        std=_mixture_std(means, np.stack(stds)) if stds else None,
+        samples=np.concatenate(samples) if samples else None,
+        disagreement=max((path.disagreement for path in paths if path.disagreement is not None), default=None),
     )
 
 
-def _mixed_spread(means: np.ndarray, spreads: np.ndarray) -> np.ndarray:
-    # In units of the largest, so that no square over- or underflows: outputs come in all units.
-    apart = means - means[0]
-    largest = max(float(np.abs(apart).max()), float(spreads.max()), np.finfo(np.float64).tiny)
-    return largest * np.sqrt(np.mean((spreads / largest) ** 2, axis=0) + (apart / largest).var(axis=0))
+def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray, "K T Dy"]) -> np.ndarray:
+    # Law of total variance. Scaled by the largest value: no square overflows or underflows.
+    largest = max(float(stds.max()), np.finfo(np.float64).tiny)
+    within = largest * np.sqrt(np.mean((stds / largest) ** 2, axis=0))
+    between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(within.shape)
+    return np.hypot(within, between)
 
 
-def _same_frame(one: FittedRGP, other: FittedRGP) -> bool:
+def _same_records(one: FittedRGP, other: FittedRGP) -> bool:
     scalings = [np.concatenate(list(vars(model.scaling).values())) for model in (one, other)]
     names = [(model.input_names, model.output_names, model.dt) for model in (one, other)]
     return names[0] == names[1] and np.array_equal(scalings[0], scalings[1])
+
+
+def _describe_error(calibration: Calibration | None) -> str:
+    return "not calibrated" if calibration is None else f"{calibration.error:.3g}"

@@ -1,24 +1,24 @@
-"""A trained recurrent GP: simulate it, look at it, save it, load it."""
+"""A trained recurrent GP: simulation, prediction, summary."""
 
-import os
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from numpy.typing import ArrayLike
 
 from revarb.config.rgp import RGP
-from revarb.data.series import Series
+from revarb.data.dataframes import row_index
+from revarb.data.preprocessor import check_finite
+from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import current_windows, input_windows_after, map_blocks
+from revarb.data.windows import current_windows, input_windows_after, map_blocks, split_rows
 from revarb.errors import InputError, check_integer
 from revarb.gp.posterior import Posterior
-from revarb.models import container as store
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
+from revarb.models.summary import Summary
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
@@ -30,13 +30,16 @@ from revarb.variational.networks import Network
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates
 
-MOST_STEPS = 10**9  # ahead: more than any record has
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
 
 class Trained(NamedTuple):
-    """The arrays of a trained model, all z-scored: this is what a model file holds."""
+    """The arrays of a trained model, all z-scored: what a model file holds."""
 
-    parameters: Parameters  # whose states are written out, also those of a recognition model
+    parameters: Parameters  # its states are written out, also those of a recognition model
     chain: Chain[Posterior]
     final_states: tuple[StartState, ...]
     networks: tuple[Network, ...] | None = None  # of a recognition model
@@ -44,12 +47,36 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedRGP(Fitted):
-    """A trained recurrent GP.
+    """A trained recurrent GP, as `RGP.fit` returns it.
 
-    trained                  all arrays, which live in z-scored units
-    lengths                  number of latent states of each training record
-    bound, status, history   the value of the lower bound, how the optimisation ended, and its way there
-    calibration              noise and widths of bands from held-out stretches; None where there was none
+    Attributes
+    ----------
+    spec : RGP
+        Its configuration.
+    bound : float
+        Value of the lower bound at the end of training.
+    status : Status
+        How the optimisation ended.
+    history : tuple of Step
+        Stage, iteration and bound of every step.
+    calibration : Calibration or None
+        Noises and band widths from held-out stretches; None where there was no calibration.
+    lengths : tuple of int
+        Number of latent states of each training record.
+    trained : Trained
+        All arrays, in z-scored units.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+    >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
+    >>> model = spec.fit(revarb.Series(u, np.cumsum(u)))
+    >>> model
+    FittedRGP(inputs ('u',), outputs ('y',), hidden=1, status='iteration limit', not calibrated)
+    >>> model.simulate(u).mean.shape
+    (60, 1)
     """
 
     spec: RGP
@@ -62,14 +89,41 @@ class FittedRGP(Fitted):
     methods = ("mean", "moments")
 
     def __repr__(self) -> str:
-        return (
-            f"FittedRGP(inputs {self.input_names}, outputs {self.output_names}, hidden={self.spec.hidden}, "
-            f"bound={self.bound:.2f}, status={self.status.value!r})"
-        )
+        columns = f"inputs {self.input_names}, outputs {self.output_names}, hidden={self.spec.hidden}"
+        calibrated = "not calibrated" if self.calibration is None else f"held-out error {self.calibration.error:.3g}"
+        return f"FittedRGP({columns}, status={self.status.value!r}, {calibrated})"
+
+    def summary(self) -> Summary:
+        """Order, lengthscales by lag and input, noises, calibration and status, as tables.
+
+        Returns
+        -------
+        Summary
+            Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
+        """
+        from revarb.models.rgp_summary import rgp_tables  # which imports this module
+
+        return Summary("FittedRGP", (self._common_table(), *rgp_tables(self)))
+
+    def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
+        """Draw the fitted outputs, the latent path of every hidden layer, and the bound.
+
+        Parameters
+        ----------
+        records : Series or list of Series, optional
+            The training records, to draw the measured outputs too; a model does not keep them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from revarb.models.fit_figure import draw_fit  # matplotlib is slow to import
+
+        return draw_fit(self, None if records is None else as_records(records))
 
     @property
     def final_states(self) -> tuple[StartState, ...]:
-        """The state that each training record ended with: `simulate(u, start=model.final_states[0])` goes on."""
+        """The state at the end of each training record, to continue from: `simulate(u, start=model.final_states[0])`."""
         return self.trained.final_states
 
     @cached_property
@@ -78,14 +132,14 @@ class FittedRGP(Fitted):
         return self.trained.chain if self.calibration is None else self.calibration.apply_to(self.trained.chain)
 
     @with_numerics
-    def origin(self, start: StartChoice) -> Origin:
-        """The state that a run begins with."""
+    def resolve_start(self, start: StartChoice) -> Origin:
+        """The state that a run starts from."""
         return resolve_start(start, self.preprocessor, self.trained.chain, self.final_states)
 
     @with_numerics
     def simulate(
         self,
-        u: ArrayLike | None = None,
+        u: Any = None,
         method: Method = "moments",
         *,
         start: StartChoice = "cold",
@@ -93,50 +147,95 @@ class FittedRGP(Fitted):
         samples: int = 200,
         seed: int = 0,
     ) -> Trajectory:
-        """Free simulation on the inputs `u` [T, inputs], raw units in and out; one row out per row in.
+        """Free simulation on new inputs: one row out per row in, raw units in and out.
 
-        method   "moments": mean and standard deviation, uncertainty propagated with full covariance;
-                 "mean": the mean-only free run, no uncertainty; "samples": `samples` trajectories drawn with `seed`,
-                 each of which follows one draw of every layer's function, and how far the moments are from them;
-                 "network": the networks of a recognition model in place of the hidden layers, no uncertainty
-        start    "cold", as in the authors' code: zero mean and unit variance at the first row with a full window of
-                 inputs behind it. The rows before that are simulated with the missing past inputs at their training
-                 mean, and are no part of what follows. "continue": where the (last) training record ended; or one of
-                 `final_states`. `Window(u, y)`: after these measured samples, whose latent states are inferred
-        steps    number of steps for a system without inputs, instead of `u`
+        Parameters
+        ----------
+        u : array-like [T, inputs] or data frame
+            Inputs; None for a system without inputs.
+        method : str
+            "moments": mean and standard deviation, uncertainty propagated with full covariance.
+            "mean": mean-only run, no uncertainty.
+            "samples": sampled trajectories, each of which follows one draw of every layer's function.
+            "network": the networks of a recognition model in place of the hidden layers, no uncertainty.
+        start : str, Window or StartState
+            "cold": zero mean and unit variance at the first row with a full window of inputs behind it, as in the
+            authors' code. The rows before it are simulated with the missing past inputs at their training mean, and
+            have no effect on later rows.
+            "continue": the end of the (last) training record; or one of `final_states`.
+            `Window(u, y)`: after these measured samples, whose latent states are inferred by filtering.
+        steps : int, optional
+            Number of steps for a system without inputs.
+        samples, seed : int
+            Number of trajectories of method "samples", and the seed that draws them.
+
+        Returns
+        -------
+        Trajectory
         """
-        origin = self.origin(start)
+        origin = self.resolve_start(start)
         if method == "network":
-            return simulate_networks(self.preprocessor, self.trained.chain, self._networks, u, origin, steps)
-        path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
-        return self._widened(path, 1 + np.arange(len(path)), origin.cold)
+            path = simulate_networks(self.preprocessor, self.trained.chain, self._networks, u, origin, steps)
+        else:
+            path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
+        calibrated = self._with_calibrated_std(path, 1 + np.arange(len(path)), origin.cold)
+        return replace(calibrated, index=row_index(u))
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
-        """Every sample of a measured record from what was measured up to `horizon` samples before it, raw units.
+        """Predict every sample of a measured record from the samples up to `horizon` before it, raw units.
 
-        The first rows are predicted from a cold start. Values of y that are missing are not learned from.
+        Parameters
+        ----------
+        record : Series
+            Measured inputs and outputs. Missing outputs (NaN) are skipped by the filter.
+        horizon : int
+            Number of samples ahead. The first rows are predicted from a cold start.
+
+        Returns
+        -------
+        Trajectory
         """
-        horizon = check_integer("horizon", horizon, least=1, most=MOST_STEPS)
+        horizon = check_integer("horizon", horizon, least=1, most=MAX_HORIZON)
         if not isinstance(record, Series):
             raise InputError(f"predict takes a measured revarb.Series(u, y), received a {type(record).__name__}")
         z, y = self.preprocessor.check_window(record)
-        cold = self.origin("cold").state
-        u_bar = input_windows_after(cold.past_u, z, self.preprocessor.order)
+        cold = self.resolve_start("cold").state
+        u_bar = input_windows_after(cold.past_u, z, self.order)
         ahead = min(horizon, len(y))
         moments = predict_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.order.reach, ahead)
         name = f"{horizon} step{'s' * (horizon > 1)} ahead"
-        path = self.preprocessor.to_trajectory("moments", self.skip, moments.mean, moments.variance, start=name)
-        return self._widened(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
+        path = self.preprocessor.to_trajectory(
+            "moments", self.skip, moments.mean, moments.variance, start=name, index=record.index
+        )
+        return self._with_calibrated_std(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 
-    def _widened(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
+    def _with_calibrated_std(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
         if self.calibration is None or path.std is None:
             return path
-        return replace(path, widening=self.calibration.widening(steps, cold))
+        factors = self.calibration.width_factors(steps, cold)[:, None]
+        samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
+        with np.errstate(over="ignore"):
+            std = path.std * factors
+        check_finite(path.method, std, samples)
+        return replace(path, std=std, samples=samples)
 
     @with_numerics
-    def recognise(self, u: ArrayLike | None = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
-        """The latent path of every hidden layer for new inputs, by the recognition model: nothing is optimised."""
+    def recognise(self, u: Any = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
+        """The latent path of every hidden layer for new inputs, by the recognition model; nothing is optimised.
+
+        Parameters
+        ----------
+        u : array-like [T, inputs]
+            Inputs, raw units; None for a system without inputs.
+        steps : int, optional
+            Number of steps for a system without inputs.
+
+        Returns
+        -------
+        list of arrays [T, latent states]
+            One per hidden layer, z-scored.
+        """
         return recognise_paths(self.preprocessor, self.trained.chain, self._networks, u, steps)
 
     @property
@@ -146,54 +245,35 @@ class FittedRGP(Fitted):
         return self.trained.networks
 
     @with_numerics
-    def training_fit(self) -> list[Float64[np.ndarray, "R Dy"]]:
-        """The output layer at the latent means, raw units: one array per record, for its last rows."""
-        lags = self.spec.lags
-        x_hat = map_blocks(current_windows, self._states.mu[-1], lags, self.lengths)
-        fitted = self.scaling.raw_outputs(np.asarray(self._output.mean(x_hat)))
-        return np.split(fitted, np.cumsum([length - lags for length in self.lengths])[:-1])
-
-    @with_numerics
     def smooth(self) -> list[Trajectory]:
-        """What the fit makes of its own records, one path each for their last rows: also where y is missing.
+        """The training records as fitted, also where outputs are missing.
 
-        Where it was measured the band is narrow, for the latent states know it; in a gap it is as wide as they are.
+        Returns
+        -------
+        list of Trajectory
+            One per record, for its last rows. The band is narrow where the output was measured, and as wide as the
+            latent states are uncertain in a gap.
         """
         lags, states = self.spec.lags, self._states
         means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
         y = observe_independent(self._output, np.asarray(means), np.asarray(variances))
-        cuts = np.cumsum([length - lags for length in self.lengths])[:-1]
-        parts = zip(np.split(np.asarray(y.mean), cuts), np.split(np.asarray(y.variance), cuts), strict=True)
-        return [self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record") for part in parts]
+        parts = (split_rows(np.asarray(values), lags, self.lengths) for values in (y.mean, y.variance))
+        return [
+            self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record")
+            for part in zip(*parts, strict=True)
+        ]
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Mean and standard deviation of the latent states of every hidden layer, records one after the other."""
+        """Mean and standard deviation of the latent states of every hidden layer, records one after the other.
+
+        Returns
+        -------
+        list of (mean, std)
+            One pair of arrays [states, latent states] per hidden layer, z-scored.
+        """
         states = self._states
         return [(np.asarray(mu), np.sqrt(np.asarray(lam))) for mu, lam in zip(states.mu, states.lam, strict=True)]
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model to one file, whole or not at all; `revarb.load` reads it."""
-        return store.write_container(path, self.header(), store.named_leaves(self.trained))
-
-    def header(self) -> dict[str, Any]:
-        """All of the model but its arrays, as plain values."""
-        return {
-            "kind": "RGP",
-            "configuration": self.spec.to_dict(),
-            "standardiser": {name: values.tolist() for name, values in vars(self.scaling).items()},
-            "inducing": len(self._output.zeta),
-            "lengths": self.lengths,
-            "input_names": self.input_names,
-            "output_names": self.output_names,
-            "dt": self.dt,
-            "bound": self.bound,
-            "status": self.status.value,
-            "history": self.history,
-            "seed": self.seed,
-            "calibration": None if self.calibration is None else asdict(self.calibration),
-            "outputs_apart": self._output.reduction.ndim == 3,
-        }
 
     @property
     def _states(self) -> FreeStates:

@@ -1,29 +1,88 @@
-"""Records from files: `read_records`."""
+"""Records from CSV and Parquet files."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from revarb.data.series import Series
 from revarb.data.tables.sampling import common_interval
 from revarb.data.tables.table import Table
-from revarb.errors import InputError
+from revarb.errors import InputError, describe
+
+File = str | os.PathLike[str]
 
 
 def read_records(
-    paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str], dt: float | None, time: str | None
+    files: File | Sequence[File],
+    *,
+    inputs: str | Sequence[str] = (),
+    outputs: str | Sequence[str],
+    time: str | None = None,
+    dt: float | None = None,
 ) -> list[Series]:
-    """The named columns of every file as a record; `time` is the column that shows their sampling interval."""
-    tables = [Table(path) for path in paths]
+    """Read named columns of one or more tables; every file is one record.
+
+    Parameters
+    ----------
+    files : path or list of paths
+        CSV with a header line, or Parquet by its ending.
+    inputs : str or list of str
+        Input columns; none for a system without inputs. Inputs have no gaps.
+    outputs : str or list of str
+        Output columns. An empty cell, NaN, NA or null is a missing value.
+    time : str, optional
+        Column of times, in seconds or ISO 8601. It must increase in even steps, which give `dt`.
+    dt : float, optional
+        Sampling interval, where there is no column of times; default 1.
+
+    Returns
+    -------
+    list of Series
+        One record per file, with the names of its columns.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "tank.csv"
+    ...     _ = table.write_text("t,valve,level\\n0.0,1,0.2\\n0.5,0,0.4\\n1.0,1,\\n")
+    ...     [record] = read_records(table, inputs="valve", outputs="level", time="t")
+    >>> record
+    Series(3 samples, inputs ('valve',), outputs ('level',), dt=0.5, 1 of 3 output values missing)
+    """
+    tables = [Table(path) for path in _check_files(files)]
+    input_names, output_names = _check_names("inputs", inputs), _check_names("outputs", outputs)
     interval = _interval(tables, dt, time)
     return [
-        Series(table.columns(inputs), table.columns(outputs, missing=True), interval, tuple(inputs), tuple(outputs))
+        Series(
+            table.columns(input_names), table.columns(output_names, missing=True), interval, input_names, output_names
+        )
         for table in tables
     ]
+
+
+def _check_files(files: File | Sequence[File]) -> list[Path]:
+    several = [files] if isinstance(files, str | os.PathLike) else files
+    if (
+        not isinstance(several, list | tuple)
+        or not several
+        or not all(isinstance(each, str | os.PathLike) for each in several)
+    ):
+        raise InputError(f"files must be a path or a list of paths, received {describe(files)}")
+    return [Path(each) for each in several]
+
+
+def _check_names(what: str, names: str | Sequence[str]) -> tuple[str, ...]:
+    several = (names,) if isinstance(names, str) else names
+    if not isinstance(several, list | tuple) or not all(isinstance(name, str) for name in several):
+        raise InputError(f"{what} must be a column name or a list of them, received {describe(names)}")
+    return tuple(several)
 
 
 def _interval(tables: Sequence[Table], dt: float | None, time: str | None) -> float:
     if time is None:
         return 1.0 if dt is None else dt
     if dt is not None:
-        raise InputError("--dt and --time both say how the records are sampled; give one of them")
+        raise InputError("dt and a column of times both give the sampling interval; pass one of them")
     return common_interval(tables, time)
