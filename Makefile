@@ -2,12 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+READY_DOCS := .venv/.ready-docs
 
-.PHONY: demo test test-slow lint bench results clean
+.PHONY: demo test test-slow lint docs bench results clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(READY_DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
 
 demo: $(READY)
@@ -23,6 +28,11 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
+
+docs: $(READY_DOCS)
+	$(BIN)/python docs/results_tables.py
+	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+	@echo "the site: build/docs/index.html"
 
 bench: $(READY)
 	$(BIN)/python -m bench --json results/bench.json

@@ -1,0 +1,72 @@
+"""Sphinx directives for the results pages: tables from results/*.json, and pictures that `make results` has drawn."""
+
+import shutil
+
+import results_tables
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+ROOT = results_tables.ROOT
+PICTURES = ROOT / "build" / "results"
+COPIES = ROOT / "docs" / "auto_gallery" / "results"
+
+
+def setup(app):
+    """Register `results-table` and `results-picture`."""
+    app.add_directive("results-table", ResultsTable)
+    app.add_directive("results-picture", ResultsPicture)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class ResultsTable(Directive):
+    """One table of `results_tables.TABLES`, and a line that says where its numbers were computed."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Return the table and its origin."""
+        name = self.arguments[0]
+        source = results_tables.SOURCES[name]
+        self.state.document.settings.env.note_dependency(str(ROOT / "results" / source))
+        head, *rows = results_tables.TABLES[name]()
+        return [_table(head, rows), nodes.paragraph(text=results_tables.origin(source), classes=["origin"])]
+
+
+class ResultsPicture(Directive):
+    """A picture from build/results, or a line that says which command draws it. The content is its caption."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        """Return a figure or a paragraph."""
+        name, caption = self.arguments[0], " ".join(self.content)
+        found = PICTURES / name
+        if not found.is_file():
+            text = f"{caption} (`make results` draws it: build/results/{name}.)"
+            return [nodes.paragraph(text=text.replace("`", ""), classes=["origin"])]
+        COPIES.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(found, COPIES / name)
+        figure = nodes.figure()
+        figure += nodes.image(uri=f"/auto_gallery/results/{name}", alt=caption)
+        figure += nodes.caption(text=caption)
+        return [figure]
+
+
+def _table(head, rows):
+    table, group = nodes.table(classes=["results"]), nodes.tgroup(cols=len(head))
+    table += group
+    for _ in head:
+        group += nodes.colspec(colwidth=1)
+    group += nodes.thead("", _row(head))
+    body = nodes.tbody()
+    body += [_row(cells) for cells in rows]
+    group += body
+    return table
+
+
+def _row(cells):
+    row = nodes.row()
+    for cell in cells:
+        row += nodes.entry("", nodes.paragraph(text=cell))
+    return row
