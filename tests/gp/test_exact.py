@@ -6,7 +6,7 @@ import pytest
 
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.exact import exact_posterior, log_evidence
-from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
+from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import compute_posterior, predict_certain
 from support import oracles
 
@@ -14,7 +14,7 @@ from support import oracles
 @pytest.fixture
 def problem(rng):
     x, y = rng.normal(size=(15, 3)), rng.normal(size=(15, 2))
-    raw = (np.asarray(unconstrained(value)) for value in (np.array([0.4, 1.3, 0.1]), 1.7, 0.2))
+    raw = (np.asarray(inverse_softplus(value)) for value in (np.array([0.4, 1.3, 0.1]), 1.7, 0.2))
     return Layer(x, *raw), x, y
 
 

@@ -33,7 +33,7 @@ def values_at(layer, points, keys):
 
     def batch(key):
         functions = draw_functions(layer, key, DRAWS)
-        return jax.vmap(lambda x: functions.at(jnp.broadcast_to(x, (DRAWS, len(x)))), out_axes=1)(points)
+        return jax.vmap(lambda x: functions.evaluate(jnp.broadcast_to(x, (DRAWS, len(x)))), out_axes=1)(points)
 
     return jax.lax.map(batch, keys)
 
@@ -63,14 +63,14 @@ def test_a_draw_is_a_function(layers, rng):
     """Asked twice it says the same, whatever the others are asked; it is smooth; the seed decides which it is."""
     functions, again, others = (draw(layers["exact"], jax.random.key(seed), 5) for seed in (1, 1, 2))
     x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
-    first = functions.at(x)
+    first = functions.evaluate(x)
     assert first.shape == (5, 2) and functions.outputs == 2
     y[2] = x[2]
-    np.testing.assert_array_equal(functions.at(y)[2], first[2])
-    np.testing.assert_allclose(functions.at(x + 1e-7), first, atol=1e-5)
-    np.testing.assert_array_equal(again.at(x), first)
-    assert np.abs(others.at(x) - first).min() > 1e-4
-    assert np.ptp(functions.at(np.broadcast_to(x[0], (5, 3))), axis=0).min() > 0.01, "the draws differ"
+    np.testing.assert_array_equal(functions.evaluate(y)[2], first[2])
+    np.testing.assert_allclose(functions.evaluate(x + 1e-7), first, atol=1e-5)
+    np.testing.assert_array_equal(again.evaluate(x), first)
+    assert np.abs(others.evaluate(x) - first).min() > 1e-4
+    assert np.ptp(functions.evaluate(np.broadcast_to(x[0], (5, 3))), axis=0).min() > 0.01, "the draws differ"
 
 
 def test_cosine_and_sine(rng):

@@ -100,7 +100,7 @@ def test_no_gather_and_no_scatter_in_psi2_and_its_derivative(case):
 
 
 def full_statistics(mu, cov, zeta, w, variance):
-    return psi.psi2_full(mu, cov, zeta, w, variance, psi.pair_distances(zeta, w))
+    return psi.psi2_full(mu, cov, zeta, w, variance, psi.pair_exponents(zeta, w))
 
 
 def test_full_covariance_statistics_contain_the_diagonal_ones(case):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from revarb.gp.exact import exact_posterior
-from revarb.gp.layer import Layer, unconstrained
+from revarb.gp.layer import Layer, inverse_softplus
 from revarb.gp.posterior import (
     compute_posterior,
     predict_certain,
@@ -16,7 +16,7 @@ from revarb.simulation.chain import Chain, StartState
 
 def make_layer(zeta, w, variance, sigma2):
     """A layer with these positive values."""
-    raw = [np.asarray(unconstrained(value)) for value in (w, variance, sigma2)]
+    raw = [np.asarray(inverse_softplus(value)) for value in (w, variance, sigma2)]
     return Layer(zeta, *raw)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from revarb.config.recipe import GROUPS
 from revarb.data.windows import regressors
-from revarb.gp.layer import Layer, unconstrained
+from revarb.gp.layer import Layer, inverse_softplus
 from revarb.variational.bound import Layout, Rows, revarb_bound
 from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
 from revarb.variational.states import FreeStates
@@ -117,10 +117,10 @@ def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
     x_hat = [np.hstack([past[0], u]), np.hstack([past[1], current[0]]), current[1]]
     targets = [x[0][L:], x[1][L:], rows.y]
     layers = tuple(
-        Layer(points, layer.raw_w, layer.raw_variance, np.asarray(unconstrained(0.2)))
+        Layer(points, layer.raw_w, layer.raw_variance, np.asarray(inverse_softplus(0.2)))
         for points, layer in zip(x_hat, parameters.layers, strict=True)
     )
-    states = FreeStates(parameters.states.mu, tuple(np.full(m.shape, unconstrained(lam)) for m in x))
+    states = FreeStates(parameters.states.mu, tuple(np.full(m.shape, inverse_softplus(lam)) for m in x))
     got = float(compiled(Parameters(layers, states, parameters.priors), rows, Layout(L, lengths, 1e-10)))
     evidence = sum(
         oracles.log_gaussian(y, oracles.rbf(p, p, np.asarray(layer.w), float(layer.variance)) + 0.2 * np.eye(len(p)))

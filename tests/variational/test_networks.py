@@ -9,7 +9,6 @@ from revarb.config.recognition import Recognition
 from revarb.data.windows import Order, initial_states
 from revarb.optim.journal import Journal
 from revarb.training.network_training import start_networks
-from revarb.training.problem import prepare
 from revarb.variational.bound import revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
@@ -17,24 +16,24 @@ from revarb.variational.states import FreeStates
 from support import oracles, small
 from support.recognised import recognised_problem
 
-LAGS = Order(states=3, inputs=2, delay=1)
+ORDER = Order(lags=3, input_lags=2, input_delay=1)
 DIMS = (2, 1)
 LENGTHS = (9, 5, 7)
 
 
 @pytest.fixture
 def networks(rng):
-    return draw_networks(Recognition(hidden=(5, 4)), LAGS, DIMS, 1, rng)
+    return draw_networks(Recognition(hidden=(5, 4)), ORDER, DIMS, 1, rng)
 
 
 @pytest.fixture
 def initial(rng):
-    return tuple(rng.normal(size=(len(LENGTHS), LAGS.states, dim)) for dim in DIMS)
+    return tuple(rng.normal(size=(len(LENGTHS), ORDER.lags, dim)) for dim in DIMS)
 
 
 @pytest.fixture
 def u_bar(rng):
-    return rng.normal(size=(sum(LENGTHS) - LAGS.states * len(LENGTHS), LAGS.inputs))
+    return rng.normal(size=(sum(LENGTHS) - ORDER.lags * len(LENGTHS), ORDER.input_lags))
 
 
 def apply(network, x):
@@ -48,12 +47,12 @@ def looped(networks, initial, u_bar):
     paths, row = [[] for _ in networks], 0
     for record, length in enumerate(LENGTHS):
         states = [list(start[record]) for start in initial]
-        for _ in range(length - LAGS.states):
+        for _ in range(length - ORDER.lags):
             below = u_bar[row]
             for h, network in enumerate(networks):
-                own = np.concatenate(states[h][: -LAGS.states - 1 : -1])
+                own = np.concatenate(states[h][: -ORDER.lags - 1 : -1])
                 states[h].append(apply(network, np.concatenate([own, below])))
-                below = np.concatenate(states[h][: -LAGS.states - 1 : -1])
+                below = np.concatenate(states[h][: -ORDER.lags - 1 : -1])
             row += 1
         for path, these in zip(paths, states, strict=True):
             path.extend(these)
@@ -61,25 +60,25 @@ def looped(networks, initial, u_bar):
 
 
 def test_the_scan_is_a_plain_loop(networks, initial, u_bar):
-    got = run_networks(networks, initial, u_bar, LAGS.states, LENGTHS)
+    got = run_networks(networks, initial, u_bar, ORDER.lags, LENGTHS)
     for path, expected in zip(got, looped(networks, initial, u_bar), strict=True):
         np.testing.assert_allclose(path, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_filling_up_short_records_changes_nothing(networks, initial, u_bar):
     """Each record alone, where nothing is filled up, against all of them side by side; the gradients as well."""
-    together = run_networks(networks, initial, u_bar, LAGS.states, LENGTHS)
-    rows = np.cumsum([0, *(length - LAGS.states for length in LENGTHS)])
+    together = run_networks(networks, initial, u_bar, ORDER.lags, LENGTHS)
+    rows = np.cumsum([0, *(length - ORDER.lags for length in LENGTHS)])
     states = np.cumsum([0, *LENGTHS])
 
     def alone(networks, record):
         starts = [start[record : record + 1] for start in initial]
-        return run_networks(networks, starts, u_bar[rows[record] : rows[record + 1]], LAGS.states, LENGTHS[record:][:1])
+        return run_networks(networks, starts, u_bar[rows[record] : rows[record + 1]], ORDER.lags, LENGTHS[record:][:1])
 
     for record in range(len(LENGTHS)):
         for path, expected in zip(together, alone(networks, record), strict=True):
             np.testing.assert_allclose(path[states[record] : states[record + 1]], expected, rtol=1e-12)
-    joint = jax.grad(lambda g: jnp.sum(run_networks(g, initial, u_bar, LAGS.states, LENGTHS)[-1] ** 2))(networks)
+    joint = jax.grad(lambda g: jnp.sum(run_networks(g, initial, u_bar, ORDER.lags, LENGTHS)[-1] ** 2))(networks)
     parts = jax.grad(lambda g: sum(jnp.sum(alone(g, record)[-1] ** 2) for record in range(len(LENGTHS))))(networks)
     for a, b in zip(jax.tree.leaves(joint), jax.tree.leaves(parts), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
@@ -118,7 +117,7 @@ def test_networks_that_give_the_free_means_give_the_same_bound():
 def test_shared_variances_make_nothing_grow_with_the_record():
     def variational(samples, variance):
         spec = small.spec(recognition=Recognition(hidden=(4,), variance=variance, start="random"))
-        problem = prepare(spec, [small.record(samples=samples)], 0)
+        problem = small.problem(spec, small.record(samples=samples))
         rng, lags = np.random.default_rng(0), problem.preprocessor.order
         start = start_networks(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[0]
         return int(free_entries(start, ("mu", "lam")).sum())

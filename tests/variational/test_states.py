@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.stats import norm
 
-from revarb.gp.layer import unconstrained
+from revarb.gp.layer import inverse_softplus
 from revarb.variational.states import InitialPrior, entropy, kl_to_prior
 
 
@@ -11,7 +11,7 @@ def test_entropy_is_the_sum_of_scipys(rng):
 
 
 def test_kl_to_prior_agrees_with_an_integral():
-    prior = InitialPrior(np.array([[0.3]]), np.array([[unconstrained(1.7)]]))
+    prior = InitialPrior(np.array([[0.3]]), np.array([[inverse_softplus(1.7)]]))
     grid = np.linspace(-12, 12, 200_001)
     q, p = norm(-0.5, np.sqrt(0.4)), norm(0.3, np.sqrt(1.7))
     expected = np.trapezoid(q.pdf(grid) * (q.logpdf(grid) - p.logpdf(grid)), grid)
@@ -19,7 +19,7 @@ def test_kl_to_prior_agrees_with_an_integral():
 
 
 def test_kl_vanishes_only_at_the_prior(rng):
-    prior = InitialPrior(np.zeros((3, 1)), np.full((3, 1), unconstrained(1.0)))
+    prior = InitialPrior(np.zeros((3, 1)), np.full((3, 1), inverse_softplus(1.0)))
     at_prior = kl_to_prior(np.zeros((2, 3, 1)), np.ones((2, 3, 1)), prior)
     np.testing.assert_allclose(at_prior, 0.0, atol=1e-12)
     assert kl_to_prior(np.zeros((2, 3, 1)), np.full((2, 3, 1), 0.5), prior) > 0.1

@@ -17,8 +17,8 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import check_integer, check_seed
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.exact import exact_posterior, log_evidence
-from revarb.gp.kmeans import kmeans_centres
-from revarb.gp.layer import Gaussians, Layer, Targets, unconstrained
+from revarb.gp.kmeans import find_centres
+from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior
 from revarb.models.base import Fitted
 from revarb.optim.lbfgs import Optimum, maximise_tree
@@ -115,7 +115,7 @@ class FittedGPNARX(Fitted):
 def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
     # Two z-scored rows are about 2 D apart in square, so 1/D makes them neither strangers nor twins.
     w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])
-    return Layer(zeta, *(np.asarray(unconstrained(value)) for value in (w, 1.0, START_NOISE)))
+    return Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE)))
 
 
 def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, Optimum]:
@@ -129,7 +129,7 @@ def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, 
 def _fit_sparse(
     rows: NarxRows, inducing: int, iterations: int, rng: np.random.Generator, progress: bool
 ) -> tuple[Layer, Optimum]:
-    start = _start(rows.x_hat, kmeans_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
+    start = _start(rows.x_hat, find_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
     with _bar(iterations, progress) as report:
         layer, optimum = maximise_tree(lambda layer: _bound(layer, rows), start, iterations, report)
     return _with_noise_floor(layer), optimum
@@ -162,7 +162,7 @@ def _sparse_posterior(layer: Layer, rows: NarxRows) -> Posterior:
 
 def _with_noise_floor(layer: Layer) -> Layer:
     # The parameter counts from the least noise on.
-    return Layer(layer.zeta, layer.raw_w, layer.raw_variance, unconstrained(MIN_NOISE + layer.sigma2))
+    return Layer(layer.zeta, layer.raw_w, layer.raw_variance, inverse_softplus(MIN_NOISE + layer.sigma2))
 
 
 @contextmanager

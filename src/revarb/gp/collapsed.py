@@ -1,6 +1,6 @@
-"""One sparse GP layer whose inducing outputs are integrated out: its bound and its predictions.
+"""Bound of one sparse GP layer whose inducing outputs are integrated out (docs/theory/derivation.md, Eqs. 17 to 21a).
 
-docs/derivation.md, Eqs. 17 to 27. Bound and predictions share one factorisation (`factorise`):
+The bound and the predictions (posterior.py) share one factorisation (`factorise`):
 
     K_z = A Aᵀ,   B = I + σ⁻² A⁻¹ Ψ2 A⁻ᵀ = C Cᵀ,   c = σ⁻² C⁻¹ A⁻¹ Ψ1ᵀ Y
 """
@@ -20,29 +20,29 @@ from revarb.runtime.numerics import AnyArray
 
 
 class Sums(NamedTuple):
-    """All that a layer keeps of its rows, however many there are."""
+    """Sums over the rows of a layer: all that its bound and its posterior need of them."""
 
     projected: Float[AnyArray, "M Dy"]  # Ψ1ᵀ Y
     psi2: Float[AnyArray, "M M"]
 
 
-def row_sums(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
-    """Ψ1ᵀ Y and Ψ2, by all devices of the mesh that is set (mesh.py)."""
-    return sum_over_rows(_sums, layer, (x_hat, y))
+def sum_rows(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
+    """Compute Ψ1ᵀ Y and Ψ2, on all devices of the current mesh (runtime/mesh.py)."""
+    return sum_over_rows(_sum_share, layer, (x_hat, y))
 
 
-def _sums(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
+def _sum_share(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
     x_hat, y = rows
-    if x_hat.variance is None:  # the limit λ → 0, where Ψ2 is a plain product
-        known = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
-        known = known if x_hat.measured is None else known * x_hat.measured[:, None]
-        return Sums(known.T @ y, known.T @ known)
+    if x_hat.variance is None:  # the limit λ → 0, where Ψ1 = K_fz and Ψ2 = K_zf K_fz
+        cross = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
+        cross = cross if x_hat.measured is None else cross * x_hat.measured[:, None]
+        return Sums(cross.T @ y, cross.T @ cross)
     arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.measured)
     return Sums(psi.psi1(*arguments).T @ y, psi.psi2(*arguments))
 
 
 class Factors(NamedTuple):
-    """The factorisation that the bound and the predictions share."""
+    """Inverse Cholesky factors of K_z and B, and the projected targets (Eqs. 17 to 20)."""
 
     inverse_A: Float[AnyArray, "M M"]
     inverse_C: Float[AnyArray, "M M"]
@@ -51,7 +51,7 @@ class Factors(NamedTuple):
 
 
 def factorise(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray, ""]) -> Factors:
-    """Inverses of the Cholesky factors of K_z and B, and the projected targets c."""
+    """Factorise K_z and B, and project the targets (Eqs. 17 to 20)."""
     inverse_A = _inverse_cholesky(K)
     excess = inverse_A @ sums.psi2 @ inverse_A.T / sigma2
     inverse_C = _inverse_cholesky(jnp.eye(K.shape[0]) + excess)
@@ -64,10 +64,10 @@ def _inverse_cholesky(matrix: AnyArray) -> AnyArray:
 
 @jax.custom_vjp
 def inducing_terms(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray, ""]) -> Float[AnyArray, ""]:
-    """½ D_y tr(B − I) − ½ D_y log|B| + ½ |c|²: all of the layer's bound that the inducing outputs have a part in.
+    """½ D_y tr(B − I) − ½ D_y log|B| + ½ |c|²: the terms of the layer's bound that depend on the inducing inputs.
 
-    Its derivative is by hand (Eq. 21a): it needs a few products of what is there already, where a derivative of every
-    Cholesky factor and every triangular solve would take twice the time.
+    The derivative is written by hand (Eq. 21a): it reuses the factors of the forward pass, where automatic
+    differentiation through the Cholesky factors and triangular solves takes twice the time.
     """
     return _inducing_terms_forward(K, sums, sigma2)[0]
 
@@ -86,20 +86,20 @@ def _inducing_terms_backward(stored, gradient):
     inverse_B = inverse_C.T @ inverse_C
     white = inverse_C.T @ c
     beta = inverse_A.T @ white
-    gained = outputs * (jnp.eye(size) - inverse_B)
-    both = beta @ beta.T
-    to_psi2 = inverse_A.T @ gained @ inverse_A - both
-    to_K = inverse_A.T @ (gained - outputs * excess) @ inverse_A - both
-    to_sigma2 = jnp.trace(gained - outputs * excess) - jnp.sum(c**2) - jnp.sum(white**2)
+    trace_part = outputs * (jnp.eye(size) - inverse_B)
+    beta_part = beta @ beta.T
+    psi2_slope = inverse_A.T @ trace_part @ inverse_A - beta_part
+    K_slope = inverse_A.T @ (trace_part - outputs * excess) @ inverse_A - beta_part
+    sigma2_slope = jnp.trace(trace_part - outputs * excess) - jnp.sum(c**2) - jnp.sum(white**2)
     half = 0.5 * gradient
-    return half * to_K, Sums(gradient * beta / sigma2, half * to_psi2 / sigma2), half * to_sigma2 / sigma2
+    return half * K_slope, Sums(gradient * beta / sigma2, half * psi2_slope / sigma2), half * sigma2_slope / sigma2
 
 
 inducing_terms.defvjp(_inducing_terms_forward, _inducing_terms_backward)
 
 
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
-    """The layer's share of the bound, inducing outputs integrated out (Eq. 21). Outputs share the kernel."""
+    """The layer's term of the bound, inducing outputs integrated out (Eq. 21). All outputs share the kernel."""
     rows, outputs = x_hat.rows, targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = rows * layer.variance
@@ -107,11 +107,11 @@ def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: fl
         -0.5 * rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
         - 0.5 * (jnp.sum(targets.mean**2) + targets.variance_sum) / sigma2
         - 0.5 * outputs * psi0 / sigma2
-        + inducing_terms(inducing_covariance(layer, jitter), row_sums(layer, x_hat, targets.mean), sigma2)
+        + inducing_terms(inducing_covariance(layer, jitter), sum_rows(layer, x_hat, targets.mean), sigma2)
     )
 
 
 def inducing_covariance(layer: Layer, jitter: float) -> AnyArray:
-    # `jitter` is relative to the kernel variance.
+    """K_z with jitter on its diagonal, relative to the kernel variance."""
     identity = jnp.eye(layer.zeta.shape[0])
     return rbf(layer.zeta, layer.zeta, layer.w, layer.variance) + jitter * layer.variance * identity

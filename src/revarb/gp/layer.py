@@ -11,7 +11,7 @@ from revarb.runtime.numerics import AnyArray
 
 
 class Layer(eqx.Module):
-    """Parameters of one GP layer. Positive ones are stored unconstrained and used through softplus."""
+    """Parameters of one GP layer. Positive ones are stored unconstrained (`raw_`) and used through softplus."""
 
     zeta: Float[AnyArray, "M D"]
     raw_w: Float[AnyArray, " D"]
@@ -34,22 +34,22 @@ class Layer(eqx.Module):
         return jax.nn.softplus(self.raw_sigma2)
 
 
-def unconstrained(positive: AnyArray | float) -> Float[AnyArray, "..."]:
-    """The value whose softplus is `positive`."""
+def inverse_softplus(positive: AnyArray | float) -> Float[AnyArray, "..."]:
+    """The value whose softplus is `positive`: from a natural parameter to the unconstrained one."""
     return positive + jnp.log(-jnp.expm1(-jnp.asarray(positive)))
 
 
 class Targets(NamedTuple):
-    """What a layer explains: the means of its targets, and the sum of their variances (0 for measured ones)."""
+    """Targets of a layer: their means, and the sum of their variances (0 for measured targets)."""
 
     mean: Float[AnyArray, "R Dy"]
     variance_sum: Float[AnyArray, ""] | float
 
 
 class Gaussians(NamedTuple):
-    """Independent Gaussian regressors x̂, one row each. The last D − U of them are known; without a variance, all.
+    """Independent Gaussian regressors x̂, one row each. The last D − U are known exactly; without a variance, all are.
 
-    `measured` says which rows have a measured target; without it, all. The targets of the others must be zero.
+    `measured` marks the rows with a measured target; without it, all have one. The targets of the others must be zero.
     """
 
     mean: Float[AnyArray, "R D"]

@@ -35,7 +35,7 @@ def run_samples(
 
     def step(states, now):
         step_key, inputs_now, is_reset = now
-        return sample_step(drawn, reset_where(states, first, is_reset), inputs_now, step_key)
+        return advance_samples(drawn, reset_where(states, first, is_reset), inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
     steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, reset_mask(u_bar, reset_row))
@@ -52,7 +52,7 @@ def draw_chain(chain: Chain[Posterior], key: Key[jax.Array, ""], count: int) -> 
     return Chain(hidden, output, chain.lags)
 
 
-def sample_step(
+def advance_samples(
     drawn: Chain[DrawnFunctions], states: Float[AnyArray, "count S"], inputs_now: Float[AnyArray, " Du"],
     key: Key[jax.Array, ""],
 ) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Float[AnyArray, "count Dy"]]]:  # fmt: skip
@@ -71,5 +71,5 @@ def sample_step(
 
 def _with_noise(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
     # The functions' values, without and with the layer's noise, which is new at every step.
-    f = functions.at(x_hat)
+    f = functions.evaluate(x_hat)
     return f, f + jnp.sqrt(functions.sigma2) * jax.random.normal(key, f.shape)

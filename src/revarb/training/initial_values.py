@@ -7,8 +7,8 @@ from jaxtyping import Float64
 
 from revarb.config.recipe import Recipe
 from revarb.data.windows import regressors
-from revarb.gp.kmeans import kmeans_centres
-from revarb.gp.layer import Layer, unconstrained
+from revarb.gp.kmeans import find_centres
+from revarb.gp.layer import Layer, inverse_softplus
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
@@ -32,7 +32,7 @@ def initial_parameters(
     x_hat = [np.asarray(mean) for mean in regressors(mu, rows.u_bar, layout.lags, layout.lengths)]
     noises = [recipe.hidden_noise] * len(latent_dims) + [recipe.output_noise]
     layers = tuple(_layer(recipe, mean, noise, inducing, rng) for mean, noise in zip(x_hat, noises, strict=True))
-    raw_lam = tuple(np.full(m.shape, unconstrained(recipe.latent_variance)) for m in mu)
+    raw_lam = tuple(np.full(m.shape, inverse_softplus(recipe.latent_variance)) for m in mu)
     priors = tuple(_prior(recipe, layout.lags, dim) for dim in latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
 
@@ -77,7 +77,7 @@ def principal_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndar
 
 
 def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: np.random.Generator) -> Layer:
-    centres = kmeans_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+    centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
     reach = np.ptp(x_hat, axis=0)
     # A regressor may stand still over all rows (an input that only moves before the first window): any scale does.
     lengthscales = recipe.lengthscale_factor * np.where(reach > 0.0, reach, 1.0) / np.sqrt(2.0)
@@ -85,12 +85,12 @@ def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: 
         w = 1.0 / lengthscales**2
     return Layer(
         zeta=centres + recipe.zeta_noise * rng.standard_normal(centres.shape),
-        raw_w=np.asarray(unconstrained(w)),
-        raw_variance=np.asarray(unconstrained(recipe.kernel_variance)),
-        raw_sigma2=np.asarray(unconstrained(noise)),
+        raw_w=np.asarray(inverse_softplus(w)),
+        raw_variance=np.asarray(inverse_softplus(recipe.kernel_variance)),
+        raw_sigma2=np.asarray(inverse_softplus(noise)),
     )
 
 
 def _prior(recipe: Recipe, lags: int, dim: int) -> InitialPrior:
     mean = np.full((lags, dim), recipe.initial_mean)
-    return InitialPrior(mean, np.full((lags, dim), unconstrained(recipe.initial_variance)))
+    return InitialPrior(mean, np.full((lags, dim), inverse_softplus(recipe.initial_variance)))

@@ -17,12 +17,12 @@ from jaxtyping import Bool, Float
 from revarb.config.recipe import Recipe
 from revarb.config.recognition import Recognition
 from revarb.data.windows import Order, initial_states, regressors
-from revarb.gp.kmeans import kmeans_centres
+from revarb.gp.kmeans import find_centres
 from revarb.optim.adam import Descent, make_descent
 from revarb.optim.journal import Journal
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.bound import Layout, Rows, revarb_bound
-from revarb.variational.networks import Network, RecognisedStates, random_networks, run_networks
+from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
 from revarb.variational.states import FreeStates
 
@@ -44,7 +44,7 @@ def start_networks(
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
     inputs = rows.u_bar.shape[1] // order.input_lags if order.input_lags else 0
-    drawn = [random_networks(spec, order, dims, inputs, rng) for _ in range(spec.starts)]
+    drawn = [draw_networks(spec, order, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
     if spec.start != "random":
         drawn = pretrain_networks(spec, drawn, initial, states.mu, rows, layout, journal)
@@ -150,7 +150,7 @@ def renew_inducing_inputs(
     states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
     x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
     centres = [
-        kmeans_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+        find_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)
         for mean, layer in zip(x_hat, parameters.layers, strict=True)
     ]
     moved = tuple(
