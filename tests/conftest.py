@@ -1,3 +1,5 @@
+"""Fixtures of all tests. Nothing of revarb is imported at the top: jaxtyping must come first, to check annotations."""
+
 import os
 
 import jax
@@ -9,15 +11,26 @@ jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as the
 
 @pytest.fixture
 def rng():
+    """Random numbers, the same ones every time."""
     return np.random.default_rng(20161116)
 
 
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
     """Where the journals of unfinished fits are: not in the user's cache folder."""
+    from revarb.optim import journal
+
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr("revarb.optim.journal.user_cache_path", lambda name: folder / name)
+    monkeypatch.setattr(journal, "user_cache_path", lambda name: folder / name)
     return folder / "revarb" / "unfinished"
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Journals are begun without waiting a minute."""
+    from revarb.optim import journal
+
+    monkeypatch.setattr(journal, "QUIET_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -28,13 +41,25 @@ def recorded_data():
 
 
 @pytest.fixture
+def browser():
+    """CI installs one and sets REVARB_BROWSER; elsewhere the test is skipped where there is none."""
+    from support.browser import BROWSER
+
+    if BROWSER is None and os.environ.get("REVARB_BROWSER") != "required":
+        pytest.skip("no chromium on this machine")
+    assert BROWSER is not None, "REVARB_BROWSER=required, but there is no chromium"
+    return BROWSER
+
+
+@pytest.fixture
 def in_empty_folder(tmp_path, monkeypatch):
+    """The current folder, with nothing in it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many cases the fuzz tests (test_fuzz.py) have tried."""
+    """How many cases the fuzz tests (tests/fuzz) have tried."""
     reports = [report for several in terminalreporter.stats.values() for report in several]
     lines = [
         text

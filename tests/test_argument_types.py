@@ -1,10 +1,8 @@
 """Mistakes of type, in an interpreter of their own: in this one the annotations would refuse them first."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+
+from support.processes import run_python
 
 CASES = {
     "small.spec(lags=2.5)": "lags must be a whole number of at least 1, received 2.5",
@@ -39,7 +37,8 @@ CASES = {
     "revarb.load('no such file')": "cannot read the model file no such file",
 }
 PROGRAM = """
-import numpy as np, revarb, small
+import numpy as np, revarb
+from support import small
 from revarb import RGP, Recipe, Series
 for case in {cases!r}:
     try:
@@ -54,9 +53,7 @@ for case in {cases!r}:
 @pytest.fixture(scope="module")
 def answers():
     program = PROGRAM.format(cases=list(CASES))
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent, check=False
-    )
+    done = run_python("-c", program)
     assert done.returncode == 0, done.stderr
     return dict(zip(CASES, done.stdout.splitlines(), strict=True))
 

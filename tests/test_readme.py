@@ -168,10 +168,10 @@ def test_the_committed_motions_reach_the_paper():
     lines = summarise(results("table2.json")["rows"], MOTION_COLUMNS)
     errors = {}
     for line in lines:
-        errors.setdefault(line.model, []).append(line.spread["motions_57"].median)
+        errors.setdefault(line.model, []).append(line.ranges["motions_57"].median)
     shown = load_table2().shown
-    best = min((line for line in lines if line.model == shown), key=lambda line: line.spread["motions_57"].median)
-    assert best.spread["motions_57"].median <= 0.78 and best.spread["pooled_57"].median <= 0.68
+    best = min((line for line in lines if line.model == shown), key=lambda line: line.ranges["motions_57"].median)
+    assert best.ranges["motions_57"].median <= 0.78 and best.ranges["pooled_57"].median <= 0.68
     rivals = min(*errors["Mean"], *errors["MLP-NARX"], *errors["GP-NARX"])
     assert all(max(errors[variant_name(variant)]) < rivals for variant in load_table2().variants)
     assert f"RMSE {min(errors[shown]):.3f}" in (ROOT / "docs" / "table2.html").read_text()
@@ -180,7 +180,7 @@ def test_the_committed_motions_reach_the_paper():
 @pytest.mark.parametrize("dataset", ["drive", "actuator"])
 def test_the_committed_networks_do_as_well_as_the_free_form(dataset):
     lines = by_dataset(results("recognition.json")["rows"], RECOGNITION_SCORES)[dataset]
-    rmse = {(line.model, line.method): line.spread["rmse"] for line in lines}
+    rmse = {(line.model, line.method): line.ranges["rmse"] for line in lines}
     networks, free = rmse["networks, output-error", "mean"], rmse["free form", "mean"]
     assert networks.high < rmse["Mean", "residuals"].median
     assert networks.median <= 1.1 * free.median
@@ -192,6 +192,6 @@ def test_a_rival_far_from_the_papers_has_a_sentence():
     lines = by_dataset(results("table1.json")["rows"])
     for benchmark in load_table1().benchmarks:
         plain = mean_only_lines(lines[benchmark.name])
-        ratios = {model: plain[model].spread["rmse"].median / number for model, number in benchmark.paper.items()}
+        ratios = {model: plain[model].ranges["rmse"].median / number for model, number in benchmark.paper.items()}
         far = {model for model, ratio in ratios.items() if not 0.8 <= ratio <= 1.25}
         assert far == set(benchmark.remarks), benchmark.name

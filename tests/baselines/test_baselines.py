@@ -1,9 +1,5 @@
 """What every rival has in common with RGP: records in, a Trajectory in raw units out."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,6 +8,7 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from support import small
+from support.processes import run_python
 from support.small_rivals import QUICK_MODELS
 
 every_model = pytest.mark.parametrize("name", QUICK_MODELS)
@@ -82,23 +79,16 @@ def test_mistakes_at_the_border(name):
         QUICK_MODELS[name].fit(Series(small.record().u, np.ones(60)))
 
 
-def gappy(record, *gaps):
-    y = record.y.copy()
-    for gap in gaps:
-        y[gap] = np.nan
-    return Series(record.u, y)
-
-
 @pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "LSTM", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
 def test_most_rivals_need_every_output(name):
     model = name.split(",")[0]
     match = f"^{model} needs every output value, and 3 of 60 are missing; fill them, or use RGP"
     with pytest.raises(InputError, match=match):
-        QUICK_MODELS[name].fit(gappy(small.record(), slice(20, 23)))
+        QUICK_MODELS[name].fit(small.with_gaps(small.record(), slice(20, 23)))
 
 
 def test_the_mean_of_what_was_measured():
-    train = gappy(small.record(outputs=2), (slice(3, 9), 0), (slice(50, 55), 0), (slice(45, None), 1))
+    train = small.with_gaps(small.record(outputs=2), (slice(3, 9), 0), (slice(50, 55), 0), (slice(45, None), 1))
     path = Mean().fit(train).simulate(np.zeros(4))
     np.testing.assert_allclose(path.mean[0], np.nanmean(train.y, axis=0))
     tail = train.y[45:, 0] - np.nanmean(train.y[:45, 0])
@@ -107,8 +97,9 @@ def test_the_mean_of_what_was_measured():
 
 
 PROGRAM = """
-import jax.numpy as jnp, numpy as np, test_rivals, small
-for name, spec in test_rivals.QUICK.items():
+import jax.numpy as jnp, numpy as np
+from support import small, small_rivals
+for name, spec in small_rivals.QUICK_MODELS.items():
     path = spec.fit(small.record()).simulate(small.record(5).u)
     assert type(path.mean) is np.ndarray and path.mean.dtype == np.float64, name
     assert jnp.zeros(1).dtype == jnp.float32, name
@@ -117,8 +108,7 @@ for name, spec in test_rivals.QUICK.items():
 
 def test_the_callers_jax_is_left_alone():
     """In an interpreter of its own: float32 stays the caller's default, and float64 comes out."""
-    here = Path(__file__).parent
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=here, capture_output=True, text=True, check=False)
+    done = run_python("-c", PROGRAM)
     assert done.returncode == 0, done.stderr
 
 

@@ -32,12 +32,12 @@ def test_the_tail_is_the_end_of_a_record_and_whole_records_where_there_are_many(
 @pytest.mark.parametrize("lengths", [[40], [30, 25], [30, 20, 20, 20, 30]])
 def test_rows_apart_never_touch_the_piece(lengths, number):
     """Every sample that a row uses, as target or regressor, by a plain loop."""
-    lags = Order(2, 3, 1)
-    prep = Preprocessor.from_records([small.record(samples=length) for length in lengths], lags)
+    order = Order(2, 3, 1)
+    prep = Preprocessor.from_records([small.record(samples=length) for length in lengths], order)
     expected = []
     for length, held in zip(lengths, piece(lengths, number), strict=True):
         inside = set(range(held.start, held.stop))
-        for i in range(lags.first, length):
+        for i in range(order.first_row, length):
             used = {i, *(i - age for age in range(1, 3)), *(i - 1 - age for age in range(3))}
             expected.append(not used & inside)
     np.testing.assert_array_equal(rows_outside(prep, lengths, number), expected)

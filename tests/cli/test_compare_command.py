@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,8 @@ import pytest
 from revarb.data.tables.writing import write_table
 from support import small
 from support.command_line import COLUMNS, run, with_cells
+from support.processes import environment
+from support.waiting import read_until
 
 
 def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
@@ -63,11 +64,12 @@ def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
 def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
     command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    time.sleep(8)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers hear it too
-    out, err = process.communicate(timeout=120)
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(JAX_LOG_COMPILES="1"),
+        start_new_session=True,
+    )  # fmt: skip
+    read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers receive it too
+    out, err = (text.decode() for text in process.communicate(timeout=120))
     assert process.returncode == 130, (out, err)
     assert "Traceback" not in err and "interrupted: stopped before the end" in err
     assert not (folder / "revarb-compare" / "compare.json").exists()

@@ -5,7 +5,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -13,7 +12,9 @@ import revarb
 from revarb.data.tables.writing import write_table
 from support import small
 from support.command_line import FIT, START, run, with_cells
-from support.waiting import read_terminal
+from support.journals import count_evaluations
+from support.processes import environment
+from support.waiting import read_until
 
 
 def test_several_files_are_several_records(capsys, folder):
@@ -22,7 +23,7 @@ def test_several_files_are_several_records(capsys, folder):
 
 
 @pytest.mark.slow
-def test_a_fit_says_what_calibration_found(capsys, folder, monkeypatch):
+def test_a_fit_says_what_calibration_found(capsys, folder):
     write_table(
         "train.csv", {"valve": small.record(samples=150).u[:, 0], "pressure": small.record(samples=150).y[:, 0]}
     )
@@ -39,14 +40,12 @@ def test_a_fit_says_what_calibration_found(capsys, folder, monkeypatch):
     text = errors[0] if errors[0] == errors[1] else " to ".join(errors)
     assert code == 0 and out.count("calibrated") == 1 and f"median error {text} of" in out
 
-    code, out, _ = run(capsys, *quick, "--no-calibrate")
+    with count_evaluations() as seen:
+        code, out, _ = run(capsys, *quick, "--no-calibrate")
     assert code == 0 and "not calibrated: switched off\n" in out and revarb.load("m.rgp").calibration is None
 
-    def pressed(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("revarb.training.calibrate.prepare", pressed)
-    code, out, _ = run(capsys, *quick)
+    with count_evaluations(press_at=len(seen) + 3):  # the fit of the first fold
+        code, out, _ = run(capsys, *quick)
     assert code == 0 and "not calibrated: interrupted\n" in out
 
 
@@ -66,14 +65,11 @@ def test_a_gap_in_an_input_is_a_mistake(capsys, folder):
 
 def test_ctrl_c_while_compiling_is_held_until_there_is_a_model(folder):
     """Before the first evaluation is compiled there is nothing to keep; the start comes back as soon as there is."""
-    program = "from revarb.cli import main; print('imported', flush=True); main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *FIT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "imported\n"
-    time.sleep(1)  # compilation goes on; a little earlier or later the answer is as clean
+    command, variables = [sys.executable, "-m", "revarb", *FIT], environment(JAX_LOG_COMPILES="1")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
+    read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = (text.decode() for text in process.communicate(timeout=120))
     assert process.returncode in (0, 130), (out, err)
     assert "Traceback" not in err
     assert process.returncode == 130 or revarb.load("m.rgp").bound < 0
@@ -84,16 +80,14 @@ def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
     command = [sys.executable, "-m", "revarb", *START, "--config", "long.toml"]
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment)
+    variables = environment(TERM="xterm")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=variables)
     os.close(theirs)
-    screen = b""
-    while b"bound" not in screen:  # the first iteration has been made
-        screen += os.read(ours, 10_000)
+    screen = read_until(ours, lambda text: b"bound" in text)  # the first iteration has been made
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0, screen
-    assert b"interrupted: the best model so far was kept" in read_terminal(ours)
+    assert b"interrupted: the best model so far was kept" in read_until(ours)
     assert "interrupted after" in out and "not calibrated: interrupted\n" in out
     assert revarb.load("m.rgp").status == "interrupted"
     assert (folder / "m.fit.png").exists()

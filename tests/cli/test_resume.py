@@ -11,9 +11,11 @@ import pytest
 import revarb
 from revarb import cli
 from revarb.data.tables.writing import write_table
+from revarb.models.fitted_rgp import FittedRGP
 from support import small
 from support.command_line import run
 from support.journals import Killed, assert_same, entry_ends
+from support.processes import environment, run_python
 from support.waiting import wait_until
 
 LONG = (
@@ -33,8 +35,7 @@ def long_command(in_empty_folder):
 
 def killed(cache, evaluation):
     """A command that kills itself at that evaluation of the bound: in a process of its own, by SIGKILL."""
-    command = [sys.executable, str(Path(__file__).with_name("killed.py")), str(cache), str(evaluation), *FIT]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_python("-m", "support.killed_fit", cache, evaluation, *FIT)
 
 
 def command_line(*arguments):
@@ -60,18 +61,17 @@ def test_a_killed_command_resumes_to_the_same_file(long_command, unfinished, cap
 
 @pytest.mark.slow
 def test_killed_again_and_again_at_any_moment(long_command, unfinished, record_property, rng):
-    """From outside, whatever it is doing, wait_until one run gets to the end."""
+    """From outside, whatever it is doing, until one run gets to the end."""
     (long_command / "rgp.toml").write_text(LONG.format(iterations=2000))
     cache, kills, before = unfinished.parent.parent, 0, 0
     command_line(*FIT)
     whole = revarb.load("m.rgp")
     Path("m.rgp").unlink()
-    program = [sys.executable, str(Path(__file__).with_name("killed.py")), str(cache), "-1", *FIT]
+    program = [sys.executable, "-m", "support.killed_fit", str(cache), "-1", *FIT]
     while not Path("m.rgp").exists():
-        process = subprocess.Popen([*program, *(["--resume"] if kills else [])], stderr=subprocess.DEVNULL)
-        wait_until(
-            lambda before=before, process=process: process.poll() is not None or noted_bytes(unfinished) > before
-        )
+        command = [*program, *(["--resume"] if kills else [])]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment())
+        wait_until(lambda: process.poll() is not None or noted_bytes(unfinished) > before, every=0.002)
         time.sleep(float(rng.uniform(0.0, 0.5)))
         kills += process.poll() is None
         process.kill()
@@ -90,13 +90,13 @@ def test_the_journal_stays_until_the_model_is_on_disk(long_command, unfinished, 
     def killed(self, path):
         raise Killed
 
-    monkeypatch.setattr("revarb.models.fitted_rgp.FittedRGP.save", killed)
+    monkeypatch.setattr(FittedRGP, "save", killed)
     with pytest.raises(Killed):
         cli.main(FIT)
     [_] = unfinished.iterdir()
 
 
-def test_nothing_to_resume_is_said_in_one_line(capsys, folder):
+def test_nothing_to_resume_is_said_in_one_line(capsys, long_command):
     code, out, err = run(capsys, *FIT, "--resume")
     assert code == 0 and "wrote m.rgp" in out
     assert err == "warning: there is no unfinished fit like this one to resume: it starts from the beginning\n"

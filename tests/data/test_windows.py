@@ -19,22 +19,27 @@ lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
 )
 def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
     L, L_u, delay = lag_choice
-    lags = Order(L, L_u, delay)
+    order = Order(L, L_u, delay)
     rng = np.random.default_rng(0)
     records = [
-        ([rng.normal(size=(lags.first + rows, Dx)) for _ in range(H)], rng.normal(size=(lags.first + rows, Du)))
+        (
+            [rng.normal(size=(order.first_row + rows, Dx)) for _ in range(H)],
+            rng.normal(size=(order.first_row + rows, Du)),
+        )
         for rows in extra_rows
     ]
     expected = [
         np.concatenate(parts)
-        for parts in zip(*(oracles.layer_windows(x, u, L, L_u, delay, lags.first) for x, u in records), strict=True)
+        for parts in zip(
+            *(oracles.layer_windows(x, u, L, L_u, delay, order.first_row) for x, u in records), strict=True
+        )
     ]
-    blocks = [[layer[lags.first - L :] for layer in x] for x, _ in records]
+    blocks = [[layer[order.first_row - L :] for layer in x] for x, _ in records]
     states = [np.concatenate([block[h] for block in blocks]) for h in range(H)]
     lengths = [len(block[0]) for block in blocks]
-    u_bar = np.concatenate([input_windows(u, lags)[lags.first - lags.reach :] for _, u in records])
+    u_bar = np.concatenate([input_windows(u, order)[order.first_row - order.reach :] for _, u in records])
     got = regressors(states, u_bar, L, lengths)
-    assert [table.shape[1] for table in got] == regressor_sizes(lags, [Dx] * H, Du)
+    assert [table.shape[1] for table in got] == regressor_sizes(order, [Dx] * H, Du)
     for ours, theirs in zip(got, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -52,9 +57,9 @@ def test_feedthrough_ends_at_the_present_input_and_dead_time_earlier():
 
 
 def test_a_system_without_inputs_has_empty_input_windows():
-    lags = Order(3, 0, 1)
-    assert (lags.reach, lags.first) == (0, 3)
-    assert input_windows(np.empty((7, 0)), lags).shape == (7, 0)
+    order = Order(3, 0, 1)
+    assert (order.reach, order.first_row) == (0, 3)
+    assert input_windows(np.empty((7, 0)), order).shape == (7, 0)
 
 
 def test_initial_and_later_states_split_every_record():
@@ -64,7 +69,7 @@ def test_initial_and_later_states_split_every_record():
 
 
 @pytest.mark.parametrize(
-    ("lags", "first"), [(Order(10, 10, 1), 10), (Order(2, 8, 1), 8), (Order(2, 3, 4), 6), (Order(1, 1, 0), 1)]
+    ("order", "first"), [(Order(10, 10, 1), 10), (Order(2, 8, 1), 8), (Order(2, 3, 4), 6), (Order(1, 1, 0), 1)]
 )
-def test_first_row_has_both_windows_full(lags, first):
-    assert lags.first == first
+def test_first_row_has_both_windows_full(order, first):
+    assert order.first_row == first

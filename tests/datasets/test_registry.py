@@ -1,4 +1,5 @@
 import numpy as np
+import pooch
 import pytest
 
 from revarb import datasets
@@ -46,6 +47,6 @@ def test_a_failed_download_is_one_clear_line(monkeypatch, tmp_path):
         raise ConnectionError("no route\nto host")
 
     monkeypatch.delenv("REVARB_DATA", raising=False)
-    monkeypatch.setattr("pooch.retrieve", offline)
+    monkeypatch.setattr(pooch, "retrieve", offline)
     with pytest.raises(InputError, match=r"cannot download drive\.mat \(ConnectionError: no route to host\)"):
         datasets.fetch("drive")

@@ -63,8 +63,8 @@ def test_lines_have_smallest_median_and_largest(quick):
     line = quick.lines[-2]
     values = [row["rmse"] for row in quick.rows if row["model"] == "REVARB" and row["method"] == "mean"]
     assert (line.model, line.method, line.seeds) == ("REVARB", "mean", 2)
-    assert line.spread["rmse"] == (min(values), np.median(values), max(values))
-    assert np.isnan(line.spread["nlpd"].median)
+    assert line.ranges["rmse"] == (min(values), np.median(values), max(values))
+    assert np.isnan(line.ranges["nlpd"].median)
 
 
 def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
@@ -74,7 +74,7 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
     assert lines["Broken"].reasons == ["2 of 2 seed(s) failed: no luck today"] and not lines["Broken"].worked
     assert lines["Shaky"].worked and lines["Shaky"].reasons == ["1 of 2 seed(s) failed: no luck today"]
     assert "ran away to infinity" in lines["Runaway"].reasons[0]
-    assert lines["Mean"].spread["rmse"].median == lines["Shaky"].spread["rmse"].median
+    assert lines["Mean"].ranges["rmse"].median == lines["Shaky"].ranges["rmse"].median
     odd = compare(small.record(), small.record(1), {"short": Misshapen("rows"), "nan": Misshapen("band")}, seeds=1)
     assert [line.reasons[0] for line in odd.lines] == [
         "1 of 1 seed(s) failed: its simulation has shape (59, 1), the record (60, 1)",
@@ -84,22 +84,15 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
     assert written["rows"][0]["reason"] == "no luck today" and written["rows"][0]["rmse"] is None
 
 
-def gappy(record, *gaps):
-    y = record.y.copy()
-    for gap in gaps:
-        y[gap] = np.nan
-    return Series(record.u, y)
-
-
 def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
     models = {"Mean": Mean(), "ARX": ARX(2, 2), "Zero": Zero()}
-    test = gappy(small.record(1), slice(30, 40))
-    result = compare(gappy(small.record(), 5, 6), test, models, seeds=1)
+    test = small.with_gaps(small.record(1), slice(30, 40))
+    result = compare(small.with_gaps(small.record(), 5, 6), test, models, seeds=1)
     lines = {line.model: line for line in result.lines}
     reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which can do without"
     assert lines["ARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
     assert result.verdict.startswith("Nothing was learnt here: predicting the training mean misses by 0.458")
-    assert lines["Zero"].spread["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))
+    assert lines["Zero"].ranges["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))
     page = comparison_page("t", "o", [comparison_section("s", result)], {})
     assert reason in page and "failed" in page
 
@@ -107,7 +100,7 @@ def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
 def test_a_model_of_the_users_own_takes_part():
     (zero,) = compare(small.record(), small.record(1), {"Zero": Zero()}, seeds=1).lines
     assert (zero.model, zero.method, zero.worked) == ("Zero", "nothing", 1)
-    assert zero.spread["rmse"].median == pytest.approx(np.sqrt(np.mean(small.record(1).y ** 2)))
+    assert zero.ranges["rmse"].median == pytest.approx(np.sqrt(np.mean(small.record(1).y ** 2)))
 
 
 def test_a_worker_that_dies_is_a_row_too():
@@ -126,7 +119,7 @@ def test_outputs_that_cannot_be_squared_are_compared_all_the_same():
     train, test = (Series(record.u, 1e200 * record.y) for record in (small.record(), small.record(1)))
     (line,) = compare(train, test, {"Mean": Mean()}, seeds=1).lines
     (plain,) = compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1).lines
-    np.testing.assert_allclose(line.spread["rmse"].median, 1e200 * plain.spread["rmse"].median)
+    np.testing.assert_allclose(line.ranges["rmse"].median, 1e200 * plain.ranges["rmse"].median)
 
 
 def test_an_error_beyond_all_numbers_is_a_reason():
@@ -189,7 +182,7 @@ def test_the_default_models_are_the_columns_of_the_table():
         ({"train": Series(small.record().u, np.ones(60))}, "output column 'y' is constant"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1"),
         ({"test": Series(np.zeros((9, 2)), np.zeros(9))}, "train and test must agree in input_names"),
-        ({"test": gappy(small.record(1), slice(None))}, "the test part has no measured output value"),
+        ({"test": small.with_gaps(small.record(1), slice(None))}, "the test part has no measured output value"),
         ({"test": small.record(samples=4)}, "a test record has 4 rows, but 4 are left out"),
     ],
 )
@@ -213,4 +206,4 @@ def test_failed_seeds_do_not_count_in_the_numbers():
         {"model": "A", "method": "", "seed": 1, "reason": "why"},
     ]  # fmt: skip
     (line,) = summarise(rows)
-    assert line.spread["rmse"] == (1.0, 1.0, 1.0) and line.failures == ("why",) and line.seeds == 2
+    assert line.ranges["rmse"] == (1.0, 1.0, 1.0) and line.failures == ("why",) and line.seeds == 2

@@ -131,7 +131,7 @@ def test_an_output_that_stands_still_is_no_obstacle():
     ],
 )
 def test_refusals(std, y, message):
-    for judge in (reliability, pit, error_by_horizon):
+    for judge in (reliability_diagram, pit_values, error_by_horizon):
         with pytest.raises(InputError, match=message):
             judge([trajectory(np.zeros((3, 1)), std)], [y])
 

@@ -44,10 +44,10 @@ def test_rows_of_a_quick_table():
                 "fit_seconds", "simulate_seconds", "status"}  # fmt: skip
     assert all(expected <= set(row) for row in outcome.rows)
     mean, plain, moments = summarise(outcome.rows)
-    assert mean.spread["rmse"].low < mean.spread["rmse"].high  # the mean differs only because the record does
-    low, middle, high = plain.spread["rmse"]
+    assert mean.ranges["rmse"].low < mean.ranges["rmse"].high  # the mean differs only because the record does
+    low, middle, high = plain.ranges["rmse"]
     assert low <= middle <= high
-    assert np.isnan(plain.spread["nlpd"].median) and np.isfinite(moments.spread["nlpd"].median)
+    assert np.isnan(plain.ranges["nlpd"].median) and np.isfinite(moments.ranges["nlpd"].median)
 
 
 def test_the_headline_counts_what_was_won():

@@ -17,7 +17,6 @@ from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.lbfgs import Optimum
 from revarb.optim.status import Status, Step
-from revarb.training.problem import prepare
 from revarb.training.solve import build_model
 from revarb.variational.networks import RecognisedStates, draw_networks
 from revarb.variational.parameters import Parameters, flatten
@@ -75,7 +74,7 @@ def warm_up() -> None:
 
 
 def _at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:
-    problem = prepare(spec, records, seed)
+    problem = small.problem(spec, *records, seed=seed)
     start, layout = problem.start, problem.layout
     if spec.recognition is not None:
         rng = np.random.default_rng(seed)

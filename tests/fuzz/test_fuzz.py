@@ -1,4 +1,4 @@
-"""Thousands of spoiled cases, in processes of their own: see tests/fuzz. The counts are printed at the end."""
+"""Thousands of spoiled cases, in processes of their own: see the package. The counts are printed at the end."""
 
 import ast
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 GROUPS = ("model_files", "borders", "fits")
 RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 """Modules that run what they read."""

@@ -8,6 +8,7 @@ import pytest
 import revarb
 from revarb.errors import InputError
 from support import small
+from support.recognised import QUICK_NETWORKS
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,9 @@ def test_predict_refuses_no_horizon(model):
     assert replace(model, calibration=None).chain is model.trained.chain
 
 
-def test_going_on_where_training_ended(model):
+def test_final_states_are_those_of_the_last_samples():
     """The final state is q(x)'s: newest first, layer after layer, with the record's last inputs."""
+    model = small.spec().fit(small.record())
     state = model.final_states[0]
     mu = [np.asarray(layer)[:, 0] for layer in model.trained.parameters.states.mu]
     np.testing.assert_array_equal(state.mean, [mu[0][-1], mu[0][-2], mu[1][-1], mu[1][-2]])
@@ -40,7 +42,8 @@ def test_going_on_where_training_ended(model):
     np.testing.assert_array_equal(state.past_u, model.scaling.inputs(small.record().u)[-2:])
 
 
-def test_a_network_run_is_its_own_simulation(model):
+def test_a_network_run_is_its_own_simulation():
+    model = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
     u = small.record(5).u
     path = model.simulate(u, "network")
     assert path.std is None and path.method == "network" and len(path) == len(u)

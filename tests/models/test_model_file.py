@@ -13,6 +13,7 @@ import revarb
 from revarb.errors import InputError
 from revarb.models.container import checksum
 from support import small
+from support.recognised import QUICK_NETWORKS
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +194,8 @@ def test_a_flipped_bit_anywhere_is_noticed(saved, where):
         revarb.load(saved)
 
 
-def test_a_model_with_networks_is_saved_whole(model, tmp_path):
+def test_a_model_with_networks_is_saved_whole(tmp_path):
+    model = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
     again = revarb.load(model.save(tmp_path / "n.rgp"))
     assert again.spec == model.spec
     u = small.record(5).u

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -18,6 +17,9 @@ from revarb.config.recipe import R0_FREE, Recipe, Stage
 from revarb.errors import InputError
 from revarb.optim import journal
 from revarb.optim.journal import Checkpoint, Journal, make_checkpoints
+from revarb.runtime.numerics import with_numerics
+from revarb.training.fit import fit_task
+from revarb.training.problem import prepare
 from support import small
 from support.journals import (
     NETWORKS,
@@ -30,13 +32,8 @@ from support.journals import (
     fit_with_journal,
     kill_fit,
 )
+from support.processes import environment
 from support.waiting import wait_until
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Journals are begun without waiting a minute."""
-    monkeypatch.setattr(journal, "QUIET_SECONDS", 0.0)
 
 
 def test_wherever_it_is_cut_the_numbers_are_the_same(unfinished, at_once):
@@ -162,7 +159,7 @@ def test_the_first_minute_leaves_no_trace(unfinished, monkeypatch):
     assert path.stat().st_size > 20_000 and len(entry_ends(path.read_bytes())) == 12
 
 
-def test_who_does_not_resume_is_told_that_he_could(unfinished, at_once, monkeypatch):
+def test_a_fit_says_that_it_could_be_resumed(unfinished, at_once, monkeypatch):
     kill_fit(small.spec(), 9)
     [path] = unfinished.iterdir()
     before = path.read_bytes()
@@ -196,7 +193,7 @@ def test_a_full_disk_ends_the_journal_and_not_the_fit(unfinished, at_once, monke
     def full(path, content):
         raise InputError("no space left")
 
-    monkeypatch.setattr(journal, "write_whole", full)
+    monkeypatch.setattr(journal, "write_atomic", full)
     assert_same(small.spec().fit(small.record()), plain)
 
 
@@ -211,22 +208,14 @@ def test_old_journals_are_removed(unfinished):
 
 
 def test_hosts_that_compute_together_have_none(monkeypatch):
-    monkeypatch.setattr("jax.process_count", lambda: 2)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
     assert make_checkpoints(["one", "two"], resume=True) == [None, None]
 
 
 def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
     spec = small.spec(recipe=TWO_STAGES)
     model, path, _ = fit_with_journal(unfinished, spec)
-    real, calls = revarb.training.objective.bound_and_gradient, itertools.count()
-
-    def pressed(*args, **kwargs):
-        if next(calls) == 8:
-            os.kill(os.getpid(), signal.SIGINT)
-        return real(*args, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.training.objective.bound_and_gradient", pressed)
+    with count_evaluations(press_at=9):
         stopped = spec.fit(small.record())
     assert stopped.status == "interrupted" and path.exists()
     assert_same(spec.fit(small.record(), resume=True), model)
@@ -244,13 +233,16 @@ def test_networks_go_on_between_stretches_of_adam(unfinished, at_once):
         assert_same(spec.fit(small.record(), resume=True), model)
 
 
+@with_numerics
+def without_journal(spec, record):
+    return fit_task(prepare(spec, [record]), 0, lambda steps, text: None, None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["output-error", "free-form"])
 def test_networks_go_on_wherever_they_were(unfinished, at_once, start):
     spec = small.spec(recognition=replace(NETWORKS, start=start))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.training.fit.checkpoints", lambda fits, resume: [None] * len(fits))
-        plain = spec.fit(small.record())
+    plain = without_journal(spec, small.record())
     model, path, content = fit_with_journal(unfinished, spec)
     assert_same(model, plain)
     for end in entry_ends(content)[::3]:
@@ -301,21 +293,21 @@ def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
 
 @pytest.mark.slow
 def test_restarts_in_processes_resume_as_well(unfinished, at_once):
-    """The processes of the workers are killed, and the pool with them: what they fit_with_journal is there."""
+    """The processes of the workers are killed, and the pool with them: what they noted is there."""
     long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
     program = """
 import sys; from pathlib import Path
-import revarb.optim.journal, small
 from revarb import Recipe, Stage
 from revarb.config.recipe import R0_FREE
-revarb.optim.journal.QUIET_SECONDS, revarb.optim.journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
+from revarb.optim import journal
+from support import small
+journal.QUIET_SECONDS, journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
 long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
 long.fit(small.record(), restarts=4, jobs=2)
 """
     cache = unfinished.parent.parent
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, str(cache)], cwd=Path(__file__).parent, start_new_session=True
-    )
+    command = [sys.executable, "-c", program, str(cache)]
+    process = subprocess.Popen(command, env=environment(), start_new_session=True)
     wait_until(lambda: unfinished.exists() and len([*unfinished.glob("*.journal")]) >= 3)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,26 +1,17 @@
 """The kept programs, in fresh interpreters: JAX looks for its cache once."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-FIT = "import small; print(repr(small.spec().fit(small.record()).bound))"
+from support.processes import environment, run_python
+
+FIT = "from support import small; print(repr(small.spec().fit(small.record()).bound))"
 
 
 def fit_in(home, **more):
-    cleared = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    environment = {**cleared, "XDG_CACHE_HOME": str(home), **more}
-    done = subprocess.run(
-        [sys.executable, "-c", FIT],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=Path(__file__).parent,
-        check=False,
-    )
+    cleared = {name: value for name, value in environment().items() if not name.startswith("JAX_")}
+    done = run_python("-c", FIT, env={**cleared, "XDG_CACHE_HOME": str(home), **more})
     assert done.returncode == 0, done.stderr
     return float(done.stdout), done.stderr
 

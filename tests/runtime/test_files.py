@@ -2,27 +2,25 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from revarb.errors import InputError
 from revarb.runtime.files import write_atomic
+from support.processes import run_python
 
 
-def test_a_failed_write_leaves_the_old_file(saved, monkeypatch, tmp_path):
-    before = saved.read_bytes()
+def test_a_failed_write_leaves_the_old_file(monkeypatch, tmp_path):
+    path = write_atomic(tmp_path / "m.rgp", b"complete")
 
     def full_disk(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(InputError, match="No space left on device"):
-        write_atomic(saved, b"half")
-    assert saved.read_bytes() == before
+        write_atomic(path, b"half")
+    assert path.read_bytes() == b"complete"
     assert [path.name for path in tmp_path.iterdir()] == ["m.rgp"]
 
 
@@ -46,8 +44,7 @@ def test_what_killed_writers_left_behind_is_removed(tmp_path):
 @pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_writer_killed_at_any_moment_leaves_one_whole_model(tmp_path, record_property, kills):
     """SIGKILL while one of two models is written over the other, again and again: the file is one of them."""
-    program = [sys.executable, str(Path(__file__).with_name("kill_writers.py")), str(tmp_path), str(kills)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    done = run_python("-m", "support.killed_writers", tmp_path, kills)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     record_property("fuzzed", f"killed writers of a model file: {counts}")

@@ -1,27 +1,25 @@
 """Rows over devices, in fresh interpreters: the number of devices is fixed when JAX starts."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from revarb.errors import InputError
 from revarb.runtime.mesh import row_mesh
+from support.processes import environment
 
-HERE = Path(__file__).parent
 MOST_MESSAGES = 40
 
 
 def on_devices(count, *arguments):
-    """Run spread_rows.py in a process that has `count` virtual CPU devices."""
-    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
+    """Run support/rows_over_devices.py in a process that has `count` virtual CPU devices."""
+    variables = environment(XLA_FLAGS=f"--xla_force_host_platform_device_count={count}")
     return subprocess.Popen(
-        [sys.executable, HERE / "spread_rows.py", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=HERE,
+        [sys.executable, "-m", "support.rows_over_devices", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables,
     )  # fmt: skip
 
 

@@ -1,18 +1,16 @@
 """float64 inside, without changing the caller's JAX."""
 
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 from support import small
+from support.processes import run_python
 
 
 def test_float64_inside_leaves_the_callers_jax_alone():
     """In a fresh interpreter with JAX's defaults: ours is float64, the caller's arrays stay float32."""
     program = textwrap.dedent("""
         import jax, jax.numpy as jnp, numpy as np
-        import small
+        from support import small
         before = jnp.ones(2).dtype
         model = small.spec().fit(small.record())
         path = model.simulate(small.record(1).u)
@@ -21,8 +19,6 @@ def test_float64_inside_leaves_the_callers_jax_alone():
         assert before == jnp.ones(2).dtype == np.float32, jnp.ones(2).dtype
         print(repr(model.bound))
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent, check=False
-    )
+    done = run_python("-c", program)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == small.spec().fit(small.record()).bound

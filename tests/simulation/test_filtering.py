@@ -1,8 +1,8 @@
 """States inferred from measured outputs."""
 
 import numpy as np
-import pytest
 
+from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import predict_certain
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState, cold_start
@@ -12,18 +12,13 @@ from support import small
 from support.chains import smooth_chain
 
 
-@pytest.fixture(scope="module")
-def model():
-    return small.spec(hidden=1).fit(small.record(samples=80))
-
-
 def test_a_gaussian_is_conditioned_as_the_textbook_says():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)
-    state, seen = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
+    state, measured = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
     y = np.array([0.3, -0.4])
-    got = update(state, seen, y)
+    got = update(state, measured, y)
     gain = whole[:3, 3:] @ np.linalg.inv(whole[3:, 3:])
     np.testing.assert_allclose(got.mean, gain @ (y - 1.0), rtol=1e-5)
     np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
@@ -33,20 +28,22 @@ def test_what_is_missing_is_not_conditioned_on():
     rng = np.random.default_rng(1)
     root = rng.normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)
-    state, seen = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
-    one = update(state, seen, np.array([0.3, np.nan]))
-    alone = update(state, OutputMoments(seen.mean[:1], seen.cov[:1, :1], seen.cross[:, :1]), np.array([0.3]))
+    state, measured = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
+    one = update(state, measured, np.array([0.3, np.nan]))
+    alone = update(
+        state, OutputMoments(measured.mean[:1], measured.cov[:1, :1], measured.cross[:, :1]), np.array([0.3])
+    )
     np.testing.assert_allclose(one.mean, alone.mean, rtol=1e-5)
-    none = update(state, seen, np.full(2, np.nan))
+    none = update(state, measured, np.full(2, np.nan))
     np.testing.assert_allclose(none.cov, state.cov, rtol=1e-6)
 
 
 @with_numerics
-def test_states_agree_with_weighted_samples(model):
+def test_states_agree_with_weighted_samples(shallow_model):
     """Importance sampling of one step: states weighted by how well they explain y."""
-    chain = smooth_chain(model.trained.chain, 0.02)
+    chain = smooth_chain(shallow_model.trained.chain, 0.02)
     rng, count = np.random.default_rng(2), 200_000
-    start = cold_start(chain.latent_dims, chain.lags, model.order.reach, 1)
+    start = cold_start(chain.latent_dims, chain.lags, shallow_model.order.reach, 1)
     start = StartState(start.mean, 0.05 * start.cov, start.past_u)
     u_bar = np.zeros((1, chain.hidden[0].zeta.shape[1] - chain.lags))
     y = np.array([[0.2]])
@@ -65,14 +62,14 @@ def test_states_agree_with_weighted_samples(model):
 
 
 @with_numerics
-def test_predictions_ahead_are_runs_from_conditioned_states(model):
-    chain, record, k = model.trained.chain, small.record(4), 3
-    cold = model.origin("cold").state
-    z, y = model.preprocessor.check_window(record)
+def test_predictions_ahead_are_runs_from_conditioned_states(shallow_model):
+    chain, record, k = shallow_model.trained.chain, small.record(4), 3
+    cold = shallow_model.origin("cold").state
+    z, y = shallow_model.preprocessor.check_window(record)
     y = y.copy()
     y[5] = np.nan
-    u_bar = input_windows_after(cold.past_u, z, model.lags)
-    got = predict_ahead(chain, chain, cold, u_bar, y, model.order.reach, k)
+    u_bar = input_windows_after(cold.past_u, z, shallow_model.order)
+    got = predict_ahead(chain, chain, cold, u_bar, y, shallow_model.order.reach, k)
     for row in (3, 4, 7, 30):
         before = row - k + 1
         state = filter_states(chain, cold, u_bar[:before], y[:before])

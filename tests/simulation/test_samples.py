@@ -26,7 +26,7 @@ def test_samples_agree_with_moments_and_are_returned(model):
 def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
     """In one step no function is asked twice, and to draw whole functions or new values is the same.
 
-    Later the loop forgets what it drew, and a trajectory does not: tests/test_pathwise.py compares several steps.
+    Later the loop forgets what it drew, and a trajectory does not: the next test compares several steps.
     """
     chain, start = model.trained.chain, cold_start(model.spec.latent_dims, 2, 2, 1)
     u_bar = rng.uniform(-1, 1, size=(1, 2))

@@ -8,48 +8,43 @@ from revarb.errors import InputError
 from support import small
 
 
-@pytest.fixture(scope="module")
-def model():
-    return small.spec(hidden=1).fit(small.record(samples=80))
-
-
-def test_a_measured_window_beats_a_cold_start(model):
+def test_a_measured_window_beats_a_cold_start(shallow_model):
     record = small.record(7, samples=80)
     window = Window(record.u[:20], record.y[:20])
-    warm = model.simulate(record.u[20:30], start=window)
-    cold = model.simulate(record.u[20:30])
+    warm = shallow_model.simulate(record.u[20:30], start=window)
+    cold = shallow_model.simulate(record.u[20:30])
     assert warm.start == "window of 20 samples" and cold.start == "cold" and warm.skip == 0
     error = [np.abs(path.mean[:3] - record.y[20:23]).mean() for path in (warm, cold)]
     assert error[0] < 0.7 * error[1] and warm.std[0] < cold.std[0]
 
 
-def test_it_is_the_outputs_of_a_window_that_tell(model):
+def test_it_is_the_outputs_of_a_window_that_tell(shallow_model):
     record = small.record(7, samples=160)
     errors = []
     for begin in range(0, 140, 7):
         seen, next_one = slice(begin, begin + 8), begin + 8
         for y in (record.y[seen], np.full((8, 1), np.nan)):
-            path = model.simulate(record.u[next_one : next_one + 1], start=Window(record.u[seen], y))
+            path = shallow_model.simulate(record.u[next_one : next_one + 1], start=Window(record.u[seen], y))
             errors.append(float(path.mean[0, 0] - record.y[next_one, 0]) ** 2)
     known, unknown = np.mean(np.reshape(errors, (-1, 2)), axis=0)
     assert known < 0.9 * unknown
 
 
-def test_a_window_may_have_gaps(model):
+def test_a_window_may_have_gaps(shallow_model):
     record = small.record(7)
     y = record.y[:20].copy()
     y[3:6] = np.nan
-    path = model.simulate(record.u[20:], start=Window(record.u[:20], y))
+    path = shallow_model.simulate(record.u[20:], start=Window(record.u[:20], y))
     assert np.isfinite(path.mean).all()
-    nothing = model.simulate(record.u[20:], start=Window(record.u[:20], np.full((20, 1), np.nan)))
+    nothing = shallow_model.simulate(record.u[20:], start=Window(record.u[:20], np.full((20, 1), np.nan)))
     assert (nothing.std[0] > path.std[0]).all()
 
 
-def test_going_on_where_training_ended(model):
+def test_going_on_where_training_ended(shallow_model):
     u = small.record(3).u
-    went_on = model.simulate(u, start="continue")
+    went_on = shallow_model.simulate(u, start="continue")
     assert went_on.start == "continued"
-    np.testing.assert_array_equal(went_on.mean, model.simulate(u, start=model.final_states[-1]).mean)
+    np.testing.assert_array_equal(went_on.mean, shallow_model.simulate(u, start=shallow_model.final_states[-1]).mean)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +55,9 @@ def test_going_on_where_training_ended(model):
         (Window(np.zeros(1), np.zeros(1)), "has 1 samples, but the lags need at least 2"),
     ],
 )
-def test_a_start_that_does_not_fit_is_refused(model, start, message):
+def test_a_start_that_does_not_fit_is_refused(shallow_model, start, message):
     with pytest.raises(InputError, match=message):
-        model.simulate(np.zeros(9), start=start)
+        shallow_model.simulate(np.zeros(9), start=start)
 
 
 def test_a_state_of_another_model_is_refused(model, wide_model):

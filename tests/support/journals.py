@@ -1,5 +1,7 @@
 """Fits that are killed at a chosen evaluation of the bound, and what their journals contain."""
 
+import os
+import signal
 import time
 from contextlib import contextmanager
 
@@ -22,14 +24,16 @@ class Killed(BaseException):
 
 
 @contextmanager
-def count_evaluations(kill_at=None):
-    """Count the evaluations of the bound in a list; at one of them the process "dies"."""
+def count_evaluations(kill_at=None, press_at=None):
+    """Count the evaluations of the bound in a list; at one of them the process "dies", or Ctrl-C is pressed."""
     real, seen = objective.bound_and_gradient, []
 
     def counted(*args, **kwargs):
         seen.append(time.time())
         if len(seen) == kill_at:
             raise Killed
+        if len(seen) == press_at:
+            os.kill(os.getpid(), signal.SIGINT)
         return real(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -14,13 +14,16 @@ def wait_until(condition, seconds=120.0, every=0.05):
     return answer
 
 
-def read_terminal(terminal, enough=lambda text: False, seconds=120.0):
-    """What is written to a terminal until it is enough, or the other end is closed."""
+def read_until(descriptor, enough=lambda text: False, seconds=120.0):
+    """What is written to a terminal or pipe until it is enough, or until the other end is closed."""
     text, end = b"", time.monotonic() + seconds
     while not enough(text):
-        assert select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0], text
+        assert select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0], text
         try:
-            text += os.read(terminal, 10_000)
-        except OSError:
+            more = os.read(descriptor, 10_000)
+        except OSError:  # of a terminal
+            more = b""
+        if not more:
             break
+        text += more
     return text

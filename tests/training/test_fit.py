@@ -13,8 +13,9 @@ from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
 from revarb.optim.status import Status
-from revarb.training.objective import bound_and_gradient
+from revarb.training import objective
 from support import small
+from support.journals import count_evaluations
 
 
 def leaves(model):
@@ -144,25 +145,16 @@ def test_the_shortest_allowed_record_fits():
     assert np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
-def test_an_interrupt_returns_the_best_model_so_far(monkeypatch):
-    calls, real = 0, revarb.training.objective.bound_and_gradient
-
-    def interrupted(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls > 8:
-            raise KeyboardInterrupt
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", interrupted)
-    model = small.spec().fit(small.record())
+def test_an_interrupt_returns_the_best_model_so_far():
+    with count_evaluations(press_at=9):
+        model = small.spec().fit(small.record())
     assert model.status is Status.INTERRUPTED
     assert 0 < len(model.history) < 15
     assert np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
 def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
-    calls, real = 0, revarb.training.objective.bound_and_gradient
+    calls, real = 0, objective.bound_and_gradient
 
     def sometimes_nan(*args, **kwargs):
         nonlocal calls
@@ -170,7 +162,7 @@ def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
         bound, gradient = real(*args, **kwargs)
         return (bound * np.nan, gradient) if calls % 4 == 0 else (bound, gradient)
 
-    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", sometimes_nan)
+    monkeypatch.setattr(objective, "bound_and_gradient", sometimes_nan)
     model = small.spec().fit(small.record())
     assert np.isfinite(model.bound)
     assert len(model.history) > 3
@@ -182,21 +174,15 @@ def test_seeds_and_stages_share_one_compilation():
     stages = (Stage(("mu",), 2), Stage(("mu", "lam", "zeta", "w"), 2))
     spec = small.spec(inducing=9, recipe=Recipe(stages=stages))
     record = small.record(samples=47)
-    before = bound_and_gradient._cache_size()
+    before = objective.bound_and_gradient._cache_size()
     for seed in range(3):
         spec.fit(record, seed=seed)
-    assert bound_and_gradient._cache_size() == before + 1
-
-
-def with_gaps(record, rows, columns=slice(None)):
-    y = record.y.copy()
-    y[rows, columns] = np.nan
-    return replace(record, y=y)
+    assert objective.bound_and_gradient._cache_size() == before + 1
 
 
 def test_a_fit_with_gaps_simulates_and_fills_them():
     record = small.record(samples=90)
-    model = small.spec().fit(with_gaps(record, slice(40, 52)))
+    model = small.spec().fit(small.with_gaps(record, slice(40, 52)))
     test = small.record(3)
     full = small.spec().fit(record)
     error = [revarb.scores(each.simulate(test.u), test.y).rmse for each in (model, full)]
@@ -209,7 +195,7 @@ def test_a_fit_with_gaps_simulates_and_fills_them():
 
 
 def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
-    first, second = small.record(outputs=2), with_gaps(small.record(1, outputs=2), slice(None), 1)
+    first, second = small.record(outputs=2), small.with_gaps(small.record(1, outputs=2), (slice(None), 1))
     model = small.spec(hidden=1).fit([first, second])
     test = small.record(2, outputs=2)
     loaded = revarb.load(model.save(tmp_path / "m.rgp"))

@@ -1,7 +1,6 @@
 """Training of the recognition networks."""
 
 import dataclasses
-from dataclasses import replace
 
 import equinox as eqx
 import numpy as np
@@ -13,9 +12,8 @@ from revarb.config.recognition import Recognition
 from revarb.optim.journal import Journal
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
+from revarb.training import solve
 from revarb.training.network_training import _measured_states, run_adam_rounds, start_networks
-from revarb.training.problem import prepare
-from revarb.training.solve import train_networks
 from revarb.variational.bound import revarb_bound
 from support import small
 from support.recognised import QUICK_NETWORKS, recognised_problem
@@ -67,7 +65,7 @@ def test_networks_can_start_from_what_the_free_form_has_found():
     spec = small.spec(recognition=dataclasses.replace(QUICK_NETWORKS, start="free-form"))
     found = spec.fit(small.record(), seed=1)
     free = small.spec().fit(small.record(), seed=1)
-    problem = prepare(spec, [small.record()], 1)
+    problem = small.problem(spec, small.record(), seed=1)
     seen = []
 
     def note(recognition, start, *rest):
@@ -75,8 +73,8 @@ def test_networks_can_start_from_what_the_free_form_has_found():
         return start_networks(recognition, start, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("revarb.training.solve.recognised_starts", note)
-        train_networks(problem, lambda steps, text: None, Journal())
+        patch.setattr(solve, "start_networks", note)
+        solve.train_networks(problem, lambda steps, text: None, Journal())
     np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
     test = small.record(5)
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
@@ -101,23 +99,17 @@ def test_restarts_train_their_own_networks():
     assert len(ensemble.simulate(small.record(5).u, "network")) == 60
 
 
-def with_gaps(record, rows, columns=slice(None)):
-    y = record.y.copy()
-    y[rows, columns] = np.nan
-    return replace(record, y=y)
-
-
 @pytest.mark.slow
 def test_networks_learn_with_gaps():
     recognition = revarb.Recognition(hidden=(8,), starts=1, start_steps=50, rounds=(50,))
-    model = small.spec(hidden=1, recognition=recognition).fit(with_gaps(small.record(), slice(20, 30)))
+    model = small.spec(hidden=1, recognition=recognition).fit(small.with_gaps(small.record(), slice(20, 30)))
     assert np.isfinite(model.simulate(small.record(2).u, "network").mean).all()
 
 
 @with_numerics
 def test_networks_are_not_told_to_follow_the_straight_line_in_a_gap():
-    problem = prepare(small.spec(hidden=1), [with_gaps(small.record(), slice(20, 30)), small.record(1)], 0)
+    problem = small.problem(small.spec(hidden=1), small.with_gaps(small.record(), slice(20, 30)), small.record(1))
     followed = _measured_states(problem.rows, problem.layout)
-    first = small.spec().order_for(1).first
+    first = small.spec().order_for(1).first_row
     assert np.flatnonzero(~followed).tolist() == list(range(20, 30)) and len(followed) == sum(problem.layout.lengths)
     assert problem.layout.lags == first == 2  # so that states and samples are counted alike here

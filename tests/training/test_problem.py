@@ -8,7 +8,7 @@ import pytest
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets
 from revarb.runtime.numerics import with_numerics
-from revarb.training.problem import mask_missing, prepare
+from revarb.training.problem import mask_missing
 from revarb.variational.bound import Layout, Rows, layer_posteriors, layer_problems, revarb_bound
 from support import small
 
@@ -17,7 +17,7 @@ from support import small
 def test_masked_rows_count_for_nothing():
     """The bound with masked rows is that of the output layer over the other rows, and of all hidden layers."""
     spec, record = small.spec(hidden=1), small.record()
-    problem = prepare(spec, [record], 0)
+    problem = small.problem(spec, record)
     gone = np.array([3, 4, 20])
     y = problem.rows.y.copy()
     y[gone] = np.nan
@@ -36,12 +36,14 @@ def test_masked_rows_count_for_nothing():
 
 
 @with_numerics
-def test_all_seen_is_the_same_as_no_mask():
-    problem = prepare(small.spec(), [small.record()], 0)
-    seen = np.ones((len(problem.rows.y), 1), dtype=bool)
+def test_all_measured_is_the_same_as_no_mask():
+    problem = small.problem(small.spec(), small.record())
+    measured = np.ones((len(problem.rows.y), 1), dtype=bool)
     layout = problem.layout._replace(groups=((0,),))
     plain = revarb_bound(problem.start, problem.rows, problem.layout)
-    assert float(revarb_bound(problem.start, problem.rows._replace(seen=seen), layout)) == pytest.approx(float(plain))
+    assert float(revarb_bound(problem.start, problem.rows._replace(measured=measured), layout)) == pytest.approx(
+        float(plain)
+    )
 
 
 @with_numerics
@@ -49,7 +51,7 @@ def test_outputs_with_other_gaps_are_groups_of_their_own():
     record = small.record(outputs=3)
     y = record.y.copy()
     y[10:15, 1] = np.nan
-    problem = prepare(small.spec(hidden=1), [replace(record, y=y)], 0)
+    problem = small.problem(small.spec(hidden=1), replace(record, y=y))
     assert sorted(problem.layout.groups) == [(0, 2), (1,)]
     known = layer_posteriors(problem.start, problem.rows, problem.layout)[-1]
     assert known.reduction.ndim == 3
@@ -57,7 +59,7 @@ def test_outputs_with_other_gaps_are_groups_of_their_own():
     assert not np.allclose(known.reduction[0], known.reduction[1])
     # Each output by itself knows the same.
     for column in range(3):
-        alone = prepare(small.spec(hidden=1), [replace(record, y=y)], 0)
+        alone = small.problem(small.spec(hidden=1), replace(record, y=y))
         rows, layout = mask_missing(
             Rows(alone.rows.u_bar, np.where(np.isnan(y[2:, column : column + 1]), np.nan, alone.rows.y[:, [column]])),
             Layout(alone.layout.lags, alone.layout.lengths, alone.layout.jitter),

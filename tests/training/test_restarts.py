@@ -3,7 +3,7 @@ import pty
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
+import threading
 
 import jax
 import joblib
@@ -14,12 +14,16 @@ from distributed import Client, LocalCluster, get_task_stream
 import revarb
 from revarb.config.recipe import Recipe, Stage
 from revarb.data.tables.writing import write_table
-from revarb.errors import InputError
+from revarb.errors import ComputationError, InputError
 from revarb.models.ensemble import Ensemble
 from revarb.runtime.numerics import with_numerics
-from revarb.training.restarts import fit_batched
+from revarb.training.objective import bound_and_gradient
+from revarb.training.problem import prepare
+from revarb.training.restarts import _ensemble, _fit_member, fit_batched
 from support import small
-from support.waiting import read_terminal
+from support.journals import count_evaluations
+from support.processes import environment
+from support.waiting import read_until, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,7 @@ def test_members_that_advance_together_come_to_the_same_place():
     recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
     spec, steps = small.spec(inducing=5, recipe=recipe), []
     apart = spec.fit(small.record(), restarts=3)
-    together = fit_batched(spec, [small.record()], range(3), lambda *report: steps.append(report))
+    together = fit_batched(prepare(spec, [small.record()]), range(3), lambda *report: steps.append(report))
     lengths = [len(member.history) for member in together]
     assert len(set(lengths)) > 1
     assert [sum(member == number for member, *_ in steps) for number in range(3)] == lengths
@@ -102,54 +106,55 @@ def test_more_inducing_inputs_than_rows_are_said_once():
     assert model.best.spec.inducing == 58
 
 
-def test_a_start_that_leads_nowhere_does_not_cost_the_others(monkeypatch):
-    real = revarb.training.restarts.prepare
+@with_numerics
+def test_a_member_that_fails_is_its_error():
+    def fail(steps, text):
+        raise ComputationError("the bound is nan")
 
-    def prepare(spec, records, seed):
-        if seed == 1:
-            raise InputError("the bound is nan at the start")
-        return real(spec, records, seed)
+    outcome = _fit_member(prepare(small.spec(), [small.record()]), 0, None, fail)
+    assert isinstance(outcome, ComputationError) and str(outcome) == "the bound is nan"
 
-    monkeypatch.setattr(revarb.training.restarts, "prepare", prepare)
+
+def test_a_start_that_leads_nowhere_does_not_cost_the_others(ensemble):
+    first, _, third = ensemble.members
+    failed = ComputationError("the bound is nan")
     with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
-        model = small.spec().fit(small.record(), restarts=3)
-    assert [member.seed for member in model.members] == [0, 2]
-    with pytest.raises(InputError, match="the bound is nan at the start"):
-        small.spec().fit(small.record(), seed=1, restarts=1)
+        model = _ensemble([first, failed, third], 3, interrupted=False)
+    assert [member.seed for member in model.members] == [3, 5]
+    with pytest.raises(ComputationError, match="the bound is nan"):
+        _ensemble([failed], 1, interrupted=False)
 
 
-def test_a_killed_worker_is_said_and_nothing_hangs(monkeypatch):
-    """A real worker process is killed as soon as it has reported its first step."""
+def worker_processes():
+    found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
+    return [int(word) for word in found.stdout.split()]
 
-    def kill_a_worker(member, steps, text):
-        found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
-        for child in found.stdout.split()[:1]:
-            os.kill(int(child), signal.SIGKILL)
 
-    monkeypatch.setattr(revarb.training.restarts, "progress_lines", lambda *all_about: nullcontext(kill_a_worker))
+def test_a_killed_worker_is_said_and_nothing_hangs():
+    """A real worker process is killed as soon as there is one."""
+    others = set(worker_processes())
+
+    def kill_a_worker():
+        os.kill(wait_until(lambda: set(worker_processes()) - others).pop(), signal.SIGKILL)
+
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
-    with pytest.warns(UserWarning, match="restarts were lost"), pytest.raises(InputError, match="no fit came back"):
+    thread = threading.Thread(target=kill_a_worker)
+    thread.start()
+    with (
+        pytest.warns(UserWarning, match="restarts were lost"),
+        pytest.raises(ComputationError, match="no fit came back"),
+    ):
         small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)
+    thread.join()
 
 
-def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too(monkeypatch):
-    real, calls = revarb.training.objective.bound_and_gradient, 0
-
-    def pressed(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(revarb.training.objective, "bound_and_gradient", pressed)
-    model = small.spec().fit(small.record(), restarts=3)
+def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
+    with count_evaluations(press_at=1):
+        model = small.spec().fit(small.record(), restarts=3)
     assert [member.status for member in model.members] == ["interrupted"]
 
 
 def test_two_members_compile_once():
-    from revarb.training.objective import bound_and_gradient
-
     record, spec = small.record(samples=53), small.spec(inducing=7)
     before = bound_and_gradient._cache_size()
     spec.fit(record, restarts=3)
@@ -170,13 +175,13 @@ def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, job
     command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
     command += ["--config", "long.toml", "--restarts", str(restarts), "--jobs", str(jobs)]
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    variables = environment(TERM="xterm", COLUMNS="120")
     with (in_empty_folder / "out.txt").open("w+") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=theirs, env=environment, start_new_session=True)
+        process = subprocess.Popen(command, stdout=out, stderr=theirs, env=variables, start_new_session=True)
         os.close(theirs)
-        screen = read_terminal(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
+        screen = read_until(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
         os.killpg(process.pid, signal.SIGINT)
-        screen += read_terminal(ours, lambda text: False)
+        screen += read_until(ours)
         assert process.wait(timeout=60) == 0, screen
     assert all(f"seed {seed}".encode() in screen for seed in range(restarts))
     model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
