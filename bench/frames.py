@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from revarb.config.recipe import R0_FREE, Recipe, Stage
-from revarb.motion.avatar.model import avatar_records, avatar_spec
-from revarb.motion.avatar.player import GHOSTS, Player
+from revarb.motion.avatar.model import load_avatar_records, load_avatar_spec
+from revarb.motion.avatar.live_avatar import GHOSTS, LiveAvatar
 from revarb.motion.gaits import Gaits
 
 SHARE = 99.0
@@ -17,16 +17,16 @@ SHARE = 99.0
 
 def row() -> dict[str, Any]:
     """The time does not depend on how well the model was trained: a few steps will do, and no networks."""
-    records = avatar_records()
-    spec = replace(avatar_spec(), recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
-    player = Player(spec.fit(records), Gaits.from_records(records))
-    player.follow("step")
+    records = load_avatar_records()
+    spec = replace(load_avatar_spec(), recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
+    player = LiveAvatar(spec.fit(records), Gaits.from_records(records))
+    player.follow_preset("step")
     player.tick(GHOSTS)
     seconds = [_frame(player) for _ in range(len(player.presets["step"]))]
     return {"name": "avatar, 99 % of frames within", "n": len(seconds), "seconds": float(np.percentile(seconds, SHARE))}
 
 
-def _frame(player: Player) -> float:
+def _frame(player: LiveAvatar) -> float:
     begin = time.perf_counter()
     player.tick(GHOSTS)
     return time.perf_counter() - begin

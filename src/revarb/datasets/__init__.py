@@ -1,4 +1,4 @@
-"""Benchmark data by name: `revarb.datasets.load("drive")`."""
+"""Benchmark records by name: `revarb.datasets.load("drive")`; motion capture files: `revarb.datasets.mocap`."""
 
 from revarb.datasets import mocap
 from revarb.datasets.registry import Split, about, fetch, load, names

@@ -1,4 +1,4 @@
-"""The Artificial benchmark (Narendra & Li 1996), generated: the paper's inputs, split and noise."""
+"""The Artificial benchmark (Narendra & Li 1996): generated records with the paper's inputs, split and noise."""
 
 import numpy as np
 from jaxtyping import Float64
@@ -6,13 +6,11 @@ from jaxtyping import Float64
 from revarb.data.series import Series
 
 SAMPLES = 300
-
-
 NOISE_STD = 0.3  # of the training output
 
 
-def artificial_output(u: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-    """Noise-free output of the system for the input `u`, from rest: the first two states are zero, as recorded."""
+def simulate_artificial(u: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+    """Noise-free output of the system for the input `u`; the first two states are zero, as in the paper's record."""
     x1, x2 = np.zeros(len(u)), np.zeros(len(u))
     for k in range(2, len(u)):
         a, b, drive = x1[k - 1], x2[k - 1], u[k - 1]
@@ -21,11 +19,11 @@ def artificial_output(u: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]
     return x1 / (1.0 + 0.5 * np.sin(x2)) + x2 / (1.0 + 0.5 * np.sin(x1))
 
 
-def artificial(seed: int) -> tuple[Series, Series]:
-    """Training record (uniform input, noisy output) and test record (two sines, no noise)."""
+def generate_artificial(seed: int) -> tuple[Series, Series]:
+    """Generate a training record (uniform input, noisy output) and the test record (two sines, no noise)."""
     rng = np.random.default_rng(seed)
     u_train = rng.uniform(-2.5, 2.5, SAMPLES)
-    y_train = artificial_output(u_train) + NOISE_STD * rng.standard_normal(SAMPLES)
+    y_train = simulate_artificial(u_train) + NOISE_STD * rng.standard_normal(SAMPLES)
     k = np.arange(1, SAMPLES + 1)
     u_test = np.sin(2.0 * np.pi * k / 10.0) + np.sin(2.0 * np.pi * k / 25.0)
-    return Series(u_train, y_train), Series(u_test, artificial_output(u_test))
+    return Series(u_train, y_train), Series(u_test, simulate_artificial(u_test))

@@ -8,7 +8,7 @@ from revarb.experiments.table1 import (
     Benchmark,
     Outcome,
     Table1,
-    headline,
+    state_headline,
     load_table1,
     run_table1,
 )
@@ -19,9 +19,9 @@ from revarb.experiments.table2 import (
     MotionScores,
     Table2,
     load_table2,
-    motion_scores,
+    score_motions,
     run_table2,
-    variant_name,
+    name_variant,
 )
 
 __all__ = [
@@ -37,15 +37,15 @@ __all__ = [
     "Table1",
     "Table2",
     "avatar",
-    "headline",
+    "state_headline",
     "load_calibration",
     "load_recognition",
     "load_table1",
     "load_table2",
-    "motion_scores",
+    "score_motions",
     "run_calibration",
     "run_recognition",
     "run_table1",
     "run_table2",
-    "variant_name",
+    "name_variant",
 ]

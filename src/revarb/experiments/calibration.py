@@ -15,7 +15,7 @@ from revarb.data.series import Series, Window
 from revarb.data.trajectory import Trajectory
 from revarb.datasets.registry import Split
 from revarb.evaluation.scoring import pooled_scores
-from revarb.experiments.common import read_settings, uninterrupted
+from revarb.experiments.common import read_settings, raise_if_interrupted
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Status
@@ -57,9 +57,9 @@ def run_calibration(
     """The rows of every data set, and the simulations of the first seed to draw; `report` hears of what is done."""
     for name in table.datasets:
         split = datasets.load(name)
-        ensemble = uninterrupted(table.spec(split.lags).fit(split.train, restarts=seeds, jobs=jobs))
+        ensemble = raise_if_interrupted(table.spec(split.lags).fit(split.train, restarts=seeds, jobs=jobs))
         report(name)
-        arx = calibrated_arx(split)
+        arx = calibrate_arx(split)
         rows = [*_cold_rows(split, ensemble), _row(split, LINEAR, arx, None, Status.CONVERGED)]
         rows += _window_rows(split, ensemble.members, **table.windows)
         if name == table.missing["dataset"]:
@@ -135,7 +135,7 @@ def _missing_rows(split: Split, spec: RGP, seeds: int, share: float) -> list[dic
     for seed in range(seeds):
         y = split.train.y.copy()
         y[np.random.default_rng(seed).random(y.shape) < share] = np.nan
-        model = uninterrupted(spec.fit(replace(split.train, y=y), seed=seed))
+        model = raise_if_interrupted(spec.fit(replace(split.train, y=y), seed=seed))
         name = f"REVARB, {share:.0%} of y missing"
         rows += [
             _row(split, name, model.simulate(split.test.u, method), seed, model.status)
@@ -144,7 +144,7 @@ def _missing_rows(split: Split, spec: RGP, seeds: int, share: float) -> list[dic
     return rows
 
 
-def calibrated_arx(split: Split) -> Trajectory:
+def calibrate_arx(split: Split) -> Trajectory:
     """ARX with a band by the same stretches and the same rule; it has no latent noise to choose."""
     spec, record = ARX(), split.train
     prep = Preprocessor.from_records([record], RGP(lags=split.lags, input_lags=split.lags).order_for(record.u.shape[1]))

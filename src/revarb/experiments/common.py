@@ -15,7 +15,7 @@ def read_settings(name: str) -> str:
 AnyFitted = TypeVar("AnyFitted", bound=Fitted)
 
 
-def uninterrupted(model: AnyFitted) -> AnyFitted:
+def raise_if_interrupted(model: AnyFitted) -> AnyFitted:
     """The model, if its fit went to its end."""
     if model.status is Status.INTERRUPTED:
         raise KeyboardInterrupt

@@ -10,7 +10,7 @@ from revarb import datasets
 from revarb.baselines.mean import Mean
 from revarb.config.rgp import RGP
 from revarb.evaluation.scoring import scores
-from revarb.experiments.common import read_settings, uninterrupted
+from revarb.experiments.common import read_settings, raise_if_interrupted
 from revarb.models.base import Fitted
 from revarb.models.ensemble import Ensemble
 
@@ -59,7 +59,7 @@ def run_recognition(
         rows = [_row(split, "Mean", mean, "residuals", None)]
         for model, spec in table.models(name, split.lags).items():
             begin = time.perf_counter()
-            ensemble = uninterrupted(spec.fit(split.train, restarts=seeds, jobs=jobs))
+            ensemble = raise_if_interrupted(spec.fit(split.train, restarts=seeds, jobs=jobs))
             seconds = (time.perf_counter() - begin) / seeds
             report(f"{name}: {model}")
             rows += [{**row, "fit_seconds": seconds} for row in _ensemble_rows(split, model, ensemble)]

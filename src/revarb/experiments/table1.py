@@ -63,7 +63,7 @@ def load_table1() -> Table1:
     return Table1(values["title"], values["model"], benchmarks)
 
 
-def headline(table: Table1, rows: Sequence[Mapping[str, Any]]) -> str:
+def state_headline(table: Table1, rows: Sequence[Mapping[str, Any]]) -> str:
     """What the whole table comes to."""
     first = {
         benchmark.name: next(iter(ranking(_lines(benchmark, rows), "rmse")), None) for benchmark in table.benchmarks

@@ -50,9 +50,9 @@ class Table2:
             "MLP-NARX": MLPNARX(**self.narx, **{**self.mlp, "units": tuple(self.mlp["units"])}),
             "GP-NARX": PerOutput(GPNARX(**self.narx, **self.gp)),
         }
-        free = {variant_name(these): RGP.from_dict({**self.model, **these}) for these in self.variants}
+        free = {name_variant(these): RGP.from_dict({**self.model, **these}) for these in self.variants}
         networks = {
-            f"{variant_name(these)} + networks": RGP.from_dict({**self.model, **these, "recognition": self.recognition})
+            f"{name_variant(these)} + networks": RGP.from_dict({**self.model, **these, "recognition": self.recognition})
             for these in self.variants
         }
         return {**rivals, **free, **networks}
@@ -64,7 +64,7 @@ class Table2:
         return [(fixed, range(1)), (drawing, range(seeds))]
 
 
-def variant_name(variant: Mapping[str, Any]) -> str:
+def name_variant(variant: Mapping[str, Any]) -> str:
     """Hidden layers x latent states of each."""
     return f"REVARB {variant['hidden']} x {variant['latent_dim']}"
 
@@ -120,11 +120,11 @@ def _scores(
     simulated: Simulated, errors: Sequence[Float64[np.ndarray, "_ D"]], split: datasets.Split
 ) -> dict[str, float]:
     names = split.test[0].output_names
-    chosen = {57: np.ones(len(names), dtype=bool), 53: cmu35.honest(names)}
+    chosen = {57: np.ones(len(names), dtype=bool), 53: cmu35.is_informative(names)}
     scores = {
         f"{score}_{count}": value
         for count, columns in chosen.items()
-        for score, value in motion_scores(errors, columns, cmu35.TEST)._asdict().items()
+        for score, value in score_motions(errors, columns, cmu35.TEST)._asdict().items()
     }
     band = pooled_scores(simulated.paths, [record.y for record in split.test], split.skip)
     return {**scores, "coverage95": band.coverage95, "simulate_seconds": simulated.seconds}
@@ -145,7 +145,7 @@ class MotionScores(NamedTuple):
     runs: float
 
 
-def motion_scores(
+def score_motions(
     errors: Sequence[Float64[np.ndarray, "_ D"]], columns: Bool[np.ndarray, " D"], numbers: Sequence[int]
 ) -> MotionScores:
     """The scores of z-scored errors, one block per motion, in some of the channels."""

@@ -1,6 +1,6 @@
-"""Skeletons (ASF) and motions (AMC) in Acclaim's format, read and written.
+"""Read and write skeletons (ASF) and motions (AMC) in Acclaim's format.
 
-What is wrong with a file is said with its name and line. Numbers are written so that reading gives them back exactly.
+Errors name the file and the line. Numbers are written with all digits, so that reading gives the same values.
 """
 
 import os
@@ -16,7 +16,7 @@ from revarb.runtime.files import write_atomic
 
 
 class _Line(NamedTuple):
-    """A line that says something, in words."""
+    """A line of a file that is neither empty nor a comment, split into words."""
 
     path: Path
     number: int
@@ -26,7 +26,7 @@ class _Line(NamedTuple):
         return InputError(f"{self.path}, line {self.number}: expected {expected}, received {' '.join(self.words)!r}")
 
     def values(self, count: int) -> tuple[float, ...]:
-        """The numbers after the first word; other words may follow them."""
+        """The `count` numbers after the first word; further words are ignored."""
         try:
             values = tuple(float(word) for word in self.words[1 : count + 1])
         except ValueError:
@@ -42,7 +42,7 @@ def _lines(path: Path) -> Iterator[_Line]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file, as skeletons and motions are") from None
+        raise InputError(f"{path} is not an ASCII text file; expected a skeleton (ASF) or a motion (AMC)") from None
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split("#", 1)[0].split()
         if words:
@@ -50,7 +50,17 @@ def _lines(path: Path) -> Iterator[_Line]:
 
 
 def read_skeleton(path: str | os.PathLike[str]) -> Skeleton:
-    """A skeleton from an ASF file. Angles must be in degrees and turn about x, y, z, as in the CMU database."""
+    """Read a skeleton from an ASF file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Angles must be in degrees about x, then y, then z, as in the CMU database.
+
+    Returns
+    -------
+    Skeleton
+    """
     sections = _sections(Path(path))
     scale = _scale(_section(sections, Path(path), ":units"))
     _check_root(_section(sections, Path(path), ":root"))
@@ -60,12 +70,12 @@ def read_skeleton(path: str | os.PathLike[str]) -> Skeleton:
     for name in bones:
         if name not in parents:
             raise InputError(f"{path}: the bone {name!r} has no parent in :hierarchy; every bone needs one")
-    # The kinematics walk through the bones once: parents must come first.
+    # Motion.joints passes through the bones once, so parents must come before their children.
     root = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
     rest = [Bone(name, names.index(parents[name]), **values) for name, values in bones.items()]
-    for position, bone in enumerate(rest, start=1):
-        if bone.parent is not None and bone.parent >= position:
-            raise InputError(f"{path}: the bone {bone.name!r} stands before its parent in :bonedata; put it after")
+    for index, bone in enumerate(rest, start=1):
+        if bone.parent is not None and bone.parent >= index:
+            raise InputError(f"{path}: the bone {bone.name!r} is before its parent in :bonedata; put it after")
     return Skeleton((root, *rest), scale)
 
 
@@ -101,7 +111,7 @@ def _scale(lines: Sequence[_Line]) -> float:
 
 
 def _check_root(lines: Sequence[_Line]) -> None:
-    # A skeleton that is moved or turned at rest, or another order, would need another kinematics.
+    # Motion.joints supports neither a translated or rotated rest pose nor another order of the channels.
     for line in lines:
         key, *words = line.words
         if key == "order" and [word.lower() for word in words] != list(ROOT_CHANNELS):
@@ -121,7 +131,7 @@ def _bones(lines: Sequence[_Line]) -> dict[str, dict]:
         elif line.words[0] == "end":
             name, values = _bone(current, line)
             if name in bones or name == "root":
-                raise line.error(f"another name: there is a bone {name!r} already")
+                raise line.error(f"a name that no other bone has ({name!r} is taken)")
             bones[name] = values
         else:
             current[line.words[0]] = line
@@ -152,16 +162,28 @@ def _parents(lines: Sequence[_Line], names: Sequence[str]) -> dict[str, str]:
         parent, *children = line.words
         for name in line.words:
             if name not in names:
-                raise line.error(f"names of bones ({name!r} is none)")
+                raise line.error(f"names of bones ({name!r} is not one)")
         for child in children:
             if child in parents or child == "root":
-                raise line.error(f"one parent for every bone ({child!r} has one)")
+                raise line.error(f"one parent per bone ({child!r} has one already)")
             parents[child] = parent
     return parents
 
 
 def read_motion(path: str | os.PathLike[str], skeleton: Skeleton) -> Motion:
-    """A motion of this skeleton from an AMC file; its bones may come in any order."""
+    """Read a motion from an AMC file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; the bones of a frame may be in any order.
+    skeleton : Skeleton
+        The skeleton that moves.
+
+    Returns
+    -------
+    Motion
+    """
     wanted = {bone.name: len(bone.channels) for bone in skeleton.bones if bone.channels}
     frames: list[dict[str, tuple[float, ...]]] = []
     last: _Line | None = None
@@ -190,7 +212,7 @@ def _read_bone(line: _Line, frames: list[dict[str, tuple[float, ...]]], wanted: 
     if name not in wanted:
         raise line.error("a bone of the skeleton")
     if name in frames[-1]:
-        raise line.error(f"each bone once ({name!r} comes again in frame {len(frames)})")
+        raise line.error(f"each bone once ({name!r} is repeated in frame {len(frames)})")
     if len(line.words) != wanted[name] + 1:
         raise line.error(f"{wanted[name]} finite number(s) after {name!r}")
     frames[-1][name] = line.values(wanted[name])
@@ -203,7 +225,7 @@ def _check_frame(frames: Sequence[Mapping], wanted: Mapping[str, int], last: _Li
 
 
 def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
-    """Write an AMC file, whole or not at all."""
+    """Write a motion to an AMC file (atomic write); returns its path."""
     lines = [":FULLY-SPECIFIED", ":DEGREES"]
     bones = [bone for bone in motion.skeleton.bones if bone.channels]
     ends = np.cumsum([len(bone.channels) for bone in bones])[:-1]
@@ -215,15 +237,15 @@ def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
 
 
 def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
-    """Write an ASF file, whole or not at all."""
+    """Write a skeleton to an ASF file (atomic write); returns its path."""
     lines = [":version 1.10", ":name skeleton", ":units", f"  length {skeleton.scale!r}", "  angle deg"]
     lines += [":root", "  order TX TY TZ RX RY RZ", "  axis XYZ", "  position 0 0 0", "  orientation 0 0 0"]
     lines.append(":bonedata")
     for number, bone in enumerate(skeleton.bones[1:], start=1):
         lines += _bone_lines(number, bone)
     lines += [":hierarchy", "  begin"]
-    for position, bone in enumerate(skeleton.bones):
-        children = [skeleton.names[child] for child in skeleton.children(position)]
+    for index, bone in enumerate(skeleton.bones):
+        children = [skeleton.names[child] for child in skeleton.children(index)]
         lines += [f"    {' '.join([bone.name, *children])}"] if children else []
     return write_atomic(path, ("\n".join([*lines, "  end"]) + "\n").encode())
 

@@ -1,4 +1,4 @@
-"""Walking and running as learnt from the training motions, and the speeds that command them."""
+"""Walking and running motions, and speed signals that command both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,31 +15,34 @@ from revarb.motion.kinematics import Motion
 
 @dataclass(frozen=True)
 class Gaits:
-    """What the training motions say about walking and running."""
+    """Records of walking and running (`cmu35.load_speed_series`)."""
 
     walks: tuple[Series, ...]
     runs: tuple[Series, ...]
 
     @classmethod
     def from_records(cls, records: Sequence[Series]) -> "Gaits":
-        """Records in the order of `cmu35.AVATAR`."""
-        pairs = list(zip(cmu35.AVATAR, records, strict=True))
+        """Sort records, given in the order of `cmu35.AVATAR_MOTIONS`, into walks and runs."""
+        pairs = list(zip(cmu35.AVATAR_MOTIONS, records, strict=True))
         runs = tuple(record for number, record in pairs if number in cmu35.RUNS)
         return cls(tuple(record for number, record in pairs if number not in cmu35.RUNS), runs)
 
     @property
     def walking_speed(self) -> float:
-        """Mean speed of the walks, metres per second."""
+        """Mean speed of the walks in metres per second."""
         return float(np.mean([record.u[0, 0] for record in self.walks]))
 
     @property
     def running_speed(self) -> float:
-        """Mean speed of the runs."""
+        """Mean speed of the runs in metres per second."""
         return float(np.mean([record.u[0, 0] for record in self.runs]))
 
 
-def signals(gaits: Gaits, dt: float, pace: float = 1.0) -> dict[str, Float64[np.ndarray, " T"]]:
-    """Speeds over time, by name; with a smaller `pace` they are shorter. Nobody in training changes his speed."""
+def make_speed_signals(gaits: Gaits, dt: float, pace: float = 1.0) -> dict[str, Float64[np.ndarray, " T"]]:
+    """Make speed signals to simulate with, by name; `pace` scales their durations.
+
+    In the training motions the speed is constant, so every change of speed is an extrapolation.
+    """
     walk, run = gaits.walking_speed, gaits.running_speed
 
     def hold(speed: float, seconds: float) -> np.ndarray:
@@ -56,24 +59,23 @@ def signals(gaits: Gaits, dt: float, pace: float = 1.0) -> dict[str, Float64[np.
 
 
 def synthesise(model: FittedRGP, speeds: Float64[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
-    """The mean-only run under these speeds, going on from where the first walk ended."""
+    """Simulate (mean-only) under these speeds, starting from the final state of the first training walk."""
     return model.simulate(speeds[:, None], "mean", start=model.final_states[0]).mean
 
 
-def in_motion(
+def move_at_speed(
     values: Float64[np.ndarray, "T Dy"], channels: Sequence[str], speeds: Float64[np.ndarray, " T"], dt: float
 ) -> Motion:
-    """The body on its way: height, attitude and joints as they are, forward as fast as it was told."""
-    unit = cmu35.skeleton().unit
-    way = np.concatenate([[0.0], np.cumsum(speeds[:-1])]) * dt / unit
+    """Convert simulated postures to a motion whose root moves forward at the commanded speeds."""
+    metres_per_unit = cmu35.load_skeleton().metres_per_unit
     root = np.zeros((len(values), 3))
-    root[:, cmu35.FORWARD] = way
-    return cmu35.pose(values, channels, root)
+    root[:, cmu35.FORWARD] = np.concatenate([[0.0], np.cumsum(speeds[:-1])]) * dt / metres_per_unit
+    return cmu35.to_motion(values, channels, root)
 
 
 @dataclass(frozen=True)
 class GaitPhase:
-    """A stretch of a signal with one gait."""
+    """Rows begin to end (exclusive) of a speed signal, in which it commands one gait; `gait` has its records."""
 
     name: str
     begin: int
@@ -82,7 +84,7 @@ class GaitPhase:
 
 
 def find_phases(speeds: Float64[np.ndarray, " T"], gaits: Gaits) -> list[GaitPhase]:
-    """Where a signal commands walking and where running: below or above the middle of both speeds."""
+    """Split a speed signal into phases of walking and running, at the midpoint of the two mean speeds."""
     running = speeds > 0.5 * (gaits.walking_speed + gaits.running_speed)
     edges = [0, *(np.flatnonzero(np.diff(running)) + 1).tolist(), len(speeds)]
     return [

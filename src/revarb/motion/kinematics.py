@@ -1,6 +1,6 @@
-"""Skeletons, motions, and where the joints are: forward kinematics.
+"""Skeletons, motions and forward kinematics.
 
-Angles are in degrees and lengths in the skeleton's own units, as the files have them (acclaim.py).
+Angles are in degrees and lengths in the skeleton's own units, as in ASF and AMC files (acclaim.py).
 """
 
 from dataclasses import dataclass
@@ -11,25 +11,30 @@ from jaxtyping import Float64
 from revarb.errors import InputError
 
 ROOT_CHANNELS = ("tx", "ty", "tz", "rx", "ry", "rz")
-
-
 AXES = ("rx", "ry", "rz")
-
-
 METRES_PER_INCH = 0.0254
-
 
 Vector3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Bone:
-    """A bone: where it points and how long it is at rest, the frame it turns in, and the channels that turn it.
+    """A bone: its direction and length at rest, the frame of its angles, and the channels that rotate it.
 
-    parent     position of its parent among the bones; the root has none
-    direction  unit vector at rest, in the skeleton's frame
-    axis       the angles (about x, then y, then z) of the frame that its own angles are given in
-    channels   a selection of rx, ry, rz; the root has a position as well
+    Attributes
+    ----------
+    name : str
+        Name of the bone.
+    parent : int or None
+        Index of its parent among the bones; None for the root.
+    direction : tuple of 3 floats
+        Unit vector at rest, in the skeleton's frame.
+    length : float
+        Length in the skeleton's units.
+    axis : tuple of 3 floats
+        Angles (about x, then y, then z) of the frame in which its own angles are given.
+    channels : tuple of str
+        Some of rx, ry, rz; for the root tx, ty, tz as well.
     """
 
     name: str
@@ -40,21 +45,36 @@ class Bone:
     channels: tuple[str, ...]
 
     @property
-    def reach(self) -> Float64[np.ndarray, "3"]:
-        """From where it begins to where it ends, at rest; the root is a point."""
+    def offset(self) -> Float64[np.ndarray, "3"]:
+        """Vector from the start of the bone to its end, at rest; zero for the root."""
         return np.zeros(3) if self.parent is None else self.length * np.array(self.direction)
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Bones in the order of their file, the root first. `scale`: so many of its units are an inch."""
+    """Bones in the order of their file, the root first.
+
+    Attributes
+    ----------
+    bones : tuple of Bone
+        The bones; parents come before their children.
+    scale : float
+        Number of the skeleton's length units per inch.
+
+    Examples
+    --------
+    >>> root = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
+    >>> arm = Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> Skeleton((root, arm), scale=1.0).channels
+    ('root.tx', 'root.ty', 'root.tz', 'root.rx', 'root.ry', 'root.rz', 'arm.rz')
+    """
 
     bones: tuple[Bone, ...]
     scale: float
 
     @property
-    def unit(self) -> float:
-        """One of its units in metres."""
+    def metres_per_unit(self) -> float:
+        """Length of one of the skeleton's units in metres."""
         return METRES_PER_INCH / self.scale
 
     @property
@@ -67,14 +87,33 @@ class Skeleton:
         """Names of all channels, such as "lfemur.rx"."""
         return tuple(f"{bone.name}.{channel}" for bone in self.bones for channel in bone.channels)
 
-    def children(self, position: int) -> list[int]:
-        """Positions of the bones that begin where this one ends."""
-        return [child for child, bone in enumerate(self.bones) if bone.parent == position]
+    def children(self, index: int) -> list[int]:
+        """Indices of the bones whose parent is the bone at `index`."""
+        return [child for child, bone in enumerate(self.bones) if bone.parent == index]
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Frames of a skeleton: one row each, one column per channel."""
+    """Frames of a skeleton: one row per frame, one column per channel.
+
+    Attributes
+    ----------
+    skeleton : Skeleton
+        The skeleton that moves.
+    frames : array [T, C]
+        Positions (the skeleton's units) and angles (degrees), in the order of `skeleton.channels`.
+
+    Examples
+    --------
+    The root is at (0, 1, 0) and an arm of length 2 is rotated by 90 degrees, so that it points up:
+
+    >>> import numpy as np
+    >>> root = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
+    >>> arm = Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> motion = Motion(Skeleton((root, arm), scale=1.0), np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 90.0]]))
+    >>> motion.joints()[0, 1].round(6).tolist()
+    [0.0, 3.0, 0.0]
+    """
 
     skeleton: Skeleton
     frames: Float64[np.ndarray, "T C"]
@@ -86,48 +125,51 @@ class Motion:
         if not np.isfinite(self.frames).all():
             raise InputError("frames must be finite numbers")
 
-    def every(self, step: int) -> "Motion":
-        """Every `step`-th frame, the first one included."""
+    def subsample(self, step: int) -> "Motion":
+        """Every `step`-th frame, starting with the first."""
         return Motion(self.skeleton, self.frames[::step])
 
     @property
     def root(self) -> Float64[np.ndarray, "T 3"]:
-        """Where the root is."""
+        """Position of the root, in the skeleton's units."""
         return self.frames[:, :3]
 
     def joints(self) -> Float64[np.ndarray, "T B 3"]:
-        """Where every bone ends (and the root is), in the skeleton's units: y is up, the subject walks along z.
+        """Positions of the ends of all bones (for the root: of the root), by forward kinematics.
 
-        From the root outwards, every bone turned by its angles inside the frame of its parent.
+        Returns
+        -------
+        array [T, B, 3]
+            In the skeleton's units; y is up, the subject walks along z.
         """
-        turns: list[np.ndarray] = []
+        rotations: list[np.ndarray] = []
         ends: list[np.ndarray] = []
-        for bone, turn in zip(self.skeleton.bones, self.turns(), strict=True):
+        for bone, rotation in zip(self.skeleton.bones, self.rotations(), strict=True):
             if bone.parent is None:
-                turns.append(turn)
+                rotations.append(rotation)
                 ends.append(self.root)
             else:
-                turns.append(turns[bone.parent] @ turn)
-                ends.append(ends[bone.parent] + turns[-1] @ bone.reach)
+                rotations.append(rotations[bone.parent] @ rotation)
+                ends.append(ends[bone.parent] + rotations[-1] @ bone.offset)
         return np.stack(ends, axis=1)
 
-    def turns(self) -> list[Float64[np.ndarray, "T 3 3"]]:
-        """How every bone is turned against its parent, the root against the world, in the skeleton's frame."""
+    def rotations(self) -> list[Float64[np.ndarray, "T 3 3"]]:
+        """Rotation of every bone relative to its parent, of the root relative to the world, in the skeleton's frame."""
         sizes = [len(bone.channels) for bone in self.skeleton.bones]
         by_bone = np.split(self.frames, np.cumsum(sizes)[:-1], axis=1)
-        return [_turn(bone, values) for bone, values in zip(self.skeleton.bones, by_bone, strict=True)]
+        return [_rotate_bone(bone, values) for bone, values in zip(self.skeleton.bones, by_bone, strict=True)]
 
 
-def _turn(bone: Bone, values: np.ndarray) -> np.ndarray:
+def _rotate_bone(bone: Bone, values: np.ndarray) -> np.ndarray:
     angles = np.zeros((len(values), 3))
     for column, channel in enumerate(bone.channels):
         if channel in AXES:
             angles[:, AXES.index(channel)] = values[:, column]
-    frame = _rotation(np.array([bone.axis]))[0]
-    return frame @ _rotation(angles) @ frame.T
+    frame = _rotation_matrices(np.array([bone.axis]))[0]
+    return frame @ _rotation_matrices(angles) @ frame.T
 
 
-def _rotation(degrees: Float64[np.ndarray, "T 3"]) -> Float64[np.ndarray, "T 3 3"]:
+def _rotation_matrices(degrees: Float64[np.ndarray, "T 3"]) -> Float64[np.ndarray, "T 3 3"]:
     # About x first, then y, then z.
     (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(degrees)).T, np.sin(np.radians(degrees)).T
     rows = [

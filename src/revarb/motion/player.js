@@ -1,13 +1,13 @@
-// Plays the motions of the page: measured on the left, simulated on the right. y is up, the walk goes along z.
+// Plays the motions of the page: measured on the left, simulated on the right. y is up, the walk is along z.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
   const motions = JSON.parse(byId("motions").textContent);
   const METRE = 1000; // the motions are in millimetres
-  const TILT = 0.14; // radians from above, so that the ground is seen
+  const TILT = 0.14; // radians: the camera is a little above, so that the ground is visible
   const GRID = METRE / 4;
   const TURN_PER_PIXEL = 0.01;
-  const LONGEST_GAP = 0.1; // seconds: a page that was hidden goes on where it was
+  const LONGEST_GAP = 0.1; // seconds: a page that was hidden continues where it stopped
 
   const canvases = { measured: byId("measured"), simulated: byId("simulated") };
   const state = { clip: motions.clips[0], time: 0, playing: false, yaw: 0.45, last: null, request: 0 };
@@ -24,7 +24,7 @@
     return clip.measured.flatMap(jointsOf).reduce((lowest, [, y]) => Math.min(lowest, y), Infinity);
   }
 
-  // One scale for all motions, so that they can be compared, and wide enough for every turn.
+  // One scale for all motions, so that they can be compared, and small enough for every direction of view.
   function measure(clips) {
     const found = { radius: 0, above: 0, below: 0 };
     for (const clip of clips) {
@@ -40,14 +40,14 @@
     return found;
   }
 
-  // Between two frames it moves on a straight line, which only a slow speed shows.
+  // Linear interpolation between frames, for slow playback.
   function poseAt(frames, time) {
     const now = Math.floor(time);
     const next = frames[Math.min(now + 1, frames.length - 1)];
     return jointsOf(frames[now].map((value, k) => value + (time - now) * (next[k] - value)));
   }
 
-  // Seen from the right at yaw 0; `depth` grows away from the eye.
+  // Seen from the right at yaw 0; `depth` increases away from the camera.
   function projection(canvas, root, ground) {
     const [width, height] = [canvas.clientWidth, canvas.clientHeight];
     const below = extent.below + extent.radius * Math.sin(TILT) + 0.05 * METRE;
@@ -65,7 +65,8 @@
 
   // --- drawing -----------------------------------------------------------------------------------------------------
 
-  function sharp(canvas) {
+  // Resize the canvas to the screen's pixels and clear it.
+  function prepareCanvas(canvas) {
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [canvas.clientWidth, canvas.clientHeight].map((length) => Math.round(length * ratio));
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
@@ -83,7 +84,7 @@
     context.stroke();
   }
 
-  // A round piece of a grid that stays where it is while the root goes over it.
+  // A circular part of a grid that is fixed to the ground, around the root.
   function drawGround(context, view, root, ground) {
     const radius = extent.radius;
     Object.assign(context, { strokeStyle: "#dcdcdc", lineWidth: 1 });
@@ -91,10 +92,10 @@
       const first = Math.ceil((root[across] - radius) / GRID) * GRID;
       for (let place = first; place <= root[across] + radius; place += GRID) {
         const half = Math.sqrt(Math.max(0, radius ** 2 - (place - root[across]) ** 2));
-        const ends = [-half, half].map((way) => {
+        const ends = [-half, half].map((distance) => {
           const point = [0, ground, 0];
           point[across] = place;
-          point[along] = root[along] + way;
+          point[along] = root[along] + distance;
           return view.point(point);
         });
         drawLine(context, ...ends);
@@ -125,7 +126,7 @@
 
   function drawCanvas(what, ghost) {
     const canvas = canvases[what];
-    const context = sharp(canvas);
+    const context = prepareCanvas(canvas);
     const { ground } = state.clip;
     const poses = ghost ? [["measured", "ghost"], [what, what]] : [[what, what]];
     poses.forEach(([frames, colour], number) => {
@@ -184,7 +185,7 @@
     draw();
   }
 
-  // --- hands -------------------------------------------------------------------------------------------------------
+  // --- input -------------------------------------------------------------------------------------------------------
 
   function turnByDragging(canvas) {
     let from = null;
@@ -203,7 +204,7 @@
 
   function onKey(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    // What the focused control does with the key itself is left to it.
+    // Keys that the focused control handles itself are left to it.
     const leftTo = (controls) => document.activeElement?.matches(controls);
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === " " && !leftTo("select, button, [type=checkbox]")) play(!state.playing);
@@ -222,6 +223,6 @@
     turnByDragging(canvas);
     resizes.observe(canvas);
   }
-  choose(byId("clip").value); // a reloaded page keeps what was chosen
+  choose(byId("clip").value); // browsers keep the choice when a page is reloaded
   play(!window.matchMedia("(prefers-reduced-motion: reduce)").matches);
 })();

@@ -1,4 +1,4 @@
-"""A page that plays measured and simulated motions side by side. Everything is inside it: motions, player, style."""
+"""HTML page that plays measured and simulated motions side by side; self-contained (data, script and style inline)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,30 @@ from jaxtyping import Float64
 
 from revarb.errors import InputError, check_integer, check_number
 from revarb.motion.kinematics import Skeleton
-from revarb.motion.strip import HEAD_SIZE, Joints, bones_by_side, heads, shades
+from revarb.motion.strip import HEAD_SIZE, Joints, find_heads, group_bones, shade_sides
 from revarb.report.page import grid_html, page_shell
 from revarb.report.tables import Grid
-from revarb.runtime.figure_style import MEASURED, MODEL, QUIET
+from revarb.runtime.figure_style import GREY, MEASURED, MODEL
 
-MILLIMETRES = 1000  # per metre; the page has whole ones
+MILLIMETRES = 1000  # per metre; positions are rounded to whole millimetres
 
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """A test motion and its simulation, as joints from `Motion.joints`. `note` is what its scores are.
+    """A measured motion and its simulation, to be played side by side.
 
-    scored_from  the first frame that is scored; the number of frames where none is
+    Attributes
+    ----------
+    name : str
+        Name in the list of motions.
+    measured, simulated : array [T, J, 3]
+        Joints (`Motion.joints`).
+    dt : float
+        Seconds between frames.
+    scored_from : int
+        The first frame that is scored; T where none is.
+    note : str
+        A sentence with its scores.
     """
 
     name: str
@@ -46,7 +57,7 @@ class Clip:
         check_integer("scored_from", self.scored_from, least=0, most=len(self.measured))
 
 
-def motion_page(
+def make_motion_page(
     title: str,
     opening: str,
     skeleton: Skeleton,
@@ -54,7 +65,7 @@ def motion_page(
     grids: Sequence[Grid] = (),
     meta: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page: what a reader in a hurry should know, the player, then tables, and where it was made."""
+    """Make the page: a summary sentence, the player, tables, and `meta`, which says how it was made."""
     _check_clips(clips, skeleton)
     tables = "".join(f"<h2>{escape(grid.title)}</h2>\n{grid_html(grid)}\n" for grid in grids)
     return page_shell(title, opening, f"{_player(clips, skeleton)}\n{tables}", meta or {}, _STYLE)
@@ -72,45 +83,45 @@ def _check_clips(clips: Sequence[Clip], skeleton: Skeleton) -> None:
 def _player(clips: Sequence[Clip], skeleton: Skeleton) -> str:
     options = "".join(f"<option value={number}>{escape(clip.name)}</option>" for number, clip in enumerate(clips))
     return f"""{_CONTROLS.replace("<!-- clips -->", options)}
-<script type="application/json" id="motions">{_for_script(_motions(clips, skeleton))}</script>
+<script type="application/json" id="motions">{_encode_for_script(_motions(clips, skeleton))}</script>
 <script>
 {(files("revarb.motion") / "player.js").read_text(encoding="utf-8")}</script>"""
 
 
-def _for_script(value: Any) -> str:
-    # Inside <script> nothing is unescaped, and a "</script>" in a name would end it.
+def _encode_for_script(value: Any) -> str:
+    # HTML entities do not work inside <script>, and a "</script>" in a name would end it.
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _motions(clips: Sequence[Clip], skeleton: Skeleton) -> dict[str, Any]:
-    bones = [[*ends, side] for side, several in bones_by_side(skeleton).items() for ends in several]
-    colours = {"measured": MEASURED, "simulated": MODEL, "ghost": QUIET}
+    bones = [[*ends, side] for side, several in group_bones(skeleton).items() for ends in several]
+    colours = {"measured": MEASURED, "simulated": MODEL, "ghost": GREY}
     return {
         "bones": bones,
-        "heads": heads(skeleton),
+        "heads": find_heads(skeleton),
         "headSize": HEAD_SIZE,
-        "colours": {what: shades(colour) for what, colour in colours.items()},
-        "clips": [_clip(clip, skeleton.unit) for clip in clips],
+        "colours": {what: shade_sides(colour) for what, colour in colours.items()},
+        "clips": [_clip(clip, skeleton.metres_per_unit) for clip in clips],
     }
 
 
-def _clip(clip: Clip, unit: float) -> dict[str, Any]:
+def _clip(clip: Clip, metres_per_unit: float) -> dict[str, Any]:
     return {
         "dt": clip.dt,
         "scoredFrom": clip.scored_from,
         "note": clip.note,
-        "measured": _frames(clip.measured, unit),
-        "simulated": _frames(clip.simulated, unit),
+        "measured": _frames(clip.measured, metres_per_unit),
+        "simulated": _frames(clip.simulated, metres_per_unit),
     }
 
 
-def _frames(joints: Joints, unit: float) -> list[list[int]]:
+def _frames(joints: Joints, metres_per_unit: float) -> list[list[int]]:
     """A list per frame: x, y, z of the first joint, of the second, …, in millimetres."""
-    whole = np.rint(joints * unit * MILLIMETRES).astype(int)
-    return whole.reshape(len(whole), -1).tolist()
+    rounded = np.rint(joints * metres_per_unit * MILLIMETRES).astype(int)
+    return rounded.reshape(len(rounded), -1).tolist()
 
 
-_CONTROLS = """<section class="player" aria-label="Player">
+_CONTROLS = """<section class="player" aria-label="LiveAvatar">
 <div class="controls">
 <label>Motion <select id="clip"><!-- clips --></select></label>
 <button type="button" id="play">Play</button>
@@ -128,9 +139,9 @@ _CONTROLS = """<section class="player" aria-label="Player">
 <input type="range" id="time" min="0" step="1" value="0" aria-label="Frame">
 <div id="scored"></div>
 <p class="clock"><output id="clock"></output><span id="start"></span></p>
-<p class="hint">Drag a skeleton to turn it. Space plays and pauses, the arrow keys go a frame back or on. The right \
-arm and leg are dark, the left ones light; “overlay” puts the measured skeleton behind the simulated one, in grey. The \
-view goes along with the root.</p>
+<p class="hint">Drag a skeleton to rotate it. Space plays and pauses, the arrow keys step one frame back or forward. \
+The right arm and leg are dark, the left ones light; “overlay” shows the measured skeleton behind the simulated one, \
+in grey. The view follows the root.</p>
 <noscript><p>The player needs JavaScript.</p></noscript>
 </section>"""
 

@@ -1,4 +1,4 @@
-"""Strips of skeletons: joints in, PNG bytes out. No computing, no files, no screen."""
+"""Draw motions as strips of poses. Joints in, matplotlib Figures out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -14,34 +14,21 @@ from matplotlib.patches import Circle
 
 from revarb.errors import InputError, check_integer
 from revarb.motion.kinematics import Skeleton
-from revarb.runtime.figure_style import MEASURED, MODEL, QUIET, encode_figure
+from revarb.runtime.figure_style import GREY, MEASURED, MODEL
 
 Side = Literal["left", "middle", "right"]
-
-
 Joints = Float64[np.ndarray, "T J 3"]
-
-
 SideView = Float64[np.ndarray, "T J 2"]
 
-
-HEAD_SIZE = 0.9  # its radius, in lengths of its bone
-
-
-DEPTH: Mapping[Side, float] = {"left": 0.42, "middle": 0.7, "right": 1.0}  # of the colour
-
-
+HEAD_SIZE = 0.9  # radius of the head, in lengths of its bone
+DEPTH: Mapping[Side, float] = {"left": 0.42, "middle": 0.7, "right": 1.0}  # strength of the colour: 0 is white
 GROUND = "#c8c8c8"
-
-
 INCHES_PER_METRE = 1.05
+MIN_POSE_WIDTH = 0.6  # metres: leaves space for the time below a pose
 
 
-NARROWEST = 0.6  # metres that a pose has for itself; its time is below
-
-
-@rc_context({"text.parse_math": False})  # a motion may be called a$b$
-def strip_figure(
+@rc_context({"text.parse_math": False})  # the name of a motion may contain dollar signs
+def draw_strip(
     strips: Mapping[str, Joints],
     skeleton: Skeleton,
     title: str,
@@ -49,49 +36,68 @@ def strip_figure(
     scored_from: int = 0,
     poses: int = 12,
     phases: Sequence[str] | None = None,
-) -> bytes:
-    """Motions one above the other, the measured one first: poses evenly spaced in time, from left to right.
+) -> Figure:
+    """Draw motions one above the other as poses, evenly spaced in time, from left to right.
 
-    `strips` has the joints of each as `Motion.joints` gives them. Every pose is seen from the subject's right and
-    stands in a place of its own, however far the root went; the ground is the lowest point of the first motion.
-    `phases` has a colour per frame, for a single motion that is to show them: walking in one, running in another.
+    Parameters
+    ----------
+    strips : mapping of str to array [T, J, 3]
+        Joints of each motion (`Motion.joints`) by its name; the first one is the measured one.
+    skeleton : Skeleton
+        Its bones connect the joints.
+    title : str
+        Title of the figure.
+    dt : float
+        Seconds between frames.
+    scored_from : int
+        The first frame that is scored; marked by a dotted line unless it is 0.
+    poses : int
+        Number of poses.
+    phases : sequence of str, optional
+        A colour for each frame, for a single motion: for example one for walking and one for running.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Poses are seen from the subject's right, at equal distances, whatever the distance covered by the root. The
+        ground is the lowest point of the first motion.
     """
     first = _check_strips(strips, skeleton)
     if phases is not None and len(strips) > 1:
-        raise InputError(f"phases colour a single motion, received {len(strips)}; draw one strip per motion")
+        raise InputError(f"phases are for a single motion, received {len(strips)}; draw one strip per motion")
     shown = np.unique(np.linspace(0, len(first) - 1, check_integer("poses", poses, least=2)).round().astype(int))
-    rows = [_side_view(joints[shown], first[..., 1].min()) * skeleton.unit for joints in strips.values()]
-    space = max(NARROWEST, *(float(np.ptp(row[..., 0], axis=1).max()) for row in rows))
+    rows = [_side_view(joints[shown], first[..., 1].min()) * skeleton.metres_per_unit for joints in strips.values()]
+    space = max(MIN_POSE_WIDTH, *(float(np.ptp(row[..., 0], axis=1).max()) for row in rows))
     places = space * np.arange(len(shown))
     figure = _empty_figure(rows, len(shown), space)
     figure.suptitle(f"{title}\n", fontsize=12, x=0.003, ha="left")
     panels, colours = figure.axes, [MEASURED] + [MODEL] * (len(rows) - 1)
     for axes, name, row, colour in zip(panels, strips, rows, colours, strict=True):
-        by_frame = colour_by_frame("phases", phases, len(first), colour)
+        by_frame = check_frame_colours("phases", phases, len(first), colour)
         _draw_poses(axes, row, places, skeleton, [by_frame[int(frame)] for frame in shown])
         axes.set_title(name, loc="left", fontsize=10, fontweight="bold", color=colour)
         if 0 < scored_from < len(first):
-            _mark_start(axes, float(np.interp(scored_from, shown, places)))
-    panels[0].set_title("right arm and leg dark, left light", loc="right", fontsize=9, color=QUIET)
+            _mark_scored_from(axes, float(np.interp(scored_from, shown, places)))
+    panels[0].set_title("right arm and leg dark, left light", loc="right", fontsize=9, color=GREY)
     panels[-1].set_xticks(places, [f"{dt * frame:.2f} s" for frame in shown], fontsize=9, color=MEASURED)
-    return encode_figure(figure, "png")
+    return figure
 
 
-def shades(colour: str) -> dict[Side, str]:
-    """What colour the limbs of either side and the trunk have: the left ones pale, the right ones full."""
+def shade_sides(colour: str) -> dict[Side, str]:
+    """Shades of a colour for the left limbs (light), the trunk and the right limbs (dark)."""
     return {side: tint(colour, depth) for side, depth in DEPTH.items()}
 
 
 def tint(colour: str, depth: float) -> str:
-    """A colour on its way from white (depth 0) to itself (depth 1)."""
+    """Mix a colour with white: depth 0 is white, depth 1 the colour itself."""
     red, green, blue = to_rgb(colour)
     return to_hex((1.0 - depth * (1.0 - red), 1.0 - depth * (1.0 - green), 1.0 - depth * (1.0 - blue)))
 
 
-def colour_by_frame(name: str, given: Sequence[str] | None, frames: int, otherwise: str) -> Sequence[str]:
-    """The colours that were given, if there is one per frame; where none were given, the same one for all."""
+def check_frame_colours(name: str, given: Sequence[str] | None, frames: int, default: str) -> Sequence[str]:
+    """Validate a colour per frame; without any, return the default for all frames."""
     if given is None:
-        return [otherwise] * frames
+        return [default] * frames
     if len(given) != frames:
         raise InputError(f"{name} must have a colour per frame, {frames}; received {len(given)}")
     for colour in dict.fromkeys(given):
@@ -100,8 +106,8 @@ def colour_by_frame(name: str, given: Sequence[str] | None, frames: int, otherwi
     return given
 
 
-def bones_by_side(skeleton: Skeleton) -> dict[Side, list[tuple[int, int]]]:
-    """The bones of each side of the body, a joint and its parent each."""
+def group_bones(skeleton: Skeleton) -> dict[Side, list[tuple[int, int]]]:
+    """Group the bones by side of the body, each as the indices of its joint and of the parent of it."""
     found: dict[Side, list[tuple[int, int]]] = {"left": [], "middle": [], "right": []}
     for joint, bone in enumerate(skeleton.bones):
         if bone.parent is not None:
@@ -109,13 +115,13 @@ def bones_by_side(skeleton: Skeleton) -> dict[Side, list[tuple[int, int]]]:
     return found
 
 
-def heads(skeleton: Skeleton) -> list[tuple[int, int]]:
-    """The head, if it has one: a joint and its parent, between which a disc is drawn."""
-    return [ends for ends in bones_by_side(skeleton)["middle"] if skeleton.names[ends[0]] == "head"]
+def find_heads(skeleton: Skeleton) -> list[tuple[int, int]]:
+    """Find the head: indices of its joint and of the parent, between which a disc is drawn; empty without a head."""
+    return [ends for ends in group_bones(skeleton)["middle"] if skeleton.names[ends[0]] == "head"]
 
 
 def _side(name: str, names: tuple[str, ...]) -> Side:
-    # An l or r alone proves nothing, as in "lowerback": limbs have a twin on the other side.
+    # A first letter l or r is not enough ("lowerback"): the same bone must exist on the other side.
     if name[0] == "l" and f"r{name[1:]}" in names:
         return "left"
     return "right" if name[0] == "r" and f"l{name[1:]}" in names else "middle"
@@ -123,7 +129,7 @@ def _side(name: str, names: tuple[str, ...]) -> Side:
 
 def _check_strips(strips: Mapping[str, Joints], skeleton: Skeleton) -> Joints:
     if not strips or not all(map(len, strips.values())):
-        raise InputError("there is no motion to draw; pass at least one, of at least one frame")
+        raise InputError("there is no motion to draw; pass at least one motion with at least one frame")
     first = next(iter(strips.values()))
     wanted = (len(first), len(skeleton.bones), 3)
     for name, joints in strips.items():
@@ -135,12 +141,12 @@ def _check_strips(strips: Mapping[str, Joints], skeleton: Skeleton) -> Joints:
 
 
 def _side_view(joints: Joints, ground: float) -> SideView:
-    # The walk goes along z, y is up; how far the root went is taken out.
+    # The walk is along z, y is up; the distance covered by the root is subtracted.
     return np.stack([joints[..., 2] - joints[:, :1, 2], joints[..., 1] - ground], axis=-1)
 
 
 def _empty_figure(rows: list[SideView], poses: int, space: float) -> Figure:
-    """A panel per row, as large as the poses need: a metre is as long in all of them, up and along."""
+    """A panel per motion, with the same scale in both directions and in all panels."""
     lowest, highest = min(row[..., 1].min() for row in rows), max(row[..., 1].max() for row in rows)
     width, height = space * poses, highest - lowest + 0.3
     size = (INCHES_PER_METRE * width + 0.2, (INCHES_PER_METRE * height + 0.3) * len(rows) + 0.7)
@@ -156,20 +162,20 @@ def _empty_figure(rows: list[SideView], poses: int, space: float) -> Figure:
 
 def _draw_poses(axes: Axes, row: SideView, places: np.ndarray, skeleton: Skeleton, colours: Sequence[str]) -> None:
     placed = row + np.stack([places, np.zeros_like(places)], axis=-1)[:, None]
-    # What is further away comes first: the right side is nearest.
-    for side, bones in bones_by_side(skeleton).items():
+    # Painter's order: the right side is nearest and comes last.
+    for side, bones in group_bones(skeleton).items():
         lines = [ends for bone in bones for ends in placed[:, bone]]
-        shaded = [shades(colour)[side] for colour in colours] * len(bones)
+        shaded = [shade_sides(colour)[side] for colour in colours] * len(bones)
         axes.add_collection(LineCollection(lines, colors=shaded, lw=2.2, capstyle="round"))
-    for joint, parent in heads(skeleton):
-        radius = HEAD_SIZE * skeleton.bones[joint].length * skeleton.unit
+    for joint, parent in find_heads(skeleton):
+        radius = HEAD_SIZE * skeleton.bones[joint].length * skeleton.metres_per_unit
         for centre, colour in zip(placed[:, [joint, parent]].mean(axis=1), colours, strict=True):
-            axes.add_patch(Circle(centre, radius, color=shades(colour)["middle"], lw=0))
+            axes.add_patch(Circle(centre, radius, color=shade_sides(colour)["middle"], lw=0))
 
 
-def _mark_start(axes: Axes, place: float) -> None:
-    axes.axvline(place, color=QUIET, lw=0.9, ls=":", zorder=0)
+def _mark_scored_from(axes: Axes, place: float) -> None:
+    axes.axvline(place, color=GREY, lw=0.9, ls=":", zorder=0)
     axes.annotate(
         "scored from here", (place, 1.0), (4, 0), xycoords=("data", "axes fraction"), textcoords="offset points",
-        va="top", fontsize=8, color=QUIET,
+        va="top", fontsize=8, color=GREY,
     )  # fmt: skip

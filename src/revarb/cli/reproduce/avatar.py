@@ -11,11 +11,11 @@ from revarb.cli.reproduce.experiments_app import check_targets, experiments_app
 from revarb.evaluation.results_file import write_results
 from revarb.experiments import avatar
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.motion.avatar.export import export
-from revarb.motion.avatar.model import avatar_records, avatar_spec
-from revarb.motion.avatar.player import Played
-from revarb.motion.gaits import Gaits, find_phases, in_motion, signals, synthesise
-from revarb.motion.strip import strip_figure
+from revarb.motion.avatar.export import export_motion
+from revarb.motion.avatar.model import load_avatar_records, load_avatar_spec
+from revarb.motion.avatar.live_avatar import Recording
+from revarb.motion.gaits import Gaits, find_phases, move_at_speed, make_speed_signals, synthesise
+from revarb.motion.strip import draw_strip
 from revarb.report.tables import Grid, terminal_table
 from revarb.runtime.files import write_atomic
 
@@ -39,15 +39,15 @@ def reproduce_avatar(
 ) -> None:
     """The paper's avatar: learns five walks and five runs by their speed, then walks, runs and walks again."""
     check_targets(json_file, None, out)
-    records = avatar_records()
+    records = load_avatar_records()
     gaits = Gaits.from_records(records)
-    model = avatar_spec().fit(records, seed=seed, progress=True)
+    model = load_avatar_spec().fit(records, seed=seed, progress=True)
     print_written(model.save(out / "avatar.rgp"))
-    rows = [_row(name, speeds, model, gaits) for name, speeds in signals(gaits, model.dt).items()]
+    rows = [_row(name, speeds, model, gaits) for name, speeds in make_speed_signals(gaits, model.dt).items()]
     screen.print(terminal_table(_grid(rows)))
     for name, pace in STRIPS.items():
-        print_written(_draw(out, name, signals(gaits, model.dt, pace)[name], model, gaits))
-    print_written(*_export(out, signals(gaits, model.dt)["step"], model, gaits))
+        print_written(_draw(out, name, make_speed_signals(gaits, model.dt, pace)[name], model, gaits))
+    print_written(*_export(out, make_speed_signals(gaits, model.dt)["step"], model, gaits))
     if json_file is not None:
         meta = {"experiment": "avatar", "seed": seed, "bound": model.bound, "command": command_line.get()}
         print_written(write_results(json_file, meta, rows))
@@ -55,7 +55,7 @@ def reproduce_avatar(
 
 def _row(name: str, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> dict[str, Any]:
     values = synthesise(model, speeds)
-    return {"signal": name, "seconds": len(speeds) * model.dt, **avatar.figures(values, speeds, gaits, model.dt)}
+    return {"signal": name, "seconds": len(speeds) * model.dt, **avatar.measure_motion(values, speeds, gaits, model.dt)}
 
 
 def _grid(rows: list[dict[str, Any]]) -> Grid:
@@ -72,8 +72,8 @@ def _grid(rows: list[dict[str, Any]]) -> Grid:
 
 
 def _draw(folder: Path, name: str, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> Path:
-    motion = in_motion(synthesise(model, speeds), model.output_names, speeds, model.dt)
-    picture = strip_figure(
+    motion = move_at_speed(synthesise(model, speeds), model.output_names, speeds, model.dt)
+    picture = draw_strip(
         {f"{name}: {speeds.min():.1f} to {speeds.max():.1f} m/s, walking blue, running red": motion.joints()},
         motion.skeleton,
         "Motion under a speed that no training motion has",
@@ -90,5 +90,5 @@ def _colours(speeds: np.ndarray, gaits: Gaits) -> list[str]:
 
 
 def _export(folder: Path, speeds: np.ndarray, model: FittedRGP, gaits: Gaits) -> list[Path]:
-    played = Played(speeds, synthesise(model, speeds), model.output_names, model.dt)
-    return export(played, folder, "step", film_seconds=len(speeds) * model.dt, colours=_colours(speeds, gaits))
+    played = Recording(speeds, synthesise(model, speeds), model.output_names, model.dt)
+    return export_motion(played, folder, "step", film_seconds=len(speeds) * model.dt, colours=_colours(speeds, gaits))

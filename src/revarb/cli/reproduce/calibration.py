@@ -50,8 +50,8 @@ def _grid(rows: list[dict[str, Any]]) -> Grid:
     cells = []
     for start in dict.fromkeys(row["start"] for row in rows):
         for line in summarise([row for row in rows if row["start"] == start], SCORES):
-            share = format_percent(line.spread["coverage95"].median)
-            numbers = (format_range(line.spread["rmse"]), format_range(line.spread["nlpd"]))
+            share = format_percent(line.ranges["coverage95"].median)
+            numbers = (format_range(line.ranges["rmse"]), format_range(line.ranges["nlpd"]))
             cells.append([line.model, line.method, start, *numbers, share])
     return Grid(rows[0]["dataset"], ("model", "method", "start", "RMSE", "NLPD", "in 95 %"), cells)
 

@@ -42,8 +42,8 @@ def reproduce_recognition(
 def _grid(rows: list[dict[str, Any]]) -> Grid:
     lines = summarise(rows, SCORES)
     cells = [
-        [line.model, line.method, format_range(line.spread["rmse"]), format_range(line.spread["nlpd"]),
-         format_percent(line.spread["coverage95"].median)]
+        [line.model, line.method, format_range(line.ranges["rmse"]), format_range(line.ranges["nlpd"]),
+         format_percent(line.ranges["coverage95"].median)]
         for line in lines
     ]  # fmt: skip
     return Grid(rows[0]["dataset"], ("model", "method", "RMSE", "NLPD", "in 95 %"), cells)

@@ -50,7 +50,7 @@ def reproduce_table1(
     if page_file is not None:
         page = comparison_page(
             table.title,
-            experiments.headline(table, rows),
+            experiments.state_headline(table, rows),
             sections,
             {"command": command_line.get(), **describe_machine()},
         )

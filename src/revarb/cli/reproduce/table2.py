@@ -14,9 +14,9 @@ from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.results_file import write_results
 from revarb.experiments.table2 import MotionRun, Table2
 from revarb.motion import cmu35
-from revarb.motion.motion_tables import NOTES, motion_grids
-from revarb.motion.player_page import Clip, motion_page
-from revarb.motion.strip import strip_figure
+from revarb.motion.motion_tables import NOTES, tabulate_motions
+from revarb.motion.player_page import Clip, make_motion_page
+from revarb.motion.strip import draw_strip
 from revarb.report.tables import list_failures, terminal_table
 from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import describe_machine
@@ -39,7 +39,7 @@ def reproduce_table2(
     runs = _runs(table, seeds, jobs)
     rows = [row for run in runs for row in run.rows]
     lines = summarise(rows, experiments.MOTION_COLUMNS)
-    grids = motion_grids(lines, table.paper)
+    grids = tabulate_motions(lines, table.paper)
     for grid in grids:
         screen.print(terminal_table(grid))
     for sentence in (*list_failures(lines), f"protocol: {experiments.MOTION_PROTOCOL}; {seeds} seed(s)", *NOTES):
@@ -55,8 +55,8 @@ def reproduce_table2(
         for number in DRAWN:
             _draw(pictures, clips[number], table.shown)
     if page_file is not None:
-        page = motion_page(
-            table.title, _opening(table, lines), cmu35.skeleton(), list(clips.values()), grids,
+        page = make_motion_page(
+            table.title, _opening(table, lines), cmu35.load_skeleton(), list(clips.values()), grids,
             {"command": command_line.get(), **describe_machine()},
         )  # fmt: skip
         print_written(write_atomic(page_file, page.encode()))
@@ -75,8 +75,8 @@ def _clips(table: Table2, shown: MotionRun) -> dict[int, Clip]:
     # Where the root is, no model knows; both skeletons walk along the measured way.
     clips, skip = {}, shown.rows[0]["skip"]
     for number, path, rmse in zip(cmu35.TEST, shown.paths, shown.errors, strict=True):
-        measured = cmu35.motion(number)
-        simulated = cmu35.pose(path.mean, path.output_names, measured.root)
+        measured = cmu35.load_motion(number)
+        simulated = cmu35.to_motion(path.mean, path.output_names, measured.root)
         kind = "run" if number in cmu35.RUNS else "walk"
         note = f"{table.shown}: RMSE {rmse:.3f} (z-scored, after {skip} frames)"
         clips[number] = Clip(f"35_{number:02d} {kind}", measured.joints(), simulated.joints(), path.dt, skip, note)
@@ -86,7 +86,7 @@ def _clips(table: Table2, shown: MotionRun) -> dict[int, Clip]:
 def _draw(folder: Path, clip: Clip, model: str) -> None:
     strips = {"measured": clip.measured, f"simulated: {model}": clip.simulated}
     name = clip.name.replace(" ", "_")
-    picture = strip_figure(strips, cmu35.skeleton(), f"{clip.name}, a test motion", clip.dt, clip.scored_from)
+    picture = draw_strip(strips, cmu35.load_skeleton(), f"{clip.name}, a test motion", clip.dt, clip.scored_from)
     write_atomic(folder / f"motion_{name}.png", picture)
 
 
@@ -94,7 +94,7 @@ def _opening(table: Table2, lines: Sequence[Line]) -> str:
     best: dict[str, Any] = {}
     for line in lines:
         if line.worked:
-            error = line.spread["motions_57"].median
+            error = line.ranges["motions_57"].median
             best[line.model] = min(error, best.get(line.model, error))
     ranked = sorted(best, key=best.__getitem__)
     return (

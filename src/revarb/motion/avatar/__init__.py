@@ -1,1 +1,1 @@
-"""The avatar in the browser: a model of walking and running under a speed slider. `revarb avatar` opens it."""
+"""The avatar: a model of walking and running under a speed slider in the browser. `revarb avatar` opens it."""

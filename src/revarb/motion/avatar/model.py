@@ -1,4 +1,4 @@
-"""Which model moves: the user's own file, or the shipped recipe's, trained once and kept in his cache folder."""
+"""The avatar's model: from a file, or trained once with the shipped settings and kept in the user's cache folder."""
 
 import hashlib
 import json
@@ -21,13 +21,22 @@ from revarb.optim.status import Status
 from revarb.runtime.files import make_folder
 
 SEED = 0
+MAX_DT, MIN_DT = 0.2, 1 / 120  # seconds per frame: limits of what can be shown in real time
+HIP = "lfemur.rx"
 
 
-SLOWEST, FASTEST = 0.2, 1 / 120  # seconds per frame: what can be shown as it happens
+def load_avatar_spec() -> RGP:
+    """Load the settings that ship with the package: avatar.toml."""
+    return RGP.from_dict(tomllib.loads((files("revarb.motion.avatar") / "avatar.toml").read_text(encoding="utf-8")))
+
+
+def load_avatar_records() -> list[Series]:
+    """Load the training motions, walks first."""
+    return [cmu35.load_speed_series(number) for number in cmu35.AVATAR_MOTIONS]
 
 
 def open_model(path: str | os.PathLike[str]) -> FittedRGP:
-    """A model file, if its model can move the avatar."""
+    """Load a model file; raises InputError unless the model can move the avatar."""
     model = load(path)
     try:
         return check_model(model)
@@ -36,61 +45,48 @@ def open_model(path: str | os.PathLike[str]) -> FittedRGP:
 
 
 def check_model(model: FittedRGP | Ensemble) -> FittedRGP:
-    """Refuse what does not turn a speed into postures."""
+    """Validate that a model maps a speed to the subject's posture."""
     if not isinstance(model, FittedRGP):
-        raise InputError("it holds several fits; save one of its members by itself")
+        raise InputError("it is an ensemble; save one of its members")
     if model.input_names != (cmu35.SPEED,):
-        raise InputError(f"its only input must be {cmu35.SPEED!r}, but they are {list(model.input_names)}")
+        raise InputError(f"its only input must be {cmu35.SPEED!r}, received {list(model.input_names)}")
     for needed in (cmu35.HEIGHT, HIP):
         if needed not in model.output_names:
-            raise InputError(f"its outputs lack {needed!r}; fit it to records of cmu35.controlled")
-    Body.of(model.output_names)
-    if not FASTEST <= model.dt <= SLOWEST:
-        raise InputError(f"its sampling interval must be {FASTEST:.4f} to {SLOWEST} s, but is {model.dt:g} s")
+            raise InputError(f"its outputs lack {needed!r}; fit it to records of cmu35.load_speed_series")
+    Body.from_channels(model.output_names)
+    if not MIN_DT <= model.dt <= MAX_DT:
+        raise InputError(f"its sampling interval must be {MIN_DT:.4f} to {MAX_DT} s, but is {model.dt:g} s")
     return model
 
 
-def kept_path(spec: RGP) -> Path:
-    """Where the trained model is kept; another recipe has another place."""
-    made_from = {"spec": spec.to_dict(), "motions": cmu35.AVATAR, "seed": SEED}
-    digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
+def cached_model_path(spec: RGP) -> Path:
+    """Path of the trained model in the user's cache folder; it depends on the settings."""
+    settings = {"spec": spec.to_dict(), "motions": cmu35.AVATAR_MOTIONS, "seed": SEED}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     return user_cache_path("revarb") / "avatar" / f"avatar-{digest[:12]}.rgp"
 
 
-def kept_model() -> FittedRGP | None:
-    """The model that was trained here before, if it is there and whole."""
-    path = kept_path(avatar_spec())
+def load_cached_model() -> FittedRGP | None:
+    """Load the cached model; None where there is none, or it cannot be read."""
+    path = cached_model_path(load_avatar_spec())
     if not path.is_file():
         return None
     try:
         return open_model(path)
-    except InputError:  # damaged, or of a newer revarb: it is trained anew
+    except InputError:  # damaged, or written by a newer version: train again
         return None
 
 
 def train_model() -> FittedRGP:
-    """Train the shipped recipe on its motions; Ctrl-C ends that with nothing."""
-    model = avatar_spec().fit(avatar_records(), seed=SEED, progress=True)
+    """Train a model with the shipped settings; raises KeyboardInterrupt when interrupted."""
+    model = load_avatar_spec().fit(load_avatar_records(), seed=SEED, progress=True)
     if model.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return model
 
 
-def keep_model(model: FittedRGP) -> Path:
-    """Put a trained model where `kept_model` finds it."""
-    path = kept_path(model.spec)
+def cache_model(model: FittedRGP) -> Path:
+    """Save a trained model to the user's cache folder, for `load_cached_model`."""
+    path = cached_model_path(model.spec)
     make_folder(path.parent)
     return model.save(path)
-
-
-HIP = "lfemur.rx"
-
-
-def avatar_spec() -> RGP:
-    """The model as it ships with the package: experiments/avatar.toml."""
-    return RGP.from_dict(tomllib.loads((files("revarb.motion.avatar") / "avatar.toml").read_text(encoding="utf-8")))
-
-
-def avatar_records() -> list[Series]:
-    """The training motions, walks first."""
-    return [cmu35.controlled(number) for number in cmu35.AVATAR]
