@@ -30,7 +30,7 @@ def at_once(monkeypatch):
     """Journals are begun without waiting a minute."""
     from revarb.optim import journal
 
-    monkeypatch.setattr(journal, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(journal, "DELAY_SECONDS", 0.0)
 
 
 @pytest.fixture

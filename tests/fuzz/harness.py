@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError
+from revarb.errors import RevarbError
 
 PATIENCE = 120.0  # seconds for one case: a hang ends the process, with a traceback
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
@@ -91,7 +91,7 @@ def attempt(action: Callable[[], Any]) -> Any:
     """What `action` returns, or None if it raised a clear error of one line."""
     try:
         return action()
-    except InputError as error:
+    except RevarbError as error:
         text = str(error)
         assert text and "\n" not in text and len(text) <= 1200, text
         return None

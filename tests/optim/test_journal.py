@@ -135,9 +135,9 @@ def test_answers_of_another_rounding_are_dropped_with_one_warning(unfinished, at
     spec = small.spec()
     model, path, content = fit_with_journal(unfinished, spec)
     ends = entry_ends(content)
-    entry = journal._read(_file(path.parent, content[ends[3] : ends[4]]))
+    entry = journal._read_entry(_file(path.parent, content[ends[3] : ends[4]]))
     bound, gradient = entry.answer
-    forged = journal._packed(entry.name, entry.asked, [bound, gradient * (1 + 1e-9)])
+    forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
     path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
     with count_evaluations() as seen, pytest.warns(UserWarning, match="rounded differently") as said:
         resumed = spec.fit(small.record(), resume=True)
@@ -163,8 +163,8 @@ def test_a_fit_says_that_it_could_be_resumed(unfinished, at_once, monkeypatch):
     kill_fit(small.spec(), 9)
     [path] = unfinished.iterdir()
     before = path.read_bytes()
-    monkeypatch.setattr(journal, "QUIET_SECONDS", 60.0)
-    with pytest.warns(UserWarning, match="an unfinished fit like this one is there; resume=True"):
+    monkeypatch.setattr(journal, "DELAY_SECONDS", 60.0)
+    with pytest.warns(UserWarning, match="an unfinished fit like this one exists; resume=True"):
         kill_fit(small.spec(), 3)
     assert path.read_bytes() == before  # a minute later it would be the new one's
     with pytest.warns(UserWarning, match="an unfinished fit"):
@@ -256,7 +256,7 @@ def test_ctrl_c_during_adam_is_resumed_without_a_word(unfinished, at_once, recwa
     """Interrupted, the fit goes straight to its end and notes that as well: nothing that a resumed one asks for."""
     spec = small.spec(recognition=NETWORKS)
     model, path, _ = fit_with_journal(unfinished, spec)
-    real, calls = Journal._answer, itertools.count()
+    real, calls = Journal._replay_or_compute, itertools.count()
 
     def pressed(self, name, question, compute):
         if name == "rounds of Adam" and next(calls) == 1:
@@ -264,7 +264,7 @@ def test_ctrl_c_during_adam_is_resumed_without_a_word(unfinished, at_once, recwa
         return real(self, name, question, compute)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Journal, "_answer", pressed)
+        patch.setattr(Journal, "_replay_or_compute", pressed)
         assert spec.fit(small.record()).status == "interrupted"
     assert "fit" in entry_names(path.read_bytes())
     assert_same(spec.fit(small.record(), resume=True), model)
@@ -301,7 +301,7 @@ from revarb import Recipe, Stage
 from revarb.config.recipe import R0_FREE
 from revarb.optim import journal
 from support import small
-journal.QUIET_SECONDS, journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
+journal.DELAY_SECONDS, journal.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
 long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
 long.fit(small.record(), restarts=4, jobs=2)
 """
@@ -325,7 +325,7 @@ def test_without_a_checkpoint_functions_stay_as_they_are():
         return x
 
     with Journal() as nowhere:
-        assert nowhere.objective("a", function) is function and nowhere.stretch("a", function) is function
+        assert nowhere.wrap_objective("a", function) is function and nowhere.wrap_function("a", function) is function
 
 
 def test_a_tree_comes_back_in_its_form_and_types(tmp_path):
@@ -334,10 +334,10 @@ def test_a_tree_comes_back_in_its_form_and_types(tmp_path):
         return {"x": tree["x"] * 2.5, "count": (tree["count"] + np.int32(1),)}
 
     calls, tree = [], {"x": np.array(0.1), "count": (np.array(7, dtype=np.int32),)}
-    place = Checkpoint(tmp_path / "one.journal", resume=False, quiet_until=0.0)
+    place = Checkpoint(tmp_path / "one.journal", resume=False, write_after=0.0)
     with Journal(place) as first:
-        answer = first.stretch("s", advance)(tree)
+        answer = first.wrap_function("s", advance)(tree)
     with Journal(place._replace(resume=True)) as second:
-        again = second.stretch("s", advance)(tree)
+        again = second.wrap_function("s", advance)(tree)
     assert len(calls) == 1 and jax.tree.structure(again) == jax.tree.structure(answer)
     assert again["x"] == 0.25 and again["count"][0] == 8 and again["count"][0].dtype == np.int32

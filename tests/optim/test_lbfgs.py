@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from revarb.errors import InputError
+from revarb.errors import ComputationError
 from revarb.optim.lbfgs import Phase, Settings, maximise
 from revarb.optim.status import Status
 
@@ -84,7 +84,7 @@ def test_nan_everywhere_but_at_the_start_keeps_the_start():
 
 
 def test_a_start_without_a_value_is_an_error():
-    with pytest.raises(InputError, match=r"the bound is nan at the start.*recipe\.jitter"):
+    with pytest.raises(ComputationError, match=r"the bound is nan at the start.*recipe\.jitter"):
         maximise(lambda v: (float("nan"), v), np.zeros(2), everything(2), SETTINGS, ignore)
 
 

@@ -15,7 +15,7 @@ from revarb.training import objective
 
 def main(cache, evaluations, *arguments):
     """Patch, and run the command."""
-    journal.QUIET_SECONDS = 0.0
+    journal.DELAY_SECONDS = 0.0
     journal.user_cache_path = lambda name: Path(cache) / name
     real, left = objective.bound_and_gradient, int(evaluations)
 

@@ -1,1 +1,1 @@
-"""Optimisers that know nothing about GPs: L-BFGS-B, Adam, batches of them, and the journal of a long run."""
+"""Optimisers, independent of GPs: L-BFGS-B, Adam, batched runs of several, and the journal of a long run."""

@@ -1,4 +1,4 @@
-"""Adam on any tree of arrays, in compiled stretches of steps, keeping the best point."""
+"""Adam on any tree of arrays, a compiled call for a fixed number of steps at a time; the best point is kept."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +12,11 @@ import optax
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray
 
-STEPS_PER_CALL = 50
+STEPS_PER_CALL = 50  # an interrupt is noticed after a call; much fewer steps would make the calls costly
 
 
 class DescentState(NamedTuple):
-    """Where the descent is, the optimiser's memory, and the best point that it has passed."""
+    """The current point, the optimiser's state, and the best point so far with its value."""
 
     point: Any
     memory: Any
@@ -25,7 +25,7 @@ class DescentState(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """The best point on the way, its value, and whether Ctrl-C ended it."""
+    """The best point of a descent, its value, and whether it was interrupted."""
 
     point: Any
     value: float
@@ -35,9 +35,13 @@ class Descent(NamedTuple):
 def make_descent(
     loss: Callable[[Any], AnyArray],
     rule: optax.GradientTransformation,
-    noted: Callable[[Callable[[DescentState], DescentState]], Callable[[DescentState], DescentState]],
+    wrap: Callable[[Callable[[DescentState], DescentState]], Callable[[DescentState], DescentState]],
 ) -> Callable[[Any, int, Callable[[int, float], None]], Descent]:
-    """A function that goes down `loss` for so many steps, which are `noted` call by call."""
+    """Make a function that minimises `loss` for a number of steps.
+
+    `wrap` is applied to the compiled function that takes `STEPS_PER_CALL` steps, for example to record its calls in a
+    journal.
+    """
 
     def step(now: DescentState, _: None) -> tuple[DescentState, None]:
         value, gradient = jax.value_and_grad(loss)(now.point)
@@ -47,17 +51,17 @@ def make_descent(
         moved = optax.apply_updates(now.point, updates)
         return DescentState(moved, memory, best, jnp.where(better, value, now.best_value)), None
 
-    advance = noted(jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0]))
+    advance = wrap(jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0]))
 
-    def descend(start: Any, steps: int, tell: Callable[[int, float], None]) -> Descent:
+    def descend(start: Any, steps: int, report: Callable[[int, float], None]) -> Descent:
         start = jax.tree.map(jnp.asarray, start)
         now = DescentState(start, rule.init(start), start, jnp.asarray(jnp.inf))
         with capture_interrupts() as pressed:
             for done in range(0, steps, STEPS_PER_CALL):
                 now = advance(now)
                 try:
-                    tell(done + STEPS_PER_CALL, float(now.best_value))
-                except KeyboardInterrupt:  # whoever listens wants it to stop
+                    report(done + STEPS_PER_CALL, float(now.best_value))
+                except KeyboardInterrupt:  # the receiver of the report stops the descent
                     pressed.append(done)
                 if pressed:
                     break

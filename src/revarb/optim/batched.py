@@ -1,7 +1,7 @@
-"""Several optimisers, one evaluation for all of them: what an accelerator likes.
+"""Several optimisers that share batched evaluations, for an accelerator.
 
-Each optimiser runs in a thread of its own and asks for one value at a time; when all that still run have asked, one
-batched call answers them.
+Each optimiser runs in its own thread and requests one value at a time; when all running ones have requested a value,
+one batched call computes them all.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,47 +17,49 @@ from revarb.runtime.interrupts import capture_interrupts
 
 T = TypeVar("T")
 
-
 Batch = Callable[[Float64[np.ndarray, "K V"]], tuple[Float64[np.ndarray, " K"], Float64[np.ndarray, "K V"]]]
-"""Many flat vectors to their bounds and gradients."""
+"""A function from K flat vectors to their bounds and gradients."""
 
 
 def run_batched(
     runs: Sequence[Callable[[Objective], T]], starts: Float64[np.ndarray, "K V"], evaluate: Batch
 ) -> list[T]:
-    """Call every run with an objective that shares its evaluations with the others; Ctrl-C reaches them all.
+    """Call every run, in its own thread, with an objective that shares its evaluations with the other runs.
 
-    A run then gets KeyboardInterrupt from its objective, though never from the first call: there is no best point yet.
+    After Ctrl-C the objectives raise KeyboardInterrupt, but not at the first evaluation: there is no best point before.
     """
-    desk = _Desk(starts.copy(), evaluate)
+    evaluator = _Evaluator(starts.copy(), evaluate)
     with ThreadPoolExecutor(len(runs)) as pool, capture_interrupts() as pressed:
-        futures = [pool.submit(run, desk.objective(member)) for member, run in enumerate(runs)]
+        futures = [pool.submit(run, evaluator.make_objective(member)) for member, run in enumerate(runs)]
         for member, future in enumerate(futures):
-            future.add_done_callback(lambda _, member=member: desk.questions.put(_Question(member, None)))
-        desk.answer_all(pressed)
+            future.add_done_callback(lambda _, member=member: evaluator.requests.put(_Request(member, None)))
+        evaluator.serve(pressed)
     return [future.result() for future in futures]
 
 
-class _Question(NamedTuple):
-    """A member asks for the value at `vector` or, without one, says that it has finished."""
+class _Request(NamedTuple):
+    """A member's request for the value at `vector`; None if the member has finished."""
 
     member: int
     vector: Vector | None
 
 
-class _Desk:
-    """Takes the members' questions, and answers them all at once. Members that have finished keep their last place."""
+class _Evaluator:
+    """Collects the members' requests and answers them with one batched call. Finished members keep their last vector.
+
+    The batch always has the same shape, so it compiles once.
+    """
 
     def __init__(self, vectors: np.ndarray, evaluate: Batch):
         self._vectors, self._evaluate = vectors, evaluate
-        self.questions: SimpleQueue[_Question] = SimpleQueue()
+        self.requests: SimpleQueue[_Request] = SimpleQueue()
         self._answers = [SimpleQueue() for _ in vectors]
 
-    def objective(self, member: int) -> Objective:
-        """What member `member` maximises: to be called in its own thread."""
+    def make_objective(self, member: int) -> Objective:
+        """Make the objective of one member, to be called in the member's thread."""
 
         def objective(vector: Vector) -> tuple[float, Vector]:
-            self.questions.put(_Question(member, vector))
+            self.requests.put(_Request(member, vector))
             answer = self._answers[member].get()
             if isinstance(answer, BaseException):
                 raise answer
@@ -65,28 +67,28 @@ class _Desk:
 
         return objective
 
-    def answer_all(self, pressed: Sequence[int]) -> None:
-        """Work until all members have finished."""
-        running, asked, begun = set(range(len(self._vectors))), set(), False
+    def serve(self, pressed: Sequence[int]) -> None:
+        """Answer requests until all members have finished; once an interrupt is in `pressed`, stop them."""
+        running, waiting, evaluated = set(range(len(self._vectors))), set(), False
         while running:
-            member, vector = self.questions.get()
+            member, vector = self.requests.get()
             if vector is None:
                 running.discard(member)
             else:
                 self._vectors[member] = vector
-                asked.add(member)
-            if asked and asked == running:
-                self._answer(sorted(asked), stop=begun and bool(pressed))
-                asked, begun = set(), True
+                waiting.add(member)
+            if waiting and waiting == running:
+                self._answer(sorted(waiting), stop=evaluated and bool(pressed))
+                waiting, evaluated = set(), True
 
-    def _answer(self, asked: Sequence[int], stop: bool) -> None:
+    def _answer(self, waiting: Sequence[int], stop: bool) -> None:
         try:
             if stop:
                 raise KeyboardInterrupt
             values, gradients = self._evaluate(self._vectors)
-        except BaseException as error:  # theirs to raise, or they would wait for ever
-            for member in asked:
+        except BaseException as error:  # raised in the members' threads, which would otherwise wait forever
+            for member in waiting:
                 self._answers[member].put(error)
             return
-        for member in asked:
+        for member in waiting:
             self._answers[member].put((float(values[member]), gradients[member]))

@@ -1,11 +1,11 @@
-"""What a long fit has computed so far, on disk: after a kill the same fit replays it, and goes on from there.
+"""Checkpoints of long fits: every evaluation is recorded on disk, and a fit that was killed replays them to resume.
 
-SciPy's L-BFGS-B shows its memory to nobody, but what it asks for follows from the answers it got. So the answers are
-noted, in their order; replayed, they lead the optimiser in a fraction of a second to where it was, to the last bit.
-Stretches of Adam are noted in the same way.
+SciPy does not expose L-BFGS-B's state, but its requests follow from the values it has received. So the values are
+recorded in their order; replayed, they bring the optimiser to where it was in a fraction of a second, bit for bit.
+Calls of Adam are recorded in the same way.
 
-A journal is a row of entries, each with its length and its checksum. What comes after the last whole one, because the
-process was killed while it wrote, counts for nothing.
+A journal is a sequence of entries, each with its length and its checksum. An incomplete entry at its end, from a
+process that was killed while writing it, is ignored.
 """
 
 import hashlib
@@ -23,55 +23,46 @@ from platformdirs import user_cache_path
 from safetensors.numpy import load, save
 
 from revarb.errors import InputError, warn_user
+from revarb.optim.lbfgs import Objective
 from revarb.runtime.files import write_atomic
 from revarb.runtime.interrupts import capture_interrupts
 
-FORMAT = "revarb journal 1"  # the name of the first entry, which asks nothing but whose journal it is
-
-
-QUIET_SECONDS = 60.0  # seconds: a fit that is over by then leaves no trace
-
-
-MAX_BUFFER_BYTES = 2**26  # bytes in memory until then; with more than that it is begun at once
-
-
-MAX_BYTES = 2**32  # of a journal; what comes later is not noted, and a resumed fit computes it again
-
-
-MAX_AGE_DAYS = 30.0  # after which nobody will come back for it
-
+FORMAT = "revarb journal 1"  # name of the first entry, whose digest identifies the fit
+DELAY_SECONDS = 60.0  # entries stay in memory for this time: a fit that ends earlier writes no file
+MAX_BUFFER_BYTES = 2**26  # with more than this in memory the file is written earlier
+MAX_BYTES = 2**32  # of a journal; later evaluations are not recorded, and a resumed fit computes them again
+MAX_AGE_DAYS = 30.0  # older journals are removed
 
 Tree = TypeVar("Tree")
 
 
-Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
-
-
 class Checkpoint(NamedTuple):
-    """Where the journal of a fit is, whether to go on from it, and until when a new one is not worth a file."""
+    """The journal file of a fit, whether to resume from it, and before which time a new one is not written."""
 
     path: Path
     resume: bool
-    quiet_until: float  # in seconds since the epoch, which all processes of a machine agree about
+    write_after: float  # in seconds since the epoch: valid in all processes of a machine
 
 
 def make_checkpoints(fits: Sequence[str], resume: bool) -> list[Checkpoint | None]:
-    """A checkpoint for each of the fits, named by digests of all that they depend on; says if there is an old one.
+    """Make a checkpoint for each fit, named by a digest of all it depends on; warn about missing or unused journals.
 
-    There is none on several hosts that compute together: they must not be at different places of their journals.
+    On several hosts that compute together there are none: their journals could end at different evaluations.
     """
     if jax.process_count() > 1:
         return [None] * len(fits)
     folder = user_cache_path("revarb") / "unfinished"
     _remove_old(folder)
-    found = [Checkpoint(folder / f"{fit}.journal", resume, time.time() + QUIET_SECONDS) for fit in fits]
-    there = any(os.access(checkpoint.path, os.F_OK) for checkpoint in found)
-    if resume and not there:
+    checkpoints = [Checkpoint(folder / f"{fit}.journal", resume, time.time() + DELAY_SECONDS) for fit in fits]
+    any_exists = any(os.access(checkpoint.path, os.F_OK) for checkpoint in checkpoints)
+    if resume and not any_exists:
         warn_user("there is no unfinished fit like this one to resume: it starts from the beginning")
-    if there and not resume:
-        message = "an unfinished fit like this one is there; resume=True (--resume) goes on from it, this starts again"
-        warn_user(message)
-    return list(found)
+    if any_exists and not resume:
+        warn_user(
+            "an unfinished fit like this one exists; resume=True (--resume) continues it, this call starts from the "
+            "beginning"
+        )
+    return list(checkpoints)
 
 
 _kept: ContextVar[list[Checkpoint | None] | None] = ContextVar("_kept", default=None)
@@ -79,7 +70,10 @@ _kept: ContextVar[list[Checkpoint | None] | None] = ContextVar("_kept", default=
 
 @contextmanager
 def keep_journals() -> Iterator[None]:
-    """Journals of fits that end inside are removed when the block has ended well: what was found is safe by then."""
+    """Keep the journals of fits that end inside the block, and remove them when it ends without an exception.
+
+    For a block that also saves the results: if that fails, the fits can be resumed.
+    """
     finished: list[Checkpoint | None] = []
     token = _kept.set(finished)
     try:
@@ -90,7 +84,7 @@ def keep_journals() -> Iterator[None]:
 
 
 def discard_journals(finished: Sequence[Checkpoint | None]) -> None:
-    """Remove the journals of fits that have ended, now or at the end of `keep_journals`."""
+    """Remove the journals of finished fits, now or at the end of `keep_journals`."""
     kept = _kept.get()
     if kept is not None:
         kept.extend(finished)
@@ -102,114 +96,116 @@ def discard_journals(finished: Sequence[Checkpoint | None]) -> None:
 
 
 class Journal:
-    """Notes the answers of functions, or replays them as long as the same is asked in the same order.
+    """Records the results of functions, or replays them as long as the same calls come in the same order.
 
-    Without a checkpoint it does neither. A place that cannot be written to is no reason to fail: there is no journal
-    then. Nothing waits for the disk: what a killed process has written is in the hands of the system.
+    Without a checkpoint it does neither. If the folder cannot be written to, the fit continues without a journal.
+    Entries are not flushed to the disk: they survive a killed process, but not a power cut.
     """
 
     def __init__(self, checkpoint: Checkpoint | None = None):
         self._checkpoint = checkpoint
-        self._file = _opened(checkpoint) if checkpoint is not None and checkpoint.resume else None
+        self._file = _open(checkpoint) if checkpoint is not None and checkpoint.resume else None
         self._replaying = self._file is not None
-        self._waiting = bytearray() if checkpoint is None else bytearray(_packed(FORMAT, checkpoint.path.stem, []))
+        self._buffer = bytearray() if checkpoint is None else bytearray(_pack(FORMAT, checkpoint.path.stem, []))
         self._compiled: set[str] = set()
 
     def __enter__(self) -> "Journal":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stop()
+        self._close()
 
-    def objective(self, name: str, objective: Objective) -> Objective:
-        """The same objective, every evaluation noted."""
+    def wrap_objective(self, name: str, objective: Objective) -> Objective:
+        """Return the objective with every evaluation recorded or replayed."""
         if self._checkpoint is None:
             return objective
 
-        def noted(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            bound, gradient = self._answer(name, [vector], lambda: [*objective(vector)])
+        def recorded(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            bound, gradient = self._replay_or_compute(name, [vector], lambda: [*objective(vector)])
             return float(bound), gradient
 
-        return noted
+        return recorded
 
-    def stretch(self, name: str, advance: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
-        """The same function from a tree of arrays to one of the same form, every call noted."""
+    def wrap_function(self, name: str, function: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+        """Return a function from a tree of arrays to one of the same form with every call recorded or replayed."""
         if self._checkpoint is None:
-            return advance
+            return function
 
-        def noted(now: Tree) -> Tree:
-            leaves, form = jax.tree.flatten(now)
-            return jax.tree.unflatten(form, self._answer(name, leaves, lambda: jax.tree.leaves(advance(now))))
+        def recorded(tree: Tree) -> Tree:
+            leaves, form = jax.tree.flatten(tree)
+            results = self._replay_or_compute(name, leaves, lambda: jax.tree.leaves(function(tree)))
+            return jax.tree.unflatten(form, results)
 
-        return noted
+        return recorded
 
-    def _answer(self, name: str, question: Sequence[Any], compute: Callable[[], list[Any]]) -> list[Any]:
-        asked = _digest(question)
-        noted = self._next(name, asked) if self._replaying else None
-        if noted is not None:
-            return noted
-        # The first call compiles, also after a replay: JAX does not survive an exception there.
+    def _replay_or_compute(self, name: str, arguments: Sequence[Any], compute: Callable[[], list[Any]]) -> list[Any]:
+        digest = _digest(arguments)
+        replayed = self._replay(name, digest) if self._replaying else None
+        if replayed is not None:
+            return replayed
+        # The first call compiles, also after a replay, and JAX does not survive an exception there.
         with nullcontext() if name in self._compiled else capture_interrupts():
-            answer = compute()
+            results = compute()
         self._compiled.add(name)
-        self._note(name, asked, answer)
-        return answer
+        self._record(name, digest, results)
+        return results
 
-    def _next(self, name: str, asked: str) -> list[np.ndarray] | None:
+    def _replay(self, name: str, digest: str) -> list[np.ndarray] | None:
         assert self._file is not None
         try:
             begin = self._file.tell()
-            entry = _read(self._file)
-            if entry is not None and (entry.name, entry.asked) == (name, asked):
-                return entry.answer
+            entry = _read_entry(self._file)
+            if entry is not None and (entry.name, entry.digest) == (name, digest):
+                return entry.results
             self._file.seek(begin)
             self._file.truncate()
         except OSError:
-            self._stop()
+            self._close()
         else:
-            # Another name is no surprise: after Ctrl-C a fit goes straight to its end, and notes that too.
+            # An entry with another name is normal: after Ctrl-C a fit goes on to its last part, which is recorded too.
             if entry is not None and entry.name == name:
-                message = "the unfinished fit was rounded differently here: the rest of it is computed again"
-                warn_user(message)
+                warn_user("the unfinished fit was rounded differently here: the rest of it is computed again")
         self._replaying = False
         return None
 
-    def _note(self, name: str, asked: str, answer: Sequence[Any]) -> None:
+    def _record(self, name: str, digest: str, results: Sequence[Any]) -> None:
         if self._checkpoint is None:
             return
-        entry = _packed(name, asked, answer)
+        entry = _pack(name, digest, results)
         try:
             if self._file is None:
-                self._wait_with(entry, self._checkpoint)
+                self._add_to_buffer(entry, self._checkpoint)
             elif self._file.tell() + len(entry) > MAX_BYTES:
-                self._stop()
+                self._close()
             else:
                 self._file.write(entry)
                 self._file.flush()
         except (OSError, InputError):
-            self._stop()
+            self._close()
 
-    def _wait_with(self, entry: bytes, checkpoint: Checkpoint) -> None:
-        self._waiting += entry
-        if time.time() < checkpoint.quiet_until and len(self._waiting) < MAX_BUFFER_BYTES:
+    def _add_to_buffer(self, entry: bytes, checkpoint: Checkpoint) -> None:
+        self._buffer += entry
+        if time.time() < checkpoint.write_after and len(self._buffer) < MAX_BUFFER_BYTES:
             return
         checkpoint.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(checkpoint.path, bytes(self._waiting))
-        self._waiting.clear()
+        write_atomic(checkpoint.path, bytes(self._buffer))
+        self._buffer.clear()
         self._file = checkpoint.path.open("ab")
 
-    def _stop(self) -> None:
+    def _close(self) -> None:
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
         self._checkpoint, self._file = None, None
-        self._waiting.clear()
+        self._buffer.clear()
 
 
 class _Entry(NamedTuple):
+    """A recorded call: the name of the function, a digest of its arguments, and its results."""
+
     name: str
-    asked: str
-    answer: list[np.ndarray]
+    digest: str
+    results: list[np.ndarray]
 
 
 def _digest(arrays: Sequence[Any]) -> str:
@@ -220,14 +216,14 @@ def _digest(arrays: Sequence[Any]) -> str:
     return digest.hexdigest()
 
 
-def _packed(name: str, asked: str, answer: Sequence[Any]) -> bytes:
-    arrays = {str(number): np.asarray(array, order="C") for number, array in enumerate(answer)}
-    content = f"{name}\n{asked}\n".encode() + save(arrays)
+def _pack(name: str, digest: str, results: Sequence[Any]) -> bytes:
+    arrays = {str(number): np.asarray(array, order="C") for number, array in enumerate(results)}
+    content = f"{name}\n{digest}\n".encode() + save(arrays)
     return len(content).to_bytes(8, "little") + hashlib.sha256(content).digest() + content
 
 
-def _read(file: BinaryIO) -> _Entry | None:
-    # The entry that begins here; None at the end, and where the rest is not a whole one.
+def _read_entry(file: BinaryIO) -> _Entry | None:
+    # The entry at the current position; None at the end of the file, or if the rest is incomplete or damaged.
     head = file.read(8 + 32)
     length = int.from_bytes(head[:8], "little")
     if length > os.fstat(file.fileno()).st_size:
@@ -235,19 +231,19 @@ def _read(file: BinaryIO) -> _Entry | None:
     content = file.read(length)
     if hashlib.sha256(content).digest() != head[8:]:
         return None
-    name, asked, arrays = content.split(b"\n", 2)
+    name, digest, arrays = content.split(b"\n", 2)
     loaded = load(arrays)
-    return _Entry(name.decode(), asked.decode(), [loaded[str(number)] for number in range(len(loaded))])
+    return _Entry(name.decode(), digest.decode(), [loaded[str(number)] for number in range(len(loaded))])
 
 
-def _opened(checkpoint: Checkpoint) -> BinaryIO | None:
-    # The journal to go on from, after its first entry; None where there is none of this fit.
+def _open(checkpoint: Checkpoint) -> BinaryIO | None:
+    # The journal to resume from, positioned after its first entry; None if there is none of this fit.
     try:
         file = checkpoint.path.open("r+b")
-        first = _read(file)
+        first = _read_entry(file)
     except OSError:
         return None
-    if first is None or (first.name, first.asked) != (FORMAT, checkpoint.path.stem):
+    if first is None or (first.name, first.digest) != (FORMAT, checkpoint.path.stem):
         file.close()
         return None
     return file

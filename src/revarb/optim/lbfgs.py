@@ -1,4 +1,4 @@
-"""Staged maximisation of a bound by L-BFGS-B over one flat float64 vector: status, history, interrupts, NaN."""
+"""Staged maximisation by L-BFGS-B over one flat float64 vector, robust against interrupts and non-finite values."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -9,19 +9,18 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float64
 from scipy.optimize import OptimizeResult, minimize
 
-from revarb.errors import InputError
+from revarb.errors import ComputationError
 from revarb.optim.status import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
 
+Tree = TypeVar("Tree")
 Vector = Float64[np.ndarray, " V"]
-
-
 Objective = Callable[[Vector], tuple[float, Vector]]
-"""A flat vector to the bound (to be made large) and its gradient."""
+"""A function from a flat vector to the bound, which is maximised, and its gradient."""
 
 
 class Optimum(NamedTuple):
-    """The best point seen, never a worse one than the start."""
+    """The best point that was evaluated (at least as good as the start), and how the optimisation ended."""
 
     vector: Vector
     bound: float
@@ -30,18 +29,21 @@ class Optimum(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A stage as the optimiser sees it: which entries of the vector are free, and for how many iterations."""
+    """A stage of the optimisation: which entries of the vector are free, and the largest number of iterations."""
 
     free: Bool[np.ndarray, " V"]
     iterations: int
 
 
 class Settings(NamedTuple):
-    """L-BFGS-B: number of corrections kept, relative change of the bound and gradient size to stop at."""
+    """Settings of L-BFGS-B: corrections kept, and the relative change of the bound and the gradient to stop at."""
 
     memory: int
     ftol: float
     gtol: float
+
+
+DEFAULT_SETTINGS = Settings(memory=20, ftol=1e-9, gtol=1e-5)
 
 
 def maximise(
@@ -51,9 +53,9 @@ def maximise(
     settings: Settings,
     report: Callable[[Step], None],
 ) -> Optimum:
-    """Go through the phases, each from the best point so far with a fresh memory.
+    """Maximise the objective in phases, each from the best point so far and with an empty L-BFGS memory.
 
-    Ctrl-C and NaN end it early; the best point so far is returned with a status that says so.
+    Ctrl-C and non-finite values end it early; the best point so far is returned with the status.
     """
     with capture_interrupts() as pressed:
         tracker = _Tracker(objective, start)
@@ -68,7 +70,7 @@ def maximise(
 
     try:
         for number, phase in enumerate(phases, start=1):
-            status = _run(tracker, phase, settings, number, record)
+            status = _run_phase(tracker, phase, settings, number, record)
             if status is Status.NOT_FINITE:
                 break
     except KeyboardInterrupt:
@@ -77,38 +79,40 @@ def maximise(
 
 
 class _Tracker:
-    """Evaluates the objective and remembers the best point. Evaluates the start at once, which must be finite."""
+    """Evaluates the objective and keeps the best point. The start is evaluated first and must be finite."""
 
     def __init__(self, objective: Objective, start: Vector):
         self._objective = objective
         self.vector = start.copy()
         self.bound, self.gradient = objective(start)
         self.met_nan = False  # since the last better point
-        if not _finite(self.bound, self.gradient) or not np.isfinite(start).all():
-            raise InputError(
+        if not _is_finite(self.bound, self.gradient) or not np.isfinite(start).all():
+            raise ComputationError(
                 f"the bound is {self.bound} at the start of the fit, before any step; "
-                "for an RGP, a larger recipe.jitter or recipe.zeta_noise keeps the inducing inputs apart"
+                "for an RGP, use a larger recipe.jitter or recipe.zeta_noise, which separates the inducing inputs"
             )
 
     def minus_bound(self, vector: Vector) -> tuple[float, Vector]:
-        """What L-BFGS-B minimises."""
+        """Evaluate minus the bound and its gradient, which L-BFGS-B minimises."""
         bound, gradient = self._objective(vector)
-        if not _finite(bound, gradient):
+        if not _is_finite(bound, gradient):
             self.met_nan = True
-            return self._wall(vector)
+            return self._evaluate_barrier(vector)
         if bound > self.bound:
             self.vector, self.bound, self.gradient, self.met_nan = vector.copy(), bound, gradient, False
         return -bound, -gradient
 
-    def _wall(self, vector: Vector) -> tuple[float, Vector]:
-        # Where there is no value, pretend a bowl around the best point, about as steep as the way down to it was
-        # promising: the line search then interpolates back to roughly a third of the step, and never accepts it.
+    def _evaluate_barrier(self, vector: Vector) -> tuple[float, Vector]:
+        # In place of a non-finite value: a quadratic around the best point that rises by as much as the gradient there
+        # promised to fall. The line search rejects the step and interpolates back to about a third of it.
         step = vector - self.vector
         height = abs(float(self.gradient @ step)) + 1e-12 * (1.0 + abs(self.bound))
         return -self.bound + height, 2.0 * height * step / max(float(step @ step), 1e-300)
 
 
-def _run(tracker: _Tracker, phase: Phase, settings: Settings, number: int, report: Callable[[Step], None]) -> Status:
+def _run_phase(
+    tracker: _Tracker, phase: Phase, settings: Settings, number: int, report: Callable[[Step], None]
+) -> Status:
     base, free = tracker.vector.copy(), phase.free
 
     def function(values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -145,14 +149,8 @@ def _run(tracker: _Tracker, phase: Phase, settings: Settings, number: int, repor
     return Status.NOT_FINITE if tracker.met_nan else Status.STALLED
 
 
-def _finite(bound: float, gradient: Vector) -> bool:
+def _is_finite(bound: float, gradient: Vector) -> bool:
     return bool(np.isfinite(bound) and np.isfinite(gradient).all())
-
-
-Tree = TypeVar("Tree")
-
-
-DEFAULT_SETTINGS = Settings(memory=20, ftol=1e-9, gtol=1e-5)
 
 
 def maximise_tree(
@@ -161,11 +159,11 @@ def maximise_tree(
     iterations: int,
     report: Callable[[Step], None] = lambda step: None,
 ) -> tuple[Tree, Optimum]:
-    """The tree with the largest value on the way, as NumPy arrays, and how the optimisation went."""
+    """Maximise a function of a tree of arrays; return the best tree, as NumPy arrays, and the optimum."""
     flat, unravel = ravel_pytree(start)
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = value_and_gradient(unravel(vector))  # pyright: ignore[reportArgumentType] (NumPy will do)
+        value, gradient = value_and_gradient(unravel(vector))  # pyright: ignore[reportArgumentType] (NumPy arrays work too)
         return float(value), np.asarray(ravel_pytree(gradient)[0])
 
     phase = Phase(np.ones(len(flat), dtype=bool), iterations)

@@ -1,4 +1,4 @@
-"""How an optimisation ended, and its steps."""
+"""Status and steps of an optimisation."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,11 +11,11 @@ class Status(StrEnum):
     ITERATION_LIMIT = "iteration limit"  # the usual end of recipe R0
     STALLED = "stalled"  # the line search found no better point in floating-point arithmetic
     INTERRUPTED = "interrupted"  # by Ctrl-C
-    NOT_FINITE = "not finite"  # every step from the best point ran into NaN
+    NOT_FINITE = "not finite"  # every step from the best point gave NaN or infinity
 
 
 class Step(NamedTuple):
-    """One iteration: stages and iterations count from 1."""
+    """One iteration of a stage, both counted from 1, and the bound after it."""
 
     stage: int
     iteration: int

@@ -11,7 +11,7 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.journal import Checkpoint, Journal, discard_journals, make_checkpoints
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
-from revarb.runtime.machine import library_versions
+from revarb.runtime.machine import collect_versions
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.training.calibrate import calibrate, calibration_steps
@@ -46,7 +46,7 @@ def checkpoints_for(task: Task, seeds: Sequence[int], resume: bool) -> list[Chec
     data = hashlib.sha256()
     for values in (values for record in task.records for values in (record.u, record.y)):
         data.update(f"{values.shape}".encode() + values.tobytes())
-    fits = [json.dumps([task.spec.to_dict(), seed, data.hexdigest(), library_versions()]) for seed in seeds]
+    fits = [json.dumps([task.spec.to_dict(), seed, data.hexdigest(), collect_versions()]) for seed in seeds]
     return make_checkpoints([hashlib.sha256(fit.encode()).hexdigest() for fit in fits], resume)
 
 

@@ -77,7 +77,7 @@ def pretrain_networks(
     side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
     rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
     descend = make_descent(
-        lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.stretch, "output error")
+        lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.wrap_function, "output error")
     )
     trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
     return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
@@ -121,7 +121,7 @@ def run_adam_rounds(
     descend = make_descent(
         lambda vector: -revarb_bound(unflatten(vector, form), rows, layout) / count,
         rule,
-        partial(journal.stretch, "rounds of Adam"),
+        partial(journal.wrap_function, "rounds of Adam"),
     )
 
     def round_from(start: Parameters, steps: int, before: int) -> Descent:

@@ -20,7 +20,7 @@ from revarb.optim.journal import Checkpoint, Journal, discard_journals
 from revarb.optim.lbfgs import Objective, Optimum, maximise
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import block_interrupts_in_children, capture_interrupts, ignore_interrupts
-from revarb.runtime.mesh import devices_in_mesh
+from revarb.runtime.mesh import count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
 from revarb.runtime.worker_link import Address, receive_reports, send_reports
@@ -84,7 +84,7 @@ def _outcomes(
             return iter(fit_batched(task, [seed for seed, _ in members], _stop_on_interrupt(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
             return _fit_in_turn(task, members, report, pressed)
-    if devices_in_mesh() > 1:
+    if count_devices() > 1:
         raise InputError("a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster")
     return _fit_in_processes(task, members, jobs, report, pressed)
 

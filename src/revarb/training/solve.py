@@ -26,7 +26,7 @@ from revarb.variational.states import FreeStates
 def solve(problem: Problem, name: str, report: Report, journal: Journal) -> FittedRGP:
     """Optimise a prepared fit and build its model; evaluations that the journal has are not repeated."""
     problem = train_networks(problem, report, journal)
-    objective = journal.objective(name, make_objective(problem))
+    objective = journal.wrap_objective(name, make_objective(problem))
     return build_model(problem, maximise(objective, *make_plan(problem), report_steps(problem.spec, report)))
 
 
@@ -38,7 +38,7 @@ def train_networks(problem: Problem, report: Report, journal: Journal) -> Proble
     rng = np.random.default_rng([problem.seed, 1])  # independent of the numbers drawn for the start
     rows, layout, free_form = problem.rows, problem.layout, problem.start
     if recognition.start == "free-form":
-        objective = journal.objective("free form", make_objective(problem))
+        objective = journal.wrap_objective("free form", make_objective(problem))
         optimum = maximise(objective, *make_plan(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}"))
         free_form = unflatten(optimum.vector, form_of(problem.start))
     starts = start_networks(recognition, free_form, rows, layout, problem.preprocessor.order, rng, journal)
