@@ -1,4 +1,4 @@
-"""The frame of all commands: the application, what it says on the screen, and how a user's mistake ends."""
+"""What all commands share: the application, output to the screen, and the exit status of errors."""
 
 import shlex
 import sys
@@ -12,26 +12,27 @@ import typer
 from rich.console import Console
 
 from revarb import __version__
-from revarb.errors import InputError
+from revarb.errors import InputError, RevarbError
 from revarb.runtime.files import check_writable
 
 app = typer.Typer(
     name="revarb",
-    help="Recurrent Gaussian processes: from a table of inputs and outputs to simulations with honest bands.",
+    help="Recurrent Gaussian processes: from a table of inputs and outputs to simulations with calibrated bands.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-# Without a terminal rich would fold tables at 80 columns.
+# Without a terminal rich would wrap tables at 80 columns.
 screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
 
 
 command_line: ContextVar[str] = ContextVar("command_line", default="revarb")
-"""What was typed, for files that say how they were made."""
+"""The command line as typed, for files that record how they were made."""
 
 
-INTERRUPTED = 130  # what typer makes of Ctrl-C outside a fit
+COMPUTATION_FAILED, INPUT_WRONG = 1, 2  # exit status
+INTERRUPTED = 130  # exit status of Ctrl-C outside a fit, as typer sets it
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -42,12 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warnings.showwarning = _one_line_warning
         try:
             code = app(given or ["--help"], standalone_mode=False)
-        except InputError as error:
+        except RevarbError as error:
             print_line("error", str(error))
-            code = 2
+            code = INPUT_WRONG if isinstance(error, InputError) else COMPUTATION_FAILED
         except typer.TyperException as error:
             print_line("error", error.format_message())
-            code = 2
+            code = INPUT_WRONG
     if code == INTERRUPTED:
         print_line("interrupted", "stopped before the end")
     sys.exit(code if isinstance(code, int) else 0)
@@ -61,10 +62,10 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 def figure_target(target: Path, suffix: str, read: Sequence[Path]) -> Path:
-    """Where the picture of a result goes. Checked before the work: nothing replaces what is read, nor each other."""
+    """The file for the figure of a result, checked before the work: no output replaces an input or another output."""
     picture = check_writable(check_writable(target).with_suffix(suffix))
     if picture.resolve() == target.resolve():
-        raise InputError(f"-o {target} is where the picture goes; choose another ending")
+        raise InputError(f"-o {target} is also the name of the picture; choose another ending")
     for path in read:
         if path.resolve() in (target.resolve(), picture.resolve()):
             raise InputError(f"-o {target} would overwrite {path}, which is read; choose another name")
@@ -72,13 +73,13 @@ def figure_target(target: Path, suffix: str, read: Sequence[Path]) -> Path:
 
 
 def print_written(*paths: Path) -> None:
-    """Name the files that are there now."""
+    """Name the files that were written."""
     for path in paths:
         screen.print(f"wrote {path}", soft_wrap=True)
 
 
 def print_line(kind: str, message: str) -> None:
-    """One line for the user, away from the results."""
+    """One line on the standard error."""
     print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
 
 

@@ -8,15 +8,14 @@ import typer
 
 from revarb.cli.app import app, command_line, print_written, screen
 from revarb.data.tables.records import read_records
-from revarb.data.trajectory_figure import trajectory_figure
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare
 from revarb.evaluation.comparison.comparison import Comparison, default_models
-from revarb.evaluation.comparison.comparison_figure import comparison_figure
 from revarb.evaluation.results_file import write_results
 from revarb.report.page import comparison_page, comparison_section
-from revarb.report.reliability_figures import reliability_figure
+from revarb.report.reliability_figures import draw_reliability
 from revarb.report.tables import NOTES, comparison_grid, list_failures, terminal_table
+from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import check_writable, make_folder, write_atomic
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import describe_machine
@@ -45,9 +44,9 @@ def compare_models(
     ),
 ) -> None:
     """Which model is best on your records? REVARB and its rivals: the same records, the same start, the same scores."""
-    models = _chosen(default_models(lags, input_lags, input_delay), only)
+    models = _choose(default_models(lags, input_lags, input_delay), only)
     train_files, test_files = [train, *(more_train or [])], [test, *(more_test or [])]
-    records = read_records([*train_files, *test_files], inputs or [], outputs, dt, time_column)
+    records = read_records([*train_files, *test_files], inputs=inputs or [], outputs=outputs, time=time_column, dt=dt)
     trains, tests = records[: len(train_files)], records[len(train_files) :]
     targets = _targets(make_folder(folder), list(models), len(outputs), [*train_files, *test_files])
     comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True)
@@ -61,32 +60,32 @@ def compare_models(
 
 
 class _Targets(NamedTuple):
-    """Where everything goes."""
+    """The files to write."""
 
     json: Path
     page: Path
-    calibration: Path
+    reliability: Path
     outputs: list[Path]
     models: dict[str, Path]
 
 
 def _targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[Path]) -> _Targets:
-    # Checked before the work: all of it can be written, and nothing that is read is overwritten.
+    # Checked before the work: all files can be written, and none is an input.
     endings = [""] if outputs == 1 else [f"_{number}" for number in range(outputs)]
     targets = _Targets(
         folder / "compare.json",
         folder / "compare.html",
-        folder / "calibration.png",
+        folder / "reliability.png",
         [folder / f"compare{ending}.png" for ending in endings],
         {model: folder / f"{model.lower()}.png" for model in models},
     )
-    for target in (targets.json, targets.page, targets.calibration, *targets.outputs, *targets.models.values()):
+    for target in (targets.json, targets.page, targets.reliability, *targets.outputs, *targets.models.values()):
         if check_writable(target).resolve() in [path.resolve() for path in read]:
             raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
     return targets
 
 
-def _chosen(models: dict, only: list[str] | None) -> dict:
+def _choose(models: dict, only: list[str] | None) -> dict:
     for name in only or []:
         if name not in models:
             raise InputError(f"--only {name}: there is no such model; there are {', '.join(models)}")
@@ -102,10 +101,10 @@ def _write(targets: _Targets, name: str, comparison: Comparison, command: str) -
     written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
     record, paths = comparison.test[0], comparison.by_model()
     for column, target in enumerate(targets.outputs if paths else []):
-        written.append(write_atomic(target, comparison_figure(paths, record.y, column, "png")))
+        written.append(save_figure(target, comparison.plot(column)))
     if reliability := comparison.reliability():
-        written.append(write_atomic(targets.calibration, reliability_figure(reliability, "png")))
+        written.append(save_figure(targets.reliability, draw_reliability(reliability)))
     for model, several in paths.items():
-        picture = trajectory_figure(several[-1], record.y, f"{model}: free simulation of {name}")
-        written.append(write_atomic(targets.models[model], picture))
+        figure = several[-1].plot(record.y, f"{model}: free simulation of {name}")
+        written.append(save_figure(targets.models[model], figure))
     return written

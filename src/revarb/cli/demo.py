@@ -10,15 +10,13 @@ import typer
 from revarb import datasets
 from revarb.baselines.mean import Mean
 from revarb.cli.app import app, print_written, screen
-from revarb.cli.paths import trajectory_columns
 from revarb.config.rgp import RGP
 from revarb.data.tables.writing import write_table
-from revarb.data.trajectory_figure import trajectory_figure
 from revarb.evaluation.results_file import write_results
 from revarb.evaluation.scoring import scores
 from revarb.experiments.common import read_settings
-from revarb.models.fit_figure import fit_figure
 from revarb.report.tables import score_table
+from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import make_folder, write_atomic
 
 DEMO_RECORD = 3  # experiments/demo.toml says why
@@ -45,7 +43,7 @@ def demo(
     )
     model = RGP.from_dict(tomllib.loads(settings)).fit(split.train, seed=seed, progress=True)
     model.save(folder / "model.rgp")
-    write_atomic(folder / "fit.png", fit_figure(model, [split.train]))
+    save_figure(folder / "fit.png", model.plot_fit(split.train))
     paths = {method: model.simulate(split.test.u, method=method) for method in ("moments", "mean")}
     rows = {f"revarb, {name}": scores(path, split.test.y) for name, path in paths.items()}
     rows["training mean"] = scores(Mean().fit(split.train).simulate(split.test.u), split.test.y, skip=split.skip)
@@ -53,8 +51,8 @@ def demo(
     meta = {"table": "demo", "command": f"revarb demo --out {folder}", "record": DEMO_RECORD, "seed": seed}
     write_results(folder / "scores.json", meta, [{"model": name, **asdict(row)} for name, row in rows.items()])
     title = "Artificial: free simulation of unseen inputs"
-    write_atomic(folder / "simulation.png", trajectory_figure(paths["moments"], split.test.y, title))
-    write_table(folder / "simulation.csv", trajectory_columns(paths["moments"]))
+    save_figure(folder / "simulation.png", paths["moments"].plot(split.test.y, title))
+    paths["moments"].to_csv(folder / "simulation.csv")
     print_written(*sorted(folder.iterdir()))
     screen.print("the same by hand, on your own columns:", style="bold")
     screen.print(f"  revarb fit {folder}/train.csv -u u -y y --config {folder}/rgp.toml -o m.rgp", soft_wrap=True)

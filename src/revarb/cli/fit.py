@@ -13,15 +13,12 @@ from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.data.tables.records import read_records
 from revarb.errors import InputError
-from revarb.models.fit_figure import fit_figure
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.journal import keep_journals
 from revarb.optim.status import Status
-from revarb.runtime.files import write_atomic
+from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.training.stretches import MIN_ROWS, cut_stretches
-
-KEPT = "the best model so far was kept"
 
 
 @app.command()
@@ -41,27 +38,29 @@ def fit(
     ] = False,
     config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a [recipe].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
-    restarts: Annotated[int | None, typer.Option(help="Fit so often, with seeds SEED, SEED+1, …; keep all.")] = None,
+    restarts: Annotated[
+        int | None, typer.Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes that share the restarts; -1: one per core.")] = None,
     dt: Annotated[float | None, typer.Option(help="Sampling interval, for pictures; default: 1.")] = None,
     time_column: Annotated[
         str | None, typer.Option("--time", help="Column of times; must be even, and gives dt.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was killed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue where the same command was killed.")] = False,
 ) -> None:
-    """Fit a model to one or more records; draws the training fit and the latent paths next to the model.
+    """Fit a model to one or more records and draw the training fit and the latent paths beside it.
 
-    Further fits, which miss stretches of the records, set the noise and the bands (see --no-calibrate).
-    With --restarts the file holds all fits; a simulation is then their mixture, and the picture shows the best one.
-    A fit of more than a minute can be resumed: the same command with --resume gives the model it would have given.
+    Four further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts
+    the file contains all fits, a simulation is their mixture, and the picture shows the best one. A fit of more than a
+    minute can be resumed: the same command with --resume gives the same model.
     """
     spec = _make_spec(
         config, lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, calibrate=False if uncalibrated else None,
     )  # fmt: skip
-    records = read_records(train, inputs or [], outputs, dt, time_column)
+    records = read_records(train, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt)
     picture = figure_target(model_file, ".fit.png", read=train)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     if restarts is None and jobs is not None:
         raise InputError("--jobs is for --restarts: one fit uses all cores already")
     with keep_journals():  # until the model is on disk
@@ -70,15 +69,17 @@ def fit(
         else:
             model = spec.fit(records, seed=seed, restarts=restarts, jobs=jobs, progress=True, resume=resume)
             members = model.members
-        seconds = time.perf_counter() - begun
-        best = max(members, key=lambda member: member.bound)
+        seconds = time.perf_counter() - started
         with capture_interrupts():
             model.save(model_file)
-            write_atomic(picture, fit_figure(best, records))
+            save_figure(picture, model.plot_fit(records))
     _print_fit(members, sum(len(record) for record in records), len(records), seconds)
     screen.print(_describe_calibration(members, records), soft_wrap=True)
     if model.status is Status.INTERRUPTED:
-        print_line("interrupted", f"{len(members)} of {restarts} fits were kept" if restarts else KEPT)
+        print_line(
+            "interrupted",
+            f"{len(members)} of {restarts} fits were kept" if restarts else "the best model so far was kept",
+        )
     print_written(model_file, picture)
 
 
@@ -90,7 +91,7 @@ def _print_fit(members: Sequence[FittedRGP], samples: int, records: int, seconds
 
 
 def _describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:
-    # What the held-out stretches have said, over all members, or why they were not asked.
+    # The result of the calibration over all members, or why there is none.
     found = [(member, member.calibration) for member in members if member.calibration is not None]
     if not found:
         return f"not calibrated: {_why_not(members[0], records)}"
@@ -115,7 +116,7 @@ def _why_not(model: FittedRGP, records: Sequence[Series]) -> str:
     if not cut_stretches(records, model.preprocessor):
         several = "record is" if len(records) == 1 else "records are"
         return f"the {several} too short (fewer than {MIN_ROWS} samples once runs have settled)"
-    return "a fit without some stretch of the record failed"
+    return "a fit without one of the stretches failed"
 
 
 def _range(values: Sequence[float], form: str) -> str:

@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from revarb.cli.app import app, figure_target
-from revarb.cli.paths import TimeColumn, _deliver, _record, _table
+from revarb.cli.paths import TimeColumn, make_record, open_table, write_path
 from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import load
 
 
@@ -21,12 +24,14 @@ def predict(
     horizon: Annotated[int, typer.Option(help="How many samples ahead.")] = 1,
     time_column: TimeColumn = None,
 ) -> None:
-    """Predict every sample of a measured record from what was measured up to HORIZON samples before it.
+    """Predict every sample of a measured record from the samples up to HORIZON before it.
 
     Outputs may be missing. Draws and scores the predictions.
     """
     model = load(model_file)
-    record = _record(Series, _table(record_file, model, time_column), model)
+    if not isinstance(model, FittedRGP | Ensemble):
+        raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")
+    record = make_record(Series, open_table(record_file, model, time_column), model)
     picture = figure_target(path_file, ".png", read=(model_file, record_file))
     path = model.predict(record, horizon)
-    _deliver(path, record.y, record_file, f"prediction, {path.start}", path_file, picture)
+    write_path(path, record.y, record_file, f"prediction, {path.start}", path_file, picture)

@@ -10,9 +10,14 @@ from revarb.errors import check_integer
 class Lagged:
     """The part of a configuration that all models with lags share.
 
-    lags         L: how many past states (of a NARX model: outputs) are seen
-    input_lags   L_u: how many past inputs are seen
-    input_delay  age of the newest input seen: 1 as in the paper, 0 for direct feedthrough, k for dead time
+    Parameters
+    ----------
+    lags : int
+        L: number of past states (of a NARX model: outputs) among the regressors.
+    input_lags : int
+        L_u: number of past inputs among the regressors.
+    input_delay : int
+        Age of the newest input: 1 as in the paper, 0 for direct feedthrough, k for a dead time of k samples.
     """
 
     lags: int = 10
@@ -24,5 +29,5 @@ class Lagged:
             object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
 
     def order_for(self, inputs: int) -> Order:
-        """How far back the model looks when the system has so many inputs."""
+        """The order of the model for a system with this number of inputs."""
         return Order(self.lags, self.input_lags if inputs else 0, self.input_delay)

@@ -4,12 +4,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from revarb.errors import InputError, describe
-
-if TYPE_CHECKING:
-    pass
 
 
 def check_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How a fit starts and which parameters are free when: every number of the training recipe, with its reason."""
+"""Start values and stages of a fit: every number of the training recipe, with its reason."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,21 @@ R0_FREE = ("mu", "lam", "zeta", "w")
 
 @dataclass(frozen=True)
 class Stage:
-    """A stretch of the optimisation: the named groups are free for at most so many iterations.
+    """One stage of the optimisation.
 
-    Every stage begins with a fresh memory of the optimiser.
+    Every stage starts L-BFGS-B again, without the curvature of the stage before.
+
+    Parameters
+    ----------
+    free : tuple of str
+        Parameter groups that are optimised, from `GROUPS`: mu, lam, zeta, w, variance, sigma2, prior.
+    iterations : int
+        Largest number of iterations.
+
+    Examples
+    --------
+    >>> Stage(("mu", "lam"), 50)
+    Stage(free=('mu', 'lam'), iterations=50)
     """
 
     free: tuple[str, ...]
@@ -39,38 +51,63 @@ class Stage:
             )
         object.__setattr__(self, "iterations", check_integer("iterations of a stage", self.iterations, least=1))
         if not self.free:
-            raise InputError(f"a stage must free something: name one or more of {', '.join(GROUPS)}")
+            raise InputError(f"a stage must optimise something: name one or more of {', '.join(GROUPS)}")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Start values and stages of a fit. The defaults are recipe R0 (docs/decisions.md, "The recipe").
+    """Start values and stages of a fit; the defaults are recipe R0 (docs/design/decisions).
 
-    Fixed first, then everything free, is another list of stages:
+    Parameters
+    ----------
+    hidden_noise, output_noise : float
+        Noise variances of the hidden layers and of the output layer, z-scored.
+    latent_variance : float
+        Variance of every latent state at the start.
+    lengthscale_factor : float
+        A lengthscale starts at this factor times range / √2 of its regressor.
+    kernel_variance : float
+        Kernel variance at the start.
+    kmeans_iterations, kmeans_starts : int
+        k-means for the inducing inputs: iterations, and the number of starts of which the best is used.
+    zeta_noise : float
+        Standard deviation of the noise that is added to the inducing inputs at the start.
+    initial_mean, initial_variance : float
+        Prior of the initial states.
+    stages : tuple of Stage
+        Stages of the optimisation.
+    memory, ftol, gtol
+        L-BFGS-B: number of corrections, relative change of the bound and size of the gradient at convergence.
+    jitter : float
+        Added to the diagonal of K_z, relative to the kernel variance.
+
+    Examples
+    --------
+    Some parameters fixed first, then all of them free:
 
     >>> Recipe(stages=(Stage(R0_FREE, 50), Stage(GROUPS, 200))).stages[1].iterations
     200
     """
 
-    # In z-scored units. Hidden layers need room to be wrong: with 0.01 the result is a lottery over seeds.
+    # In z-scored units. With less hidden noise (0.01) the result varies strongly over seeds.
     hidden_noise: float = 0.05
     output_noise: float = 0.01
     # Variance λ of every latent state at the start; the means start at y (or its principal components).
     latent_variance: float = 0.5
-    # A lengthscale starts at factor × range / √2 of its regressor: smooth functions first.
+    # A lengthscale starts at factor × range / √2 of its regressor: smooth functions at first.
     lengthscale_factor: float = 2.0
     kernel_variance: float = 1.0
-    # Inducing inputs start at k-means centres of the regressors, moved apart a little. Of several starts of k-means
-    # the tightest is taken: poor centres lead the fit astray more often (docs/decisions.md).
+    # Inducing inputs start at k-means centres of the regressors, with a little noise so that no two coincide. Of
+    # several starts of k-means the one with the smallest distances is used: poor centres give poor fits more often.
     kmeans_iterations: int = 50
     kmeans_starts: int = 10
     zeta_noise: float = 1e-3
     # Prior of the initial states. The paper leaves it to the optimiser: free it with the group "prior".
     initial_mean: float = 0.0
     initial_variance: float = 1.0
-    # Noises and kernel variances stay fixed: set free, the bound doubles and the simulation gets worse.
+    # Noises and kernel variances stay fixed: optimised, they double the bound and make the simulation worse.
     stages: tuple[Stage, ...] = (Stage(R0_FREE, 50), Stage(R0_FREE, 100))
-    # L-BFGS-B: corrections kept, and when it may call itself converged.
+    # L-BFGS-B: number of corrections, and when it counts as converged.
     memory: int = 20
     ftol: float = 1e-9
     gtol: float = 1e-5

@@ -4,22 +4,37 @@ from dataclasses import dataclass
 
 from revarb.errors import InputError, check_integer, check_number, describe
 
-MAX_UNITS = 100_000  # far beyond what can be trained: a slip must not take all memory
+MAX_UNITS = 100_000  # far more than can be trained: a typing error must not exhaust the memory
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """A recognition model and its training, before it has seen data.
+    """Configuration of a recognition model and its training.
 
-    hidden         units of the tanh layers of every network, from its input to its output
-    variance       "free": one per step, as in the free form; "shared": one per layer, so that nothing grows with N
-    start          "output-error": the networks are trained to simulate y first; "random": as in the paper;
-                   "free-form": they are trained to follow the latent path that a fit without networks has found
-    start_steps    steps of Adam for that, with its own `start_rate` and `weight_decay`
-    starts         so many networks are drawn; all have the first round, the one with the best bound has the others
-    rounds         steps of Adam on the bound; every round begins with new inducing inputs along the latent paths
-    learning_rate  of Adam on the bound
-    clip           largest norm of a gradient, per training row
+    Parameters
+    ----------
+    hidden : tuple of int
+        Units of the tanh layers of every network, from its input to its output.
+    variance : str
+        "free": one variance per latent state; "shared": one per layer, so that no parameter grows with N.
+    start : str
+        "output-error": the networks are first trained to simulate y; "random": not trained first, as in the paper;
+        "free-form": they are first trained to follow the latent path of a fit without networks.
+    starts : int
+        Number of networks that are drawn; all have the first round, the one with the best bound has the others.
+    start_steps, start_rate, weight_decay
+        Steps of Adam for the start, their learning rate and penalty on squared weights.
+    rounds : tuple of int
+        Steps of Adam on the bound; every round begins with new inducing inputs along the latent paths.
+    learning_rate : float
+        Of Adam on the bound.
+    clip : float
+        Largest norm of a gradient, per training row.
+
+    Examples
+    --------
+    >>> Recognition(hidden=(50, 20)).steps
+    3500
     """
 
     hidden: tuple[int, ...] = (50,)
@@ -35,7 +50,7 @@ class Recognition:
 
     @property
     def steps(self) -> int:
-        """Steps of Adam on the bound, in all."""
+        """Total number of steps of Adam on the bound."""
         return self.starts * self.rounds[0] + sum(self.rounds[1:])
 
     def __post_init__(self):

@@ -1,4 +1,4 @@
-"""The recurrent Gaussian process before it has seen data: its configuration, checked."""
+"""Configuration of the recurrent Gaussian process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,24 +15,43 @@ if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble
     from revarb.models.fitted_rgp import FittedRGP
 
-
 MAX_LAYERS = MAX_STATES = 1000
-"""Far beyond what can be trained: a slip of the keyboard, or of a file, must not take all memory."""
+"""Far more than can be trained: a typing error, or a damaged file, must not exhaust the memory."""
 
 
 @dataclass(frozen=True)
 class RGP(Lagged):
-    """A deep recurrent Gaussian process with latent autoregression, before it has seen data.
+    """A deep recurrent Gaussian process with latent autoregression, before training.
 
-    lags         L: how many past states a layer sees
-    input_lags   L_u: how many past inputs the first layer sees
-    input_delay  age of the newest input it sees: 1 as in the paper, 0 for direct feedthrough, k for dead time
-    hidden       H: number of hidden layers
-    inducing     M: inducing inputs per layer
-    latent_dim   latent states per layer: one number for all, or one per hidden layer
-    recipe       start values and stages of the fit
-    recognition  latent means by networks instead of free ones
-    calibrate    after the fit, set noise and bands by held-out stretches of the training records (four more fits)
+    Parameters
+    ----------
+    lags : int
+        L: number of past states among the regressors of a layer.
+    input_lags : int
+        L_u: number of past inputs among the regressors of the first layer.
+    input_delay : int
+        Age of the newest input: 1 as in the paper, 0 for direct feedthrough, k for a dead time of k samples.
+    hidden : int
+        H: number of hidden layers.
+    inducing : int
+        M: number of inducing inputs per layer. At most one per training row is used.
+    latent_dim : int or tuple of int
+        Number of latent states per hidden layer; one number for all layers, or one for each.
+    recipe : Recipe
+        Start values and stages of the optimisation.
+    recognition : Recognition, optional
+        Latent means by networks instead of free parameters.
+    calibrate : bool
+        After the fit, set noises and bands on held-out stretches of the training records (four more fits).
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> quick = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+    >>> model = RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=quick).fit(revarb.Series(u, np.cumsum(u)))
+    >>> model.simulate(u)
+    Trajectory(60 rows, outputs ('y',), method='moments', start='cold')
     """
 
     hidden: int = 2
@@ -90,18 +109,43 @@ class RGP(Lagged):
         jobs: int | None = None,
         resume: bool = False,
     ) -> "FittedRGP | Ensemble":
-        """Fit to one record or several. Ctrl-C returns the best model so far (`status` says so).
+        """Train the model on one record or several.
 
-        progress   draw a bar where the output is a terminal
-        restarts   so many fits, with the seeds seed, seed + 1, …: an `Ensemble` of them
-        jobs       number of processes that share the restarts, or -1 for one per core (default: what
-                   `joblib.parallel_config` says, else 1); the numbers do not depend on it. On an accelerator the
-                   restarts advance together in one process
-        resume     go on where the same fit was killed or interrupted, with the numbers of one that was not: a fit of
-                   more than a minute keeps a journal in the user's cache folder until it has ended. Restarts that
-                   advance together, and hosts that compute together, have none
+        Ctrl-C returns the best model so far, with status "interrupted"; a second Ctrl-C stops immediately.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            Training records. Windows never cross from one record to the next; NaN in y is a missing value.
+        seed : int
+            Seed of the start values.
+        progress : bool
+            Draw a progress bar where the output is a terminal.
+        restarts : int, optional
+            Number of fits, with the seeds seed, seed + 1, …
+        jobs : int, optional
+            Number of processes that share the restarts, -1 for one per core; default: what `joblib.parallel_config`
+            says, else 1. The result does not depend on it. On an accelerator the restarts run batched in one process.
+        resume : bool
+            Continue a fit of the same records and configuration that was killed or interrupted, with the result of an
+            uninterrupted one: a fit of more than a minute keeps a journal in the user's cache folder until it ends.
+            Batched restarts, and fits on several hosts, have none.
+
+        Returns
+        -------
+        FittedRGP or Ensemble
+            An `Ensemble` where `restarts` is given.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0))
+        >>> quick = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+        >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=quick)
+        >>> spec.fit(revarb.Series(u, np.cumsum(u)), seed=1).status.value
+        'iteration limit'
         """
-        # The only imports against the stream: the object forwards to its functions.
+        # The only imports to the right in the package order: the configuration forwards to what trains it.
         if restarts is None:
             if jobs is not None:
                 raise InputError(
@@ -120,7 +164,7 @@ class RGP(Lagged):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RGP":
-        """The configuration from plain values; an unknown key is refused by name."""
+        """The configuration from plain values; an unknown key is refused by its name."""
         values = check_keys(cls, values)
         if "recipe" in values:
             recipe = check_keys(Recipe, values["recipe"], "recipe.")

@@ -1,6 +1,6 @@
-"""Whether the bands of simulated trajectories are honest: shares inside them, PIT values, and errors by horizon.
+"""Reliability of bands: coverage by level, PIT values, and errors by horizon.
 
-Records are pooled, as in `pooled_scores`; a NaN among the measured outputs is a value that was not measured.
+Records are pooled, as in `pooled_scores`. NaN in the measured outputs is a missing value.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,12 @@ from revarb.evaluation.scoring import check_outputs
 LEVELS = (*(percent / 100.0 for percent in range(5, 100, 5)), 0.99)
 
 
-MIN_VALUES = 10
-"""So many make a mean square worth drawing."""
+MIN_VALUES = 10  # measurements per bin of the horizon
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """`observed[k]` is the share of `count` measurements inside the interval that should hold a share `levels[k]`."""
+    """Reliability diagram: `observed[k]` of `count` measurements are inside the interval of level `levels[k]`."""
 
     levels: Float64[np.ndarray, " K"]
     observed: Float64[np.ndarray, " K"]
@@ -34,11 +33,11 @@ class Reliability:
 
 @dataclass(frozen=True, eq=False)
 class ErrorByHorizon:
-    """Errors and what the bands say of them, in bins of steps since the start; the first row of a record is step 1.
+    """Error and predicted standard deviation in bins of steps since the start; the first row of a record is step 1.
 
     steps      mean step of a bin
     error      root of the mean squared error, every output divided by its measured standard deviation
-    predicted  root of the mean predicted variance, likewise; equal to `error` where the bands are honest
+    predicted  root of the mean predicted variance, likewise; equal to `error` where the bands are reliable
     counts     measurements in a bin
     """
 
@@ -50,7 +49,7 @@ class ErrorByHorizon:
 
 @dataclass(frozen=True, eq=False)
 class BandCheck:
-    """All that is to be seen of one model's bands. `skip` first rows count in `horizon` only."""
+    """Three views of one model's bands. The first `skip` rows count in `horizon` only."""
 
     reliability: Reliability
     pit: Float64[np.ndarray, " V"]
@@ -59,7 +58,7 @@ class BandCheck:
 
 
 def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> BandCheck:
-    """Three views of the same bands, for a picture that has them side by side."""
+    """Reliability diagram, PIT values and error by horizon of the same bands."""
     skip = _pooled(paths, outputs, skip).skip
     return BandCheck(
         reliability_diagram(paths, outputs, skip),
@@ -75,9 +74,9 @@ def reliability_diagram(
     skip: int | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> Reliability:
-    """The share of measurements inside `Trajectory.interval`, level by level, the first `skip` rows left out."""
+    """The share of measurements inside `Trajectory.interval` for every level, without the first `skip` rows."""
     rows = _pooled(paths, outputs, skip)
-    count = int(rows.there.sum())
+    count = int(rows.measured.sum())
     observed = []
     for level in levels:
         ends = [path.interval(level) for path in paths]
@@ -89,25 +88,25 @@ def reliability_diagram(
 def pit_values(
     paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None
 ) -> Float64[np.ndarray, " V"]:
-    """The probability integral transform: where in its N(mean, std²) every measurement lies, from 0 to 1.
+    """Probability integral transform of every measurement under its N(mean, std²): uniform where bands are reliable.
 
-    Honest bands make these values uniform. The first `skip` rows are left out.
+    The first `skip` rows are left out.
     """
     rows = _pooled(paths, outputs, skip)
-    return ndtr(((rows.y - rows.mean) / rows.std)[rows.there])
+    return ndtr(((rows.y - rows.mean) / rows.std)[rows.measured])
 
 
 def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], bins: int = 20) -> ErrorByHorizon:
-    """Error and predicted standard deviation against the number of steps since the start, the warm-up included.
+    """Error and predicted standard deviation against the number of steps since the start, first rows included.
 
-    The bins are log-spaced; neighbours that would hold less than ten measurements are put together.
+    The bins are log-spaced; neighbouring bins with fewer than ten measurements are merged.
     """
     bins = check_integer("bins", bins, least=1)
     rows = _pooled(paths, outputs, skip=0)
-    spread = np.ma.masked_invalid(rows.y).std(axis=0).filled(0.0)
-    scale = np.where(spread > 0.0, spread, 1.0)  # an output that stands still has no scale of its own
+    y_std = np.ma.masked_invalid(rows.y).std(axis=0).filled(0.0)
+    scale = np.where(y_std > 0.0, y_std, 1.0)  # a constant output has no scale of its own
     scaled = (rows.steps, (rows.y - rows.mean) / scale, rows.std / scale)
-    steps, error, std = (values[rows.there] for values in scaled)
+    steps, error, std = (values[rows.measured] for values in scaled)
     place = np.searchsorted(_inner_edges(steps, bins), steps, side="right")
     counts = np.bincount(place)
     step, square, variance = (np.bincount(place, values) / counts for values in (steps, error**2, std**2))
@@ -115,12 +114,12 @@ def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], 
 
 
 class _Rows(NamedTuple):
-    """The rows of all records after the first `skip`. `there` says what was measured, `steps` counts from the start."""
+    """The rows of all records after the first `skip`; `steps` counts from the start of each record."""
 
     y: Float64[np.ndarray, "R Dy"]
     mean: Float64[np.ndarray, "R Dy"]
     std: Float64[np.ndarray, "R Dy"]
-    there: Bool[np.ndarray, "R Dy"]
+    measured: Bool[np.ndarray, "R Dy"]
     steps: Int64[np.ndarray, "R Dy"]
     skip: int
 
@@ -129,22 +128,22 @@ def _pooled(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int
     measured, skip = check_outputs(paths, outputs, skip)
     for path in paths:
         if path.std is None:
-            raise InputError(f"a simulation with method={path.method!r} has no band to judge; use method='moments'")
+            raise InputError(f"a simulation with method={path.method!r} has no band; use method='moments'")
     y = np.concatenate([values[skip:] for values in measured])
     if np.isnan(y).all():
         raise InputError(f"no output was measured after the first {skip} rows: all of y is NaN; leave out fewer rows")
-    mean, std = (np.concatenate([getattr(path, of)[skip:] for path in paths]) for of in ("mean", "band_std"))
+    mean, std = (np.concatenate([getattr(path, of)[skip:] for path in paths]) for of in ("mean", "std"))
     steps = np.concatenate([np.arange(skip, len(path)) + 1 for path in paths])
     return _Rows(y, mean, std, ~np.isnan(y), np.broadcast_to(steps[:, None], y.shape), skip)
 
 
 def _inner_edges(steps: Int64[np.ndarray, " V"], bins: int) -> list[float]:
-    """Log-spaced steps at which a new bin begins, with at least ten of `steps` in every bin (or all in one)."""
-    edges, begun = [], 0
+    """Log-spaced steps at which a new bin begins, with at least `MIN_VALUES` in every bin (or all in one)."""
+    edges, binned = [], 0
     ordered = np.sort(steps)
     for edge in np.geomspace(1.0, ordered[-1] + 1.0, bins + 1)[1:-1]:
         before = int(np.searchsorted(ordered, edge))
-        if before - begun >= MIN_VALUES and len(ordered) - before >= MIN_VALUES:
+        if before - binned >= MIN_VALUES and len(ordered) - before >= MIN_VALUES:
             edges.append(float(edge))
-            begun = before
+            binned = before
     return edges

@@ -1,4 +1,4 @@
-"""Results files: `{"meta": {...}, "rows": [...]}` with flat rows, and what they say about where they were made."""
+"""Results files: `{"meta": {...}, "rows": [...]}` with flat rows; meta describes the run and the machine."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from revarb.runtime.machine import describe_machine
 
 
 def write_results(path: str | os.PathLike[str], meta: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write a results file, whole or not at all; what is not a number becomes null."""
+    """Write a results file (atomic write); NaN and infinity become null."""
     content = {
         "meta": {**meta, **describe_machine()},
         "rows": [{key: _plain(v) for key, v in row.items()} for row in rows],

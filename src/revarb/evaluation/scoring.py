@@ -1,24 +1,35 @@
-"""How good a simulated trajectory is: RMSE, NRMSE, NLPD and coverage, with the warm-up left out."""
+"""Scores of simulated trajectories: RMSE, NRMSE, NLPD and coverage, without the rows in which a run settles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
 
+LEVELS = (0.50, 0.90, 0.95)  # of the intervals whose coverage is scored
+
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores over all values that were measured after the first `skip` rows, of all outputs.
+    """Scores of all outputs together, over the values that were measured after the first `skip` rows.
 
-    rmse        root of the mean squared error, raw units
-    nrmse       the same with every output divided by the standard deviation of its scored values
-    nlpd        mean negative log predictive density of one measured value, raw units (nan without a std)
-    coverage50, coverage90, coverage95   share of measurements inside the central interval (nan without a std)
+    Attributes
+    ----------
+    rmse : float
+        Root of the mean squared error, raw units.
+    nrmse : float
+        The same with every output divided by the standard deviation of its scored values.
+    nlpd : float
+        Mean negative log predictive density of a measured value under N(mean, std²), raw units; nan without a std.
+    coverage50, coverage90, coverage95 : float
+        Share of measurements inside the central interval; nan without a std.
+    skip : int
+        Number of first rows that were left out.
     """
 
     rmse: float
@@ -30,39 +41,58 @@ class Scores:
     skip: int
 
 
-def scores(path: Trajectory, y: ArrayLike, skip: int | None = None) -> Scores:
-    """Score a trajectory against the measured output `y` (raw units); where `y` is NaN nothing is scored.
+def scores(path: Trajectory, y: Any, skip: int | None = None) -> Scores:
+    """Score a trajectory against the measured output.
 
-    The first `skip` rows are left out: by default `path.skip`, the paper's protocol (lags + input lags).
+    Parameters
+    ----------
+    path : Trajectory
+        What `simulate` or `predict` returned.
+    y : array-like [T, Dy] or data frame
+        Outputs measured at the same rows, raw units. NaN is not scored.
+    skip : int, optional
+        Number of first rows to leave out; default `path.skip`, the paper's protocol (lags + input lags).
+
+    Returns
+    -------
+    Scores
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> path = revarb.Trajectory(np.zeros((4, 1)), np.ones((4, 1)), "moments", 0, ("y",))
+    >>> revarb.scores(path, [1.0, -1.0, 1.0, 3.0]).coverage95
+    0.75
     """
     return pooled_scores([path], [y], skip)
 
 
-def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> Scores:
-    """Score the trajectories of several records together: every row after the first `skip` of its record counts."""
+def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int | None = None) -> Scores:
+    """Scores of several records together: all rows after the first `skip` of each record."""
     checked, skip = check_outputs(paths, outputs, skip)
     y = np.concatenate([values[skip:] for values in checked])
     measured = ~np.isnan(y)
     if not measured.any():
         raise InputError(f"y has no measured value after the first {skip} rows; there is nothing to score")
-    # An output that stands still in the scored rows has no scale of its own to be judged by.
-    spread = _spread(np.where(measured.any(0), y, 0.0))
-    with np.errstate(over="ignore"):  # giant numbers that are far apart, or a giant error in units of a tiny spread
+    std = safe_std(np.where(measured.any(0), y, 0.0))  # 0 for an output that is constant in the scored rows
+    with np.errstate(over="ignore"):  # differences of huge numbers, or a huge error divided by a tiny std
         error = y - np.concatenate([path.mean[skip:] for path in paths])
-        relative = np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0.0)
-    return Scores(_rms(error[measured]), _rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip)
+        relative = np.divide(error, std, out=np.full_like(error, np.nan), where=std > 0.0)
+    return Scores(
+        safe_rms(error[measured]), safe_rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip
+    )
 
 
 def check_outputs(
-    paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None
+    paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int | None
 ) -> tuple[list[np.ndarray], int]:
-    """The measured output of every record as a matrix like its path, and how many first rows are left out."""
+    """The measured output of every record as a matrix, checked against its path, and the rows to leave out."""
     skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
     skip = check_integer("skip", skip, least=0)
     return [_outputs(path, y, skip) for path, y in zip(paths, outputs, strict=True)], skip
 
 
-def _outputs(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
+def _outputs(path: Trajectory, y: Any, skip: int) -> np.ndarray:
     if not isinstance(path, Trajectory):
         raise InputError(f"pass what simulate returned and the measured y, received a {type(path).__name__}")
     outputs = as_matrix("y", y, gaps=True)
@@ -76,29 +106,17 @@ def _outputs(path: Trajectory, y: ArrayLike, skip: int) -> np.ndarray:
     return outputs
 
 
-def _spread(y: np.ndarray) -> np.ndarray:
-    # In units of the largest value, so that no square over- or underflows: outputs come in all units. Likewise below.
-    largest = np.nanmax(np.abs(y), axis=0)
-    unit = np.where(largest > 0.0, largest, 1.0)
-    return unit * np.nanstd(y / unit, axis=0)
-
-
-def _rms(values: np.ndarray) -> float:
-    largest = float(np.abs(values).max())
-    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if 0.0 < largest < np.inf else largest
-
-
 def _band_scores(
     paths: Sequence[Trajectory], y: np.ndarray, measured: np.ndarray, skip: int
 ) -> tuple[float, float, float, float]:
-    spreads = [path.std[skip:] for path in paths if path.std is not None]
-    if len(spreads) < len(paths):
+    stds = [path.std[skip:] for path in paths if path.std is not None]
+    if len(stds) < len(paths):
         return np.nan, np.nan, np.nan, np.nan
-    mean, std = np.concatenate([path.mean[skip:] for path in paths])[measured], np.concatenate(spreads)[measured]
+    mean, std = np.concatenate([path.mean[skip:] for path in paths])[measured], np.concatenate(stds)[measured]
     with np.errstate(over="ignore"):
         nlpd = np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * ((y[measured] - mean) / std) ** 2)
-    half, nine_tenths, most = (_share_inside(paths, y, measured, skip, level) for level in (0.50, 0.90, 0.95))
-    return float(nlpd), half, nine_tenths, most
+    coverage50, coverage90, coverage95 = (_share_inside(paths, y, measured, skip, level) for level in LEVELS)
+    return float(nlpd), coverage50, coverage90, coverage95
 
 
 def _share_inside(paths: Sequence[Trajectory], y: np.ndarray, measured: np.ndarray, skip: int, level: float) -> float:

@@ -1,4 +1,4 @@
-"""One HTML page that carries everything with it: no scripts, no fonts, no pictures from elsewhere."""
+"""Self-contained HTML pages: no scripts, fonts or pictures from elsewhere."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 
 from revarb.evaluation.comparison import state_verdict
 from revarb.evaluation.comparison.comparison import Comparison
-from revarb.evaluation.comparison.comparison_figure import comparison_figure
 from revarb.evaluation.comparison.lines import Line
 from revarb.evaluation.comparison.verdict import Score, ranking
-from revarb.report.reliability_figures import reliability_figure
+from revarb.report.reliability_figures import draw_reliability
 from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
+from revarb.runtime.figure_style import encode_figure
 
 MOST_PICTURES = 6
 
@@ -39,10 +39,10 @@ def comparison_section(
     paper: Mapping[str, float] | None = None,
     remarks: Sequence[str] = (),
 ) -> Section:
-    """A comparison as a section, its first test record drawn. `lines` where there is more behind them than it."""
+    """A comparison as a section, with its first test record drawn; `lines` replaces the comparison's own."""
     lines = comparison.lines if lines is None else lines
     sentence = state_verdict(lines, comparison.score)
-    pictures = {**_pictures(comparison), **_calibration_picture(comparison)}
+    pictures = {**_pictures(comparison), **_reliability_picture(comparison)}
     return Section(title, sentence, lines, pictures, comparison.score, paper, remarks)
 
 
@@ -53,30 +53,30 @@ def _pictures(comparison: Comparison) -> dict[str, bytes]:
     more = len(record.output_names) - len(shown)
     rest = f" {more} further output(s) are not drawn here." if more and shown else ""
     return {
-        f"{output}, measured and simulated from a cold start{of_several}, first seed. The axis follows what was "
-        f"measured; a simulation may leave it.{rest}": comparison_figure(comparison.by_model(), record.y, column, "svg")
+        f"{output}, measured and simulated from a cold start{of_several}, first seed. The axis follows the "
+        f"measured output; a simulation may leave it.{rest}": encode_figure(comparison.plot(column), "svg")
         for column, output in enumerate(shown)
     }
 
 
-def _calibration_picture(comparison: Comparison) -> dict[str, bytes]:
+def _reliability_picture(comparison: Comparison) -> dict[str, bytes]:
     reliability = comparison.reliability()
     if not reliability:
         return {}
     records = "" if len(comparison.test) == 1 else f", {len(comparison.test)} test records together"
     caption = (
-        f"Are the bands honest? Simulated from a cold start, first seed{records}; left and middle without the first "
-        f"{comparison.skip} rows. Left: the share of measurements inside a band, against the share it should hold; "
+        f"Reliability of the bands. Simulated from a cold start, first seed{records}; left and middle without the "
+        f"first {comparison.skip} rows. Left: the share of measurements inside a band, against its nominal level; "
         "below the diagonal bands are too narrow. Middle: where in its predicted distribution every measurement lies; "
-        "flat is honest, a valley means too narrow, a hill too wide. Right: root mean square error and predicted "
-        "standard deviation, in standard deviations of the output; the axis may end before a line does. Grey is where "
-        "honest bands stay 95 % of the time if errors are independent; those of neighbours in time seldom are."
+        "flat is reliable, a valley means too narrow, a hill too wide. Right: root mean square error and predicted "
+        "standard deviation, in standard deviations of the output; the axis may end before a line does. Grey is where reliable "
+        "bands stay 95 % of the time if errors are independent; errors close in time seldom are."
     )
-    return {caption: reliability_figure(reliability, "svg")}
+    return {caption: encode_figure(draw_reliability(reliability), "svg")}
 
 
 def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:
-    """The page. `opening` is what a reader in a hurry should know; `meta` is where it was made."""
+    """The page: `opening` is its main statement, `meta` how and where it was made."""
     several = len(sections) > 1
     contents = "".join(f"<li>{escape(section.title)}: {escape(section.verdict)}</li>" for section in sections)
     body = f"""{f"<ul>{contents}</ul>" if several else ""}
@@ -85,7 +85,7 @@ def comparison_page(title: str, opening: str, sections: Sequence[Section], meta:
 
 
 def page_shell(title: str, opening: str, body: str, meta: Mapping[str, Any], style: str = "") -> str:
-    """A page around `body`, which is HTML already; everything else is text. `style` is added to the common one."""
+    """A page around `body`, which is HTML; all else is text. `style` is added to the common style sheet."""
     made = "".join(f"<dt>{escape(str(key))}</dt><dd>{escape(_plain(value))}</dd>" for key, value in meta.items())
     return f"""<!doctype html>
 <html lang="en">
@@ -108,7 +108,7 @@ def page_shell(title: str, opening: str, body: str, meta: Mapping[str, Any], sty
 
 
 def sections_html(sections: Sequence[Section], with_verdict: bool) -> str:
-    """Comparisons one below the other, then how to read their numbers."""
+    """Comparisons one below the other, then notes on their numbers."""
     body = "\n".join(_section(section, with_verdict) for section in sections)
     notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
     return f"""{body}
@@ -150,7 +150,7 @@ def grid_html(grid: Grid) -> str:
 
 
 def _inline(picture: bytes) -> str:
-    # What stands before <svg (an XML declaration) has no place inside a page.
+    # Without the XML declaration in front of <svg, which is not allowed inside a page.
     text = picture.decode("utf-8")
     return text[text.index("<svg") :]
 

@@ -1,4 +1,4 @@
-"""Tables for the terminal: values in, rich tables out."""
+"""Tables of scores and comparisons, for the terminal and for pages."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from revarb.evaluation.scoring import Scores
 
 
 def score_table(rows: Mapping[str, Scores], what: str) -> Table:
-    """Scores of one or more paths through the same record; `what` says how they were made."""
+    """Scores of trajectories of one record; `what` is the title."""
     skip = next(iter(rows.values())).skip
     table = Table(title=f"{what}, first {skip} rows left out" if skip else what)
     for name in ("", "RMSE", "NRMSE", "NLPD", "in 50 %", "in 90 %", "in 95 %"):
@@ -30,7 +30,7 @@ def score_table(rows: Mapping[str, Scores], what: str) -> Table:
 
 
 def dataset_table(lines: Mapping[str, str]) -> Table:
-    """Benchmarks and what they are."""
+    """Names and descriptions of the benchmarks."""
     table = Table("name", "what it is")
     for name, about in lines.items():
         table.add_row(name, about)
@@ -40,8 +40,8 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
 NOTES = (
     "Median (smallest – largest) over seeds. Free simulation from the inputs alone, cold start, raw units; the same "
     "rows are scored for every model. ARX chooses its order, up to ten lags or those of the others if they are more.",
-    "mean: the mean-only free run. moments: the mean with its uncertainty carried along, full covariance.",
-    "residuals: a model without an uncertainty of its own. Its run is mean-only, and its band is as wide as its errors "
+    "mean: the mean-only free run. moments: mean and uncertainty propagated with full covariance.",
+    "residuals: a model without its own uncertainty. Its run is mean-only, and its band is as wide as its errors "
     "in free runs over held-out pieces of the training part. They also chose its size, so the band is rather narrow.",
     "NLPD (smaller is better) and the share inside the 95 % band judge the band. Seconds include compilation the first "
     "time.",
@@ -49,7 +49,7 @@ NOTES = (
 
 
 def comparison_columns(paper: Mapping[str, float] | None) -> list[str]:
-    """What a line of a comparison shows; `paper` adds its number beside ours."""
+    """Column heads of a comparison; `paper` adds the paper's number."""
     printed = [] if paper is None else ["paper"]
     return ["model", "method", *printed, "RMSE", "NRMSE", "NLPD", "in 95 %", "fit s", "simulate s"]
 
@@ -59,13 +59,13 @@ def comparison_cells(line: Line, paper: Mapping[str, float] | None) -> list[str]
     printed = [] if paper is None else [f"{paper[line.model]:.4f}" if line.model in paper else "–"]
     if not line.worked:
         return [line.model, "failed", *printed, *["–"] * 6]
-    seconds = (f"{line.spread[name].median:.1f}" for name in ("fit_seconds", "simulate_seconds"))
+    seconds = (f"{line.ranges[name].median:.1f}" for name in ("fit_seconds", "simulate_seconds"))
     return [
         line.model,
         line.method,
         *printed,
-        *(format_range(line.spread[name]) for name in ("rmse", "nrmse", "nlpd")),
-        format_percent(line.spread["coverage95"].median),
+        *(format_range(line.ranges[name]) for name in ("rmse", "nrmse", "nlpd")),
+        format_percent(line.ranges["coverage95"].median),
         *seconds,
     ]
 
@@ -83,12 +83,12 @@ class Grid:
 def comparison_grid(
     title: str, lines: Sequence[Line], paper: Mapping[str, float] | None = None, best: int | None = None
 ) -> Grid:
-    """Every model, over seeds; `paper` adds its number beside ours."""
+    """A comparison summarised over seeds; `paper` adds the paper's numbers."""
     return Grid(title, comparison_columns(paper), [comparison_cells(line, paper) for line in lines], best)
 
 
 def terminal_table(grid: Grid) -> Table:
-    """A table for the terminal."""
+    """A grid as a rich table."""
     table = Table(title=grid.title, box=box.SIMPLE, padding=(0, 1, 0, 0))
     for name in grid.columns:
         table.add_column(name, justify="left" if name in ("model", "method") else "right", overflow="fold")

@@ -1,9 +1,13 @@
 """Style and encoding shared by all figures: colours, panels, legend, PNG and SVG bytes."""
 
 import io
+from pathlib import Path
 from typing import Literal
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
+
+from revarb.runtime.files import write_atomic
 
 MEASURED, MODEL, BAND, GREY = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
 
@@ -35,5 +39,11 @@ def encode_figure(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     buffer = io.BytesIO()
     # No date in the metadata: the same figure gives the same bytes.
     metadata = {"Software": "revarb"} if kind == "png" else {"Date": None, "Creator": "revarb"}
-    figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "revarb"}):
+        figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
     return buffer.getvalue()
+
+
+def save_figure(path: Path, figure: Figure) -> Path:
+    """Write a figure as a PNG file (atomic write)."""
+    return write_atomic(path, encode_figure(figure, "png"))

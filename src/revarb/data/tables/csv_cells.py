@@ -1,4 +1,4 @@
-"""The cells of a CSV file: texts, which become numbers or times when they are asked for."""
+"""Cells of a CSV file: texts, converted to numbers or times when they are read."""
 
 import csv
 import io
@@ -86,7 +86,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         rows = [(reader.line_num, cells) for cells in reader if not _is_blank_line(cells)]
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}; save it as CSV") from None
-    # Empty rows inside a record are gaps in it; before and after it they are what a spreadsheet leaves.
+    # Empty rows inside a record are gaps; before and after it they are left by a spreadsheet and are dropped.
     filled = [number for number, (_, cells) in enumerate(rows) if any(cell.strip() for cell in cells)]
     if not filled:
         raise InputError(f"{path} is empty; it needs a header line with column names, and data below it")

@@ -1,4 +1,4 @@
-"""Is a record sampled evenly? The models count in samples, so a lost or doubled one would bend their time."""
+"""Sampling intervals of tables. Models count in samples, so the times of a record must be evenly spaced."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ import numpy as np
 from revarb.data.tables.table import Table
 from revarb.errors import InputError
 
-EVEN = 1e-3  # by how much of itself a sampling interval may vary
+TOLERANCE = 1e-3  # relative variation of a sampling interval that is accepted
 
 
 def sampling_interval(table: Table, column: str) -> float:
-    """The interval at which a column of times goes on; times that do not go on evenly are refused."""
+    """The interval of a column of times; uneven times are refused with the place."""
     seconds = table.seconds(column)
     if len(seconds) < 2:
         raise InputError(f"{table.path} has a single row, so its column {column!r} shows no sampling interval")
-    with np.errstate(over="ignore", invalid="ignore"):  # of giant times: what overflows is uneven
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as uneven
         steps = np.diff(seconds)
         usual, total = float(np.median(steps)), float(seconds[-1] - seconds[0])
-        uneven = ~((steps > 0.0) & (np.abs(steps - usual) <= EVEN * usual)) | ~np.isfinite(total)
+        uneven = ~((steps > 0.0) & (np.abs(steps - usual) <= TOLERANCE * usual)) | ~np.isfinite(total)
     if uneven.any():
         row = int(np.argmax(uneven)) + 1
         before, now = table.cell(column, row - 1), table.cell(column, row)
@@ -40,6 +40,16 @@ def common_interval(tables: Sequence[Table], column: str) -> float:
     return intervals[0]
 
 
+def check_interval(table: Table, column: str, dt: float) -> None:
+    """Refuse a table whose column of times has another interval than `dt`, the one of a model."""
+    interval = sampling_interval(table, column)
+    if not is_same_interval(interval, dt):
+        raise InputError(
+            f"{table.path} is sampled every {interval:g}, but the model was fitted with dt={dt:g}; resample the file, "
+            "or fit with a column of times or dt"
+        )
+
+
 def is_same_interval(one: float, other: float) -> bool:
     """Whether two sampling intervals differ no more than the steps of one record may."""
-    return abs(one - other) <= EVEN * other
+    return abs(one - other) <= TOLERANCE * other

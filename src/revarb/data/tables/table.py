@@ -1,4 +1,4 @@
-"""A table in a file: named columns, checked as they are asked for."""
+"""A table in a file: named columns, checked when they are read."""
 
 import os
 from collections import Counter
@@ -15,7 +15,7 @@ from revarb.errors import InputError
 
 @runtime_checkable
 class Cells(Protocol):
-    """What a kind of file has to say about its cells. Rows are counted from 0, NaN is a missing value."""
+    """Access to the cells of one kind of file. Rows are counted from 0, NaN is a missing value."""
 
     names: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class Cells(Protocol):
 class Table:
     """Named columns of a file: Parquet by its ending, or else CSV with a header line.
 
-    A column becomes numbers when it is asked for; the others may hold anything.
+    A column is converted to numbers when it is read; other columns may hold anything.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -102,7 +102,7 @@ def _cells(path: Path) -> Cells:
     if path.suffix.lower() != ".parquet":
         return CsvCells(path)
     try:
-        from revarb.data.tables.parquet_cells import ParquetCells  # needs a library that not everybody has
+        from revarb.data.tables.parquet_cells import ParquetCells  # needs an optional library
     except ModuleNotFoundError as error:
         raise InputError(f'reading {path} needs {error.name}; pip install "revarb[parquet]"') from None
     return ParquetCells(path)

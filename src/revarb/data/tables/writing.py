@@ -12,7 +12,7 @@ from revarb.runtime.files import write_atomic
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray]) -> Path:
-    """Write named columns to a CSV file, whole or not at all, with all digits."""
+    """Write named columns to a CSV file with all digits (atomic write)."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

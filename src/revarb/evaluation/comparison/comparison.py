@@ -1,10 +1,9 @@
-"""Every model on the same footing: the same records, the same cold start, the same rows scored."""
+"""Comparison of models under equal conditions: the same records, the same cold start, the same rows scored."""
 
 import itertools
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_integer, check_seed
+from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.comparison.runs import Run, Spec, lost_run, run_all
 from revarb.evaluation.comparison.verdict import Score, state_verdict
@@ -25,15 +24,24 @@ from revarb.evaluation.reliability import BandCheck, check_bands
 from revarb.evaluation.scoring import Scores, pooled_scores
 from revarb.runtime.progress import progress_bar
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What every model made of the test part.
+    """Scores and simulations of every model on the test records, as `compare` returns them.
 
-    rows    one per model, method and seed: scores, seconds, status, and the reason where it failed
-    paths   simulations of the first seed that worked, by (model, method): one trajectory per test record
-    test    the records that were simulated
-    skip    rows of every record that were not scored
+    Attributes
+    ----------
+    rows : tuple of dict
+        One per model, method and seed: scores, seconds, status, and the reason where a fit failed.
+    paths : dict
+        Simulations of the first seed that did not fail, by (model, method): one trajectory per test record.
+    test : tuple of Series
+        The records that were simulated.
+    skip : int
+        Number of first rows of every record that were not scored.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -41,9 +49,13 @@ class Comparison:
     test: tuple[Series, ...]
     skip: int
 
+    def __repr__(self) -> str:
+        models = ", ".join(dict.fromkeys(row["model"] for row in self.rows))
+        return f"Comparison({models}; {len(self.test)} test record(s))"
+
     @property
     def lines(self) -> list[Line]:
-        """The rows over seeds: one line per model and method, in the order of the models."""
+        """The rows summarised over seeds: one line per model and method, in the order of the models."""
         return summarise(self.rows)
 
     @property
@@ -53,24 +65,43 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What to make of it, in a sentence or two."""
+        """The conclusion in one or two sentences."""
         return state_verdict(self.lines, self.score)
 
     def by_model(self) -> dict[str, list[Trajectory]]:
-        """The first test record as every model simulates it, by all its methods, the plainest first."""
+        """Simulations of the first test record by model, one per method; the mean-only run first."""
         models = dict.fromkeys(model for model, _ in self.paths)
         return {model: [paths[0] for (name, _), paths in self.paths.items() if name == model] for model in models}
 
     def reliability(self) -> dict[tuple[str, str], BandCheck]:
-        """How honest the bands are, over all test records, by (model, method), of the simulations that have one."""
+        """Reliability of the bands over all test records, by (model, method), of the simulations that have a band."""
         outputs = [record.y for record in self.test]
         banded = {key: paths for key, paths in self.paths.items() if all(path.std is not None for path in paths)}
-        with np.errstate(over="ignore", invalid="ignore"):  # a model may have run away
+        with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
             return {key: check_bands(paths, outputs, self.skip) for key, paths in banded.items()}
+
+    def plot(self, column: int = 0) -> "Figure":
+        """Draw one output of the first test record as every model simulates it, a panel each.
+
+        Parameters
+        ----------
+        column : int
+            Which output.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from revarb.evaluation.comparison.comparison_figure import draw_comparison  # matplotlib is slow to import
+
+        column = check_integer("column", column, 0, len(self.test[0].output_names) - 1)
+        if not self.paths:
+            raise InputError("every model failed, so there is nothing to draw; see `rows` for the reasons")
+        return draw_comparison(self.by_model(), self.test[0].y, column)
 
 
 def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, Spec]:
-    """REVARB and its rivals, with common lags; ARX chooses its order up to them or, if that is more, up to ten."""
+    """REVARB and its rivals with common lags; ARX chooses its order up to these lags, or up to ten if that is more."""
     return {
         "Mean": Mean(),
         "ARX": ARX(max(lags, 10), max(input_lags, 10), input_delay),
@@ -93,19 +124,42 @@ def compare(
 ) -> Comparison:
     """Fit every model to `train` with every seed and score its free simulation of `test`.
 
-    models    by the names of their rows; default: `revarb.comparison.default_models()`, REVARB and its rivals
-    seeds     how many (0, 1, …), or which
-    jobs      number of processes; the numbers do not depend on it
-    skip      rows of every test record that are not scored; default: as many as the slowest model needs to settle
-    progress  draws a bar where the output is a terminal
+    All models have the same records, the same cold start and the same scored rows. A model that fails is a row with
+    its reason.
 
-    A model that fails is a row with its reason.
+    Parameters
+    ----------
+    train, test : Series or list of Series
+        Records with the same columns and sampling.
+    models : dict of str to configuration, optional
+        Configurations by the names of their rows; default: REVARB and its rivals with ten lags.
+    seeds : int or list of int
+        How many seeds (0, 1, …), or which.
+    jobs : int
+        Number of processes; the numbers do not depend on it.
+    skip : int, optional
+        First rows of every test record that are not scored; default: what the slowest model needs to settle.
+    progress : bool
+        Draw a bar where the output is a terminal.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(80.0))
+    >>> record = revarb.Series(u, np.convolve(u, [0.0, 0.5, 0.3])[:80])
+    >>> models = {"Mean": revarb.Mean(), "ARX": revarb.ARX(lags=2, input_lags=2)}
+    >>> print(revarb.compare(record, record, models, seeds=1).verdict.partition(":")[0])
+    Use ARX
     """
     records = as_records(train)
     Standardiser.from_records(records)  # a constant column is the caller's mistake, not every model's failure
-    tests = _checked_test(records, as_records(test))
-    chosen, numbers = _checked_models(models), _checked_seeds(seeds)
-    jobs, skip = check_integer("jobs", jobs, least=1), _checked_skip(skip, tests)
+    tests = _check_test(records, as_records(test))
+    chosen, numbers = _check_models(models), _check_seeds(seeds)
+    jobs, skip = check_integer("jobs", jobs, least=1), _check_skip(skip, tests)
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:
         finished = itertools.count(1)
         return run_comparison(
@@ -122,14 +176,14 @@ def run_comparison(
     skip: int | None,
     report: Callable[[Run], None],
 ) -> Comparison:
-    """`compare` with its arguments checked; `report` hears of every run that is done."""
+    """`compare` with its arguments checked; `report` is called with every finished run."""
     runs: dict[tuple[str, int], Run] = {}
     for run in run_all(models, seeds, train, test, jobs):
         runs[run.model, run.seed] = run
         report(run)
     ordered = [runs.get((name, seed), lost_run(name, seed)) for name in models for seed in seeds]
     for message in dict.fromkeys(f"{run.model}: {text}" for run in ordered for text in run.warnings):
-        warnings.warn(message, stacklevel=3)
+        warn_user(message)
     return _comparison(ordered, tuple(test), skip)
 
 
@@ -140,7 +194,7 @@ def _comparison(runs: Sequence[Run], test: tuple[Series, ...], skip: int | None)
             paths.setdefault((run.model, method), simulated.paths)
     if skip is None:
         skip = max((path.skip for several in paths.values() for path in several), default=0)
-    _checked_skip(skip, test)
+    _check_skip(skip, test)
     rows = tuple(row for run in runs for row in _rows(run, test, skip))
     return Comparison(rows, paths, test, skip)
 
@@ -165,7 +219,7 @@ def _rows(run: Run, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _checked_test(train: tuple[Series, ...], test: tuple[Series, ...]) -> tuple[Series, ...]:
+def _check_test(train: tuple[Series, ...], test: tuple[Series, ...]) -> tuple[Series, ...]:
     for what in ("input_names", "output_names", "dt"):
         ours, theirs = getattr(train[0], what), getattr(test[0], what)
         if ours != theirs:
@@ -175,7 +229,7 @@ def _checked_test(train: tuple[Series, ...], test: tuple[Series, ...]) -> tuple[
     return test
 
 
-def _checked_skip(skip: int | None, test: Sequence[Series]) -> int | None:
+def _check_skip(skip: int | None, test: Sequence[Series]) -> int | None:
     if skip is None:
         return None
     skip, shortest = check_integer("skip", skip, least=0), min(len(record) for record in test)
@@ -184,7 +238,7 @@ def _checked_skip(skip: int | None, test: Sequence[Series]) -> int | None:
     return skip
 
 
-def _checked_models(models: Mapping[str, Spec] | None) -> dict[str, Spec]:
+def _check_models(models: Mapping[str, Spec] | None) -> dict[str, Spec]:
     chosen = default_models() if models is None else models
     if not isinstance(chosen, Mapping) or not chosen:
         raise InputError(f"models must name at least one, such as {{'REVARB': revarb.RGP()}}, received {chosen!r}")
@@ -196,7 +250,7 @@ def _checked_models(models: Mapping[str, Spec] | None) -> dict[str, Spec]:
     return dict(chosen)
 
 
-def _checked_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+def _check_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(seeds, Sequence) and not isinstance(seeds, str):
         numbers = tuple(check_seed(seed) for seed in seeds)
         if not numbers or len(set(numbers)) < len(numbers):

@@ -1,7 +1,6 @@
 """Figure of a comparison: one panel per model."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 from matplotlib import rc_context
@@ -9,22 +8,20 @@ from matplotlib.figure import Figure
 
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_band, draw_measured
-from revarb.runtime.figure_style import MODEL, encode_figure, finish_figure, rows_of_axes
+from revarb.runtime.figure_style import MODEL, add_panels, finish_figure
 
 
-@rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "revarb"})
-def comparison_figure(
-    paths: Mapping[str, Sequence[Trajectory]], measured: np.ndarray, column: int, kind: Literal["png", "svg"]
-) -> bytes:
+@rc_context({"text.parse_math": False})  # a column may be named a$b$
+def draw_comparison(paths: Mapping[str, Sequence[Trajectory]], measured: np.ndarray, column: int) -> Figure:
     """One output as every model simulates it, a panel each, over the measured output.
 
-    `paths` has a model's simulations, the plainest first: that one is the line, the one with a band gives the band,
-    and where it has another mean it is drawn too, dashed.
+    `paths` has a model's simulations by its methods. The first (mean-only) is the solid line, a later one is dashed,
+    and the one with a band gives the band.
     """
     figure = Figure(figsize=(10, 0.7 + 1.5 * len(paths)), layout="constrained")
     first = next(iter(paths.values()))[0]
     time = np.arange(len(measured)) * first.dt
-    for axes, (model, several) in zip(rows_of_axes(figure, len(paths)), paths.items(), strict=True):
+    for axes, (model, several) in zip(add_panels(figure, len(paths)), paths.items(), strict=True):
         for path in several:
             if path.std is not None:
                 draw_band(axes, time, path, column)
@@ -34,13 +31,13 @@ def comparison_figure(
         axes.plot(time, several[0].mean[:, column], color=MODEL, lw=1.1, label="simulated (mean-only)")
         axes.set_title(model, loc="left", fontsize=9, fontweight="bold")
         axes.set_ylabel(first.output_names[column], fontsize=8)
-        _look_at(axes, measured[:, column])
+        _limit_axis(axes, measured[:, column])
     finish_figure(figure, "")
-    return encode_figure(figure, kind)
+    return figure
 
 
-def _look_at(axes, measured: np.ndarray) -> None:
-    # A rival that runs away must not make the others flat.
+def _limit_axis(axes, measured: np.ndarray) -> None:
+    # By the measured output: a model that diverges must not flatten the others.
     if np.isnan(measured).all():
         return
     low, high = float(np.nanmin(measured)), float(np.nanmax(measured))

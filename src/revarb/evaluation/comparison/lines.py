@@ -1,4 +1,4 @@
-"""Rows of a comparison over their seeds: one line per model and method."""
+"""Rows of a comparison summarised over seeds: one line per model and method."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SCORES = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
-"""What is summarised over seeds."""
+SCORES = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")  # columns that are summarised
 
 
 class SeedRange(NamedTuple):
-    """Smallest, middle and largest value over the seeds that worked."""
+    """Smallest, median and largest value over the seeds that did not fail."""
 
     low: float
     median: float
@@ -21,28 +20,28 @@ class SeedRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """One model by one method, over all seeds. `failures` are the reasons of the seeds that did not work."""
+    """One model by one method over all seeds: ranges of its scores, and the reasons of the seeds that failed."""
 
     model: str
     method: str
-    spread: Mapping[str, SeedRange]
+    ranges: Mapping[str, SeedRange]
     seeds: int
     failures: tuple[str, ...] = ()
 
     @property
     def worked(self) -> int:
-        """Number of seeds that did."""
+        """Number of seeds that did not fail."""
         return self.seeds - len(self.failures)
 
     @property
     def reasons(self) -> list[str]:
-        """Why seeds failed, each reason once, with their number."""
+        """Why seeds failed: each reason once, with the number of seeds."""
         counts = Counter(self.failures)
         return [f"{count} of {self.seeds} seed(s) failed: {reason}" for reason, count in counts.items()]
 
 
 def summarise(rows: Sequence[Mapping[str, Any]], scores: Sequence[str] = SCORES) -> list[Line]:
-    """Smallest, median and largest over seeds; a failed seed counts among the reasons, not in the numbers."""
+    """One line per model and method; failed seeds appear in the reasons, not in the ranges."""
     lines = []
     for model in dict.fromkeys(row["model"] for row in rows):
         own = [row for row in rows if row["model"] == model]
@@ -50,13 +49,13 @@ def summarise(rows: Sequence[Mapping[str, Any]], scores: Sequence[str] = SCORES)
         seeds = len({row["seed"] for row in own})
         for method in dict.fromkeys(row["method"] for row in own if row["seed"] not in failed) or ("",):
             good = [row for row in own if row["method"] == method and row["seed"] not in failed]
-            spread = {score: _seed_range([row[score] for row in good]) for score in scores}
-            lines.append(Line(model, method, spread, seeds, tuple(failed.values())))
+            ranges = {score: _seed_range([row[score] for row in good]) for score in scores}
+            lines.append(Line(model, method, ranges, seeds, tuple(failed.values())))
     return lines
 
 
 def mean_only_lines(lines: Sequence[Line]) -> dict[str, Line]:
-    """One line per model: its mean-only run, the footing that all of them share."""
+    """One line per model: its mean-only run, which all models have."""
     plain: dict[str, Line] = {}
     for line in lines:
         plain.setdefault(line.model, line)

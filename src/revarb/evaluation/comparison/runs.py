@@ -1,4 +1,4 @@
-"""One model, one seed: fit, simulate the test part by every method, and note what it took. In parallel, if asked."""
+"""Fits of every model with every seed, in parallel where asked: simulations of the test records and their times."""
 
 import time
 import warnings
@@ -21,16 +21,16 @@ from revarb.runtime.interrupts import block_interrupts_in_children
 
 @runtime_checkable
 class Simulator(Protocol):
-    """A trained model: a `Fitted`, or one of your own."""
+    """A trained model: a `Fitted`, or a user's own."""
 
     def simulate(self, u: ArrayLike | None) -> Trajectory:
-        """Free simulation; for a system without inputs `u` is None and `steps` says how long."""
+        """Free simulation; a system without inputs has `u` None and `steps`."""
         ...
 
 
 @runtime_checkable
 class Spec(Protocol):
-    """A model before it has seen data: `revarb.RGP`, a rival, or one of your own."""
+    """An untrained model: `revarb.RGP`, a baseline, or a user's own."""
 
     def fit(self, train: Sequence[Series], seed: int = ...) -> Simulator:
         """Train it on a list of records."""
@@ -46,7 +46,7 @@ class Simulated(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What became of one fit. `reason` says why it failed, where it did, and then nothing was simulated."""
+    """The outcome of one fit; `reason` says why it failed, and then nothing was simulated."""
 
     model: str
     seed: int
@@ -63,18 +63,18 @@ def run_all(
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
     tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
     try:
-        with block_interrupts_in_children():  # this process hears Ctrl-C, and ends them
+        with block_interrupts_in_children():  # this process handles Ctrl-C, and ends them
             runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
         yield from runs  # pyright: ignore[reportReturnType]
     except PicklingError as error:
         raise InputError(f"a model cannot be sent to another process ({error}); use jobs=1") from None
     except BrokenProcessPool:
-        return  # a worker was killed: what had not come back is `lost_run`
+        return  # a worker was killed; runs without a result become `lost_run`
 
 
 def lost_run(name: str, seed: int) -> Run:
-    """A run that was under way or still to come when a worker process died."""
-    return Run(name, seed, "failed", reason="a worker process died, perhaps for want of memory; use fewer jobs")
+    """A run that had not finished when a worker process died."""
+    return Run(name, seed, "failed", reason="a worker process died (out of memory?); use fewer jobs")
 
 
 def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
@@ -82,7 +82,7 @@ def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequen
         warnings.simplefilter("always")
         try:
             run = _fit_and_simulate(name, spec, seed, train, test)
-        except Exception as error:  # whatever goes wrong in one model is a row of the table, not its end
+        except Exception as error:  # a model that fails is a row of the table, not the end of it
             reason = " ".join(str(error).split()) or type(error).__name__
             return Run(name, seed, "failed", reason=reason)
     messages = dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning)
@@ -93,9 +93,9 @@ def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series],
     begun = time.perf_counter()
     model = spec.fit(train, seed=seed)
     fit_seconds = time.perf_counter() - begun
-    status = getattr(model, "status", "fitted")  # a user's own model need not have one, nor several methods
+    status = getattr(model, "status", "fitted")  # a user's own model may have neither a status nor several methods
     if status is Status.INTERRUPTED:
-        raise KeyboardInterrupt  # Ctrl-C means the whole comparison, not one fit of it
+        raise KeyboardInterrupt  # Ctrl-C ends the whole comparison, not one fit
     simulated = {}
     for method in getattr(model, "compared", (None,)):
         begun = time.perf_counter()
@@ -118,6 +118,6 @@ def _check_path(path: Trajectory, record: Series) -> None:
     if path.mean.shape != record.y.shape:
         raise ValueError(f"its simulation has shape {path.mean.shape}, the record {record.y.shape}")
     if not np.isfinite(path.mean).all():
-        raise ArithmeticError(f"its simulation (method {path.method!r}) ran away to infinity")
+        raise ArithmeticError(f"its simulation (method {path.method!r}) diverged")
     if path.std is not None and not np.isfinite(path.std).all():
         raise ArithmeticError(f"its band (method {path.method!r}) is not finite")

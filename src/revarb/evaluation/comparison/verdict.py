@@ -1,4 +1,4 @@
-"""What a comparison comes to, in a sentence or two that a person can act on."""
+"""The verdict of a comparison: one or two sentences that recommend a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import Literal
 
 from revarb.evaluation.comparison.lines import Line, mean_only_lines
 
-# Rules of thumb, on the errors of the mean-only runs. A linear model is enough where the best of the others is closer
-# by less than a twentieth of what predicting the mean misses, and by less than a third of the linear model's own error.
-NOTHING_LEARNT = 0.95
+# Rules of thumb, on the errors of the mean-only runs. A linear model is enough where the best other model gains less
+# than a twentieth of the error of the mean, and less than a third of the linear model's own error.
+NOT_BETTER_THAN_MEAN = 0.95
 
 
-WORTH_IT = 0.05
+MIN_GAIN = 0.05
 
 
-SAME_LEAGUE = 1.5
+SIMILAR_ERROR = 1.5
 
 
 METHODS_DISAGREE = 1.25
@@ -25,7 +25,7 @@ Score = Literal["rmse", "nrmse"]
 
 @dataclass(frozen=True)
 class Standing:
-    """A model in the ranking: its line, and its median error in the score that ranks."""
+    """A model in the ranking: its line, and its median error."""
 
     line: Line
     error: float
@@ -35,37 +35,37 @@ class Standing:
 
     @property
     def number(self) -> str:
-        """The error as text, with a word on seeds that failed."""
+        """The error as text, with the number of seeds that failed."""
         partly = "" if self.line.worked == self.line.seeds else f" ({self.line.worked} of {self.line.seeds} seeds)"
         return f"{self.error:.3g}{partly}"
 
 
 def ranking(lines: Sequence[Line], score: Score) -> dict[str, Standing]:
-    """The models of which most seeds worked, by their mean-only runs, best first."""
+    """Models of which most seeds did not fail, by their mean-only runs, best first."""
     plain = {name: line for name, line in mean_only_lines(lines).items() if 2 * line.worked > line.seeds}
-    standings = [Standing(line, line.spread[score].median) for line in plain.values()]
+    standings = [Standing(line, line.ranges[score].median) for line in plain.values()]
     return {each.line.model: each for each in sorted(standings, key=lambda each: each.error)}
 
 
 def state_verdict(lines: Sequence[Line], score: Score = "rmse", constant: str = "Mean", linear: str = "ARX") -> str:
-    """The sentences. `constant` and `linear` are the rows to measure the others by, where they are there."""
+    """The sentences; `constant` and `linear` name the reference models, where they take part."""
     ranked = ranking(lines, score)
     if not ranked:
-        return "No model worked: the reasons stand beside the table."
+        return "Every model failed; the reasons are listed with the table."
     best = next(iter(ranked.values()))
     mean, straight = ranked.get(constant), ranked.get(linear)
-    if mean is not None and len(ranked) > 1 and best.error > NOTHING_LEARNT * mean.error:
-        return _nothing_learnt(mean, best)
+    if mean is not None and len(ranked) > 1 and best.error > NOT_BETTER_THAN_MEAN * mean.error:
+        return _nothing_learnt_sentence(mean, best)
     if straight is not None and is_linear_enough(lines, score, constant, linear):
         rival = _best_of_the_others(ranked, constant, linear)
         return f"A linear model is enough here: {straight}, best of the others {rival} ({score.upper()})."
     return " ".join(filter(None, [_use(ranked, score), _about_the_band(best, lines, score)]))
 
 
-def _nothing_learnt(mean: Standing, best: Standing) -> str:
-    named = "none is closer" if best is mean else f"the best model, {best}, is hardly closer"
+def _nothing_learnt_sentence(mean: Standing, best: Standing) -> str:
+    named = "no model is better" if best is mean else f"the best model, {best}, is hardly better"
     return (
-        f"Nothing was learnt here: predicting the training mean misses by {mean.error:.3g}, and {named}. "
+        f"Nothing was learnt here: predicting the training mean has an error of {mean.error:.3g}, and {named}. "
         "Check the columns, the delay and the sampling, or take a longer record."
     )
 
@@ -77,8 +77,8 @@ def is_linear_enough(lines: Sequence[Line], score: Score, constant: str = "Mean"
     if straight is None or rival is None:
         return False
     gain = straight.error - rival.error
-    small = mean is None or gain < WORTH_IT * mean.error
-    return gain <= 0.0 or (small and straight.error < SAME_LEAGUE * rival.error)
+    small = mean is None or gain < MIN_GAIN * mean.error
+    return gain <= 0.0 or (small and straight.error < SIMILAR_ERROR * rival.error)
 
 
 def _best_of_the_others(ranked: Mapping[str, Standing], constant: str, linear: str) -> Standing | None:
@@ -90,19 +90,19 @@ def _use(ranked: Mapping[str, Standing], score: Score) -> str:
     if not others:
         return f"{best.line.model} has {score.upper()} {best.number}; there is nothing to compare it with."
     second = others[0]
-    overlap = best.line.spread[score].high >= second.line.spread[score].low
-    doubt = "; their seeds overlap, so run more of them before you rely on the order" if overlap else ""
+    overlap = best.line.ranges[score].high >= second.line.ranges[score].low
+    doubt = "; their seeds overlap, so run more of them before relying on the order" if overlap else ""
     return f"Use {best.line.model}: {score.upper()} {best.number}, the next best is {second}{doubt}."
 
 
 def _about_the_band(best: Standing, lines: Sequence[Line], score: Score) -> str:
-    banded = [line for line in lines if line.model == best.line.model and line.spread["coverage95"].median >= 0.0]
+    banded = [line for line in lines if line.model == best.line.model and line.ranges["coverage95"].median >= 0.0]
     if not banded:
         return ""
     line = banded[-1]
-    if line.spread[score].median > METHODS_DISAGREE * best.error:
+    if line.ranges[score].median > METHODS_DISAGREE * best.error:
         return (
-            f"But with its uncertainty carried along ({line.method}) it misses by {line.spread[score].median:.3g}: "
+            f"But with its uncertainty propagated ({line.method}) its error is {line.ranges[score].median:.3g}: "
             "do not rely on its band here."
         )
-    return f"Its 95 % band holds {100.0 * line.spread['coverage95'].median:.0f} % of the measurements."
+    return f"Its 95 % band contains {100.0 * line.ranges['coverage95'].median:.0f} % of the measurements."
