@@ -136,7 +136,7 @@ def test_answers_of_another_rounding_are_dropped_with_one_warning(unfinished, at
     model, path, content = fit_with_journal(unfinished, spec)
     ends = entry_ends(content)
     entry = journal._read_entry(_file(path.parent, content[ends[3] : ends[4]]))
-    bound, gradient = entry.answer
+    bound, gradient = entry.results
     forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
     path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
     with count_evaluations() as seen, pytest.warns(UserWarning, match="rounded differently") as said:
