@@ -5,7 +5,7 @@ import numpy as np
 
 from revarb.baselines import mlp_narx
 from revarb.baselines.held_out import PIECES, rows_outside
-from revarb.baselines.mlp_narx import MLPNARX, Network
+from revarb.baselines.mlp_narx import MLPNARX, Perceptron
 from revarb.data.series import Series
 from revarb.evaluation.scoring import scores
 from support import small
@@ -18,7 +18,7 @@ def rmse(spec, train, test):
 
 
 def test_the_network_is_what_it_says(rng):
-    network = Network.random(3, 4, 2, jax.random.key(0))
+    network = Perceptron.random(3, 4, 2, jax.random.key(0))
     x = rng.normal(size=(5, 3))
     hidden = np.tanh(x @ np.asarray(network.hidden.weight).T + np.asarray(network.hidden.bias))
     expected = hidden @ np.asarray(network.readout.weight).T + np.asarray(network.readout.bias)

@@ -1,11 +1,16 @@
 """The rivals: other models of the same records, with the same `fit` and `simulate` as `revarb.RGP`."""
 
 from revarb.baselines.arx import ARX, FittedARX
+from revarb.baselines.file_formats import BASELINE_FORMATS
 from revarb.baselines.gp_narx import GPNARX, FittedGPNARX
 from revarb.baselines.lstm import LSTM, FittedLSTM
 from revarb.baselines.mean import FittedMean, Mean
 from revarb.baselines.mlp_narx import MLPNARX, FittedMLPNARX
 from revarb.baselines.per_output import FittedPerOutput, PerOutput
+from revarb.models.model_file import register_format
+
+for _baseline_format in BASELINE_FORMATS:
+    register_format(_baseline_format)
 
 __all__ = [
     "ARX",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from revarb.baselines.narx import NarxRows, narx_rows, require_complete
 from revarb.config.lagged import Lagged
+from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
@@ -107,9 +108,9 @@ class FittedGPNARX(Fitted):
 
         The moments are Girard's (2003), with the full covariance of the lag window.
         """
-        return simulate_chain(
-            self.preprocessor, self.chain, u, method, cold_origin(self.preprocessor, self.chain), steps, samples, seed
-        )
+        origin = cold_origin(self.preprocessor, self.chain)
+        path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
+        return replace(path, index=row_index(u))
 
 
 def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:

@@ -24,14 +24,14 @@ from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
 
 
-class Network(eqx.Module):
+class Perceptron(eqx.Module):
     """One hidden layer of tanh units and a linear readout."""
 
     hidden: eqx.nn.Linear
     readout: eqx.nn.Linear
 
     @classmethod
-    def random(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Network":
+    def random(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Perceptron":
         """Equinox's own initial weights."""
         first, second = jax.random.split(key)
         return cls(eqx.nn.Linear(inputs, units, key=first), eqx.nn.Linear(units, outputs, key=second))
@@ -87,7 +87,7 @@ class MLPNARX(Lagged):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedMLPNARX(FittedNarx[Network]):
+class FittedMLPNARX(FittedNarx[Perceptron]):
     """A trained MLP-NARX. Its residuals are those of the cross-validation, for the number of units it chose."""
 
 
@@ -116,15 +116,15 @@ def _cross_validate(
 
 def _train(
     spec: MLPNARX, rows: NarxRows, weights: Float64[np.ndarray, " R"], units: int, key: Key[jax.Array, ""]
-) -> tuple[Network, Optimum]:
-    start = Network.random(rows.x_hat.shape[1], units, rows.y.shape[1], key)
+) -> tuple[Perceptron, Optimum]:
+    start = Perceptron.random(rows.x_hat.shape[1], units, rows.y.shape[1], key)
     return maximise_tree(lambda network: _quality(network, rows, weights, spec.weight_decay), start, spec.iterations)
 
 
 @jax.jit
 @jax.value_and_grad
 def _quality(
-    network: Network, rows: NarxRows, weights: Float[AnyArray, " R"], weight_decay: float | Float[AnyArray, ""]
+    network: Perceptron, rows: NarxRows, weights: Float[AnyArray, " R"], weight_decay: float | Float[AnyArray, ""]
 ) -> Float[AnyArray, ""]:
     # Minus the mean squared one-step error and the penalty. Rows are left out by weight, so that folds have one shape.
     squares = jnp.mean((rows.y - network.mean(rows.x_hat)) ** 2, axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
+from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -59,7 +60,7 @@ class FittedByResiduals(Fitted):
             )
         mean = np.asarray(self.mean_run(self.preprocessor.check_inputs(u, steps)))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
-        return self.preprocessor.to_trajectory(method, self.skip, mean, variance)
+        return self.preprocessor.to_trajectory(method, self.skip, mean, variance, index=row_index(u))
 
     @abstractmethod
     def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:

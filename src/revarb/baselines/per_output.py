@@ -112,6 +112,7 @@ class FittedPerOutput(Fitted):
             skip=self.skip,
             output_names=self.output_names,
             dt=self.dt,
+            index=paths[0].index,
         )
 
 

@@ -69,8 +69,8 @@ def _reliability_picture(comparison: Comparison) -> dict[str, bytes]:
         f"first {comparison.skip} rows. Left: the share of measurements inside a band, against its nominal level; "
         "below the diagonal bands are too narrow. Middle: where in its predicted distribution every measurement lies; "
         "flat is reliable, a valley means too narrow, a hill too wide. Right: root mean square error and predicted "
-        "standard deviation, in standard deviations of the output; the axis may end before a line does. Grey is where reliable "
-        "bands stay 95 % of the time if errors are independent; errors close in time seldom are."
+        "standard deviation, in standard deviations of the output; the axis may end before a line does. Grey is where "
+        "reliable bands stay 95 % of the time if errors are independent; errors close in time seldom are."
     )
     return {caption: encode_figure(draw_reliability(reliability), "svg")}
 
