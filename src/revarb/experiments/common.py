@@ -1,4 +1,4 @@
-"""What the experiments share: their settings files, and the end of an interrupted one."""
+"""Functions that several experiments use."""
 
 from importlib.resources import files
 from typing import TypeVar
@@ -6,17 +6,18 @@ from typing import TypeVar
 from revarb.models.base import Fitted
 from revarb.optim.status import Status
 
+AnyFitted = TypeVar("AnyFitted", bound=Fitted)
+
+PROTOCOL = "free simulation of the test part, cold start, scored after L + L_u samples, raw units"
+
 
 def read_settings(name: str) -> str:
-    """A TOML file of this folder, as text."""
+    """Read a TOML file of this folder, as text."""
     return files("revarb.experiments").joinpath(name).read_text(encoding="utf-8")
 
 
-AnyFitted = TypeVar("AnyFitted", bound=Fitted)
-
-
 def raise_if_interrupted(model: AnyFitted) -> AnyFitted:
-    """The model, if its fit went to its end."""
+    """Return the model; raise KeyboardInterrupt where its fit was interrupted."""
     if model.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return model

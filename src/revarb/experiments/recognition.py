@@ -1,25 +1,48 @@
-"""The recognition model from all its starts, beside the free form: every member, and the mixture of all."""
+"""The recognition model from all its starts, compared with the free form: every member and their mixture."""
 
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from revarb import datasets
 from revarb.baselines.mean import Mean
 from revarb.config.rgp import RGP
+from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.scoring import scores
-from revarb.experiments.common import read_settings, raise_if_interrupted
+from revarb.experiments.common import PROTOCOL, raise_if_interrupted, read_settings
+from revarb.experiments.experiment import Experiment, Part, Report
 from revarb.models.base import Fitted
 from revarb.models.ensemble import Ensemble
+from revarb.report.tables import Grid, format_percent, format_range
 
 MIXTURE = "mixture"
+SCORES = ("rmse", "nlpd", "coverage95")
+
+
+@dataclass(frozen=True, eq=False)
+class RecognitionPart(Part):
+    """Results on one data set. Rows of members have a seed, rows of the mixture of all members have None."""
+
+    rows: list[dict[str, Any]]
+
+    def grids(self) -> list[Grid]:
+        """Every model and method, over the seeds."""
+        cells = [
+            [line.model, line.method, format_range(line.ranges["rmse"]), format_range(line.ranges["nlpd"]),
+             format_percent(line.ranges["coverage95"].median)]
+            for line in summarise(self.rows, SCORES)
+        ]  # fmt: skip
+        return [Grid(self.rows[0]["dataset"], ("model", "method", "RMSE", "NLPD", "in 95 %"), cells)]
 
 
 @dataclass(frozen=True)
-class RecognitionTable:
-    """What to run: experiments/recognition.toml."""
+class RecognitionTable(Experiment[RecognitionPart]):
+    """The experiment with the settings of recognition.toml."""
+
+    name: ClassVar[str] = "recognition"
+    protocol: ClassVar[str] = PROTOCOL
 
     title: str
     datasets: Mapping[str, Sequence[str]]
@@ -28,7 +51,7 @@ class RecognitionTable:
     starts: Mapping[str, Mapping[str, Any]]
 
     def models(self, name: str, lags: int) -> dict[str, RGP]:
-        """What one data set is fitted with: the free form by the default recipe, and networks from its starts."""
+        """Models for one data set: the free form by the default recipe, and networks from each of its starts."""
         common = {"lags": lags, "input_lags": lags}
         networks = {
             f"networks, {start}": RGP.from_dict({**common, **self._networks_from(start)})
@@ -40,30 +63,27 @@ class RecognitionTable:
         fields = {**self.networks, **self.starts[start]}
         return {**fields, "recognition": {"start": start, **fields.get("recognition", {})}}
 
+    def count_steps(self, seeds: int) -> int:
+        """Number of ensembles."""
+        return sum(len(self.models(name, 1)) for name in self.datasets)
+
+    def run(self, seeds: int, jobs: int = 1, report: Report = lambda text: None) -> Iterator[RecognitionPart]:
+        """Run the data sets one after the other; `report` gets a text after every ensemble."""
+        for name in self.datasets:
+            split = datasets.load(name)
+            rows = [_row(split, "Mean", Mean().fit(split.train), "residuals", None)]
+            for model, spec in self.models(name, split.lags).items():
+                begin = time.perf_counter()
+                ensemble = raise_if_interrupted(spec.fit(split.train, restarts=seeds, jobs=jobs))
+                seconds = (time.perf_counter() - begin) / seeds
+                report(f"{name}: {model}")
+                rows += [{**row, "fit_seconds": seconds} for row in _ensemble_rows(split, model, ensemble)]
+            yield RecognitionPart(rows)
+
 
 def load_recognition() -> RecognitionTable:
-    """The experiment as it ships with the package."""
+    """Load the experiment that ships with the package."""
     return RecognitionTable(**tomllib.loads(read_settings("recognition.toml")))
-
-
-def run_recognition(
-    table: RecognitionTable, seeds: int, jobs: int = 1, report: Callable[[str], None] = lambda text: None
-) -> Iterator[list[dict[str, Any]]]:
-    """The rows of every data set. `report` hears of every ensemble that is done.
-
-    A member's row has its seed; that of the mixture of all members has none.
-    """
-    for name in table.datasets:
-        split = datasets.load(name)
-        mean = Mean().fit(split.train)
-        rows = [_row(split, "Mean", mean, "residuals", None)]
-        for model, spec in table.models(name, split.lags).items():
-            begin = time.perf_counter()
-            ensemble = raise_if_interrupted(spec.fit(split.train, restarts=seeds, jobs=jobs))
-            seconds = (time.perf_counter() - begin) / seeds
-            report(f"{name}: {model}")
-            rows += [{**row, "fit_seconds": seconds} for row in _ensemble_rows(split, model, ensemble)]
-        yield rows
 
 
 def _ensemble_rows(split: datasets.Split, model: str, ensemble: Ensemble) -> list[dict[str, Any]]:

@@ -1,12 +1,13 @@
 """Table 2 of the paper: walking and running, simulated from the position of the left toes."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
+from matplotlib.figure import Figure
 
 from revarb import datasets
 from revarb.baselines.gp_narx import GPNARX
@@ -16,22 +17,100 @@ from revarb.baselines.per_output import PerOutput
 from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
+from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.comparison.runs import Run, Simulated, Spec, run_all
 from revarb.evaluation.scoring import pooled_scores
 from revarb.experiments.common import read_settings
+from revarb.experiments.experiment import Experiment, Part, Report
+from revarb.experiments.motion_scores import MOTION_COLUMNS, root_mean_square, score_motions
 from revarb.motion import cmu35
+from revarb.motion.motion_tables import NOTES, tabulate_motions
+from revarb.motion.player_page import Clip, make_motion_page
+from revarb.motion.strip import draw_strip
+from revarb.report.tables import Grid, list_failures
 
-MOTION_PROTOCOL = (
-    "free simulation of eight test motions, cold start, scored after L samples, z-scored with the training motions"
-)
+DETERMINISTIC = ("Mean", "GP-NARX")
+DRAWN = (cmu35.TEST[0], next(number for number in cmu35.TEST if number in cmu35.RUNS))  # a walk and a run
 
 
-DRAW_NOTHING = ("Mean", "GP-NARX")
+class MotionRun(NamedTuple):
+    """One fit: its rows of the results file, one per method, and its simulations of the test motions.
+
+    `paths` are those of its best method, `errors` the RMSE of each motion over all channels; empty where it failed.
+    """
+
+    model: str
+    seed: int
+    rows: list[dict[str, Any]]
+    paths: tuple[Trajectory, ...] = ()
+    errors: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class MotionPart(Part):
+    """Results of all fits, in the order of the models."""
+
+    rows: list[dict[str, Any]]
+    runs: Sequence[MotionRun]
+    paper: Mapping[str, float]
+    shown: str
+
+    @property
+    def lines(self) -> list[Line]:
+        """The rows summarised over seeds."""
+        return summarise(self.rows, MOTION_COLUMNS)
+
+    def grids(self) -> list[Grid]:
+        """Errors over 57 and over 53 channels."""
+        return tabulate_motions(self.lines, self.paper)
+
+    def sentences(self) -> list[str]:
+        """Reasons of failures."""
+        return list_failures(self.lines)
+
+    def figures(self) -> dict[str, Figure]:
+        """Strips of a walk and a run, measured and simulated by the model that is shown."""
+        drawn = [clip for number, clip in self.clips().items() if number in DRAWN]
+        return {f"motion_{clip.name.replace(' ', '_')}": self._strip(clip) for clip in drawn}
+
+    def clips(self) -> dict[int, Clip]:
+        """Test motions by number, measured and simulated by the model that is shown; empty where it failed."""
+        run = next((run for run in self.runs if run.model == self.shown and run.paths), None)
+        if run is None:
+            return {}
+        clips, skip = {}, run.rows[0]["skip"]
+        for number, path, rmse in zip(cmu35.TEST, run.paths, run.errors, strict=True):
+            measured = cmu35.load_motion(number)
+            # The models do not predict the root's position: both skeletons move along the measured path.
+            simulated = cmu35.to_motion(path.mean, path.output_names, measured.root)
+            kind = "run" if number in cmu35.RUNS else "walk"
+            note = f"{self.shown}: RMSE {rmse:.3f} (z-scored, after {skip} frames)"
+            clips[number] = Clip(f"35_{number:02d} {kind}", measured.joints(), simulated.joints(), path.dt, skip, note)
+        return clips
+
+    def _strip(self, clip: Clip) -> Figure:
+        strips = {"measured": clip.measured, f"simulated: {self.shown}": clip.simulated}
+        return draw_strip(strips, cmu35.load_skeleton(), f"{clip.name}, a test motion", clip.dt, clip.scored_from)
+
+    def state_best(self) -> str:
+        """The best model and its error, in a sentence."""
+        best: dict[str, float] = {}
+        for line in self.lines:
+            if line.worked:
+                error = line.ranges["motions_57"].median
+                best[line.model] = min(error, best.get(line.model, error))
+        first = min(best, key=best.__getitem__)
+        return f"{first} is best: RMSE {best[first]:.3f}, mean over test motions, median over seeds."
 
 
 @dataclass(frozen=True)
-class Table2:
-    """What to run: experiments/table2.toml."""
+class Table2(Experiment[MotionPart]):
+    """The experiment with the settings of table2.toml."""
+
+    name: ClassVar[str] = "table2"
+    protocol: ClassVar[str] = (
+        "free simulation of eight test motions, cold start, scored after L samples, z-scored with the training motions"
+    )
 
     title: str
     paper: Mapping[str, float]
@@ -44,7 +123,7 @@ class Table2:
     recognition: Mapping[str, Any]
 
     def models(self) -> dict[str, Spec]:
-        """All lines of the table."""
+        """All models of the table."""
         rivals = {
             "Mean": Mean(),
             "MLP-NARX": MLPNARX(**self.narx, **{**self.mlp, "units": tuple(self.mlp["units"])}),
@@ -58,47 +137,57 @@ class Table2:
         return {**rivals, **free, **networks}
 
     def groups(self, seeds: int) -> list[tuple[dict[str, Spec], range]]:
-        """Models with the seeds that they are fitted with: those that draw nothing need one."""
-        fixed = {name: spec for name, spec in self.models().items() if name in DRAW_NOTHING}
-        drawing = {name: spec for name, spec in self.models().items() if name not in DRAW_NOTHING}
-        return [(fixed, range(1)), (drawing, range(seeds))]
+        """Models with the seeds that they are fitted with: deterministic ones need only one."""
+        fixed = {name: spec for name, spec in self.models().items() if name in DETERMINISTIC}
+        seeded = {name: spec for name, spec in self.models().items() if name not in DETERMINISTIC}
+        return [(fixed, range(1)), (seeded, range(seeds))]
 
+    def count_steps(self, seeds: int) -> int:
+        """Number of fits."""
+        return sum(len(models) * len(numbers) for models, numbers in self.groups(seeds))
 
-def name_variant(variant: Mapping[str, Any]) -> str:
-    """Hidden layers x latent states of each."""
-    return f"REVARB {variant['hidden']} x {variant['latent_dim']}"
+    def fit_all(self, seeds: int, jobs: int = 1, report: Report = lambda text: None) -> Iterator[MotionRun]:
+        """Fit and score all models, in the order in which they finish; `report` gets a text after every fit."""
+        split = datasets.load("cmu35")
+        for models, numbers in self.groups(seeds):
+            for run in run_all(models, numbers, split.train, split.test, jobs):
+                report(f"{run.model}, seed {run.seed}")
+                yield _score_run(run, split)
+
+    def run(self, seeds: int, jobs: int = 1, report: Report = lambda text: None) -> Iterator[MotionPart]:
+        """Run all fits, as a single part."""
+        order = list(self.models())
+        runs = sorted(self.fit_all(seeds, jobs, report), key=lambda run: (order.index(run.model), run.seed))
+        yield MotionPart([row for run in runs for row in run.rows], runs, self.paper, self.shown)
+
+    def notes(self, seeds: int) -> list[str]:
+        """The protocol, and how to read the tables."""
+        return [f"protocol: {self.protocol}; {seeds} seed(s)", *NOTES]
+
+    def page(self, parts: Sequence[MotionPart], meta: Mapping[str, Any]) -> str | None:
+        """A page that plays the motions; None where the model to show failed."""
+        (part,) = parts
+        clips = list(part.clips().values())
+        if not clips:
+            return None
+        opening = (
+            f"{part.state_best()} Below: test motions as measured and as {self.shown} simulates them from the position "
+            "of the left toes."
+        )
+        return make_motion_page(self.title, opening, cmu35.load_skeleton(), clips, part.grids(), meta)
 
 
 def load_table2() -> Table2:
-    """The experiment as it ships with the package."""
+    """Load the experiment that ships with the package."""
     return Table2(**tomllib.loads(read_settings("table2.toml")))
 
 
-class MotionRun(NamedTuple):
-    """One fit: its rows of the results file, one per method, and its simulations of the test motions.
-
-    `paths` are those of its best method, and `errors` the RMSE of each over all channels.
-    """
-
-    model: str
-    seed: int
-    rows: list[dict[str, Any]]
-    paths: tuple[Trajectory, ...] = ()
-    errors: tuple[float, ...] = ()
+def name_variant(variant: Mapping[str, Any]) -> str:
+    """Name a variant by its hidden layers x latent states of each."""
+    return f"REVARB {variant['hidden']} x {variant['latent_dim']}"
 
 
-def run_table2(
-    table: Table2, seeds: int, jobs: int = 1, report: Callable[[str], None] = lambda text: None
-) -> Iterator[MotionRun]:
-    """The fits of the table in the order in which they finish. `report` hears of every one."""
-    split = datasets.load("cmu35")
-    for models, numbers in table.groups(seeds):
-        for run in run_all(models, numbers, split.train, split.test, jobs):
-            report(f"{run.model}, seed {run.seed}")
-            yield _scored(run, split)
-
-
-def _scored(run: Run, split: datasets.Split) -> MotionRun:
+def _score_run(run: Run, split: datasets.Split) -> MotionRun:
     common = {"dataset": "cmu35", "model": run.model, "start": "cold", "seed": run.seed, "status": run.status,
               "reason": run.reason, "fit_seconds": run.fit_seconds, "skip": split.skip}  # fmt: skip
     if run.reason is not None:
@@ -106,8 +195,8 @@ def _scored(run: Run, split: datasets.Split) -> MotionRun:
     errors = {method: _errors(simulated, split) for method, simulated in run.simulated.items()}
     rows = [{**common, "method": method, **_scores(run.simulated[method], errors[method], split)} for method in errors]
     best = min(rows, key=lambda row: row["motions_57"])["method"]
-    each = tuple(_rms(error) for error in errors[best])
-    return MotionRun(run.model, run.seed, rows, run.simulated[best].paths, each)
+    per_motion = tuple(root_mean_square(error) for error in errors[best])
+    return MotionRun(run.model, run.seed, rows, run.simulated[best].paths, per_motion)
 
 
 def _errors(simulated: Simulated, split: datasets.Split) -> list[Float64[np.ndarray, "_ D"]]:
@@ -128,49 +217,3 @@ def _scores(
     }
     band = pooled_scores(simulated.paths, [record.y for record in split.test], split.skip)
     return {**scores, "coverage95": band.coverage95, "simulate_seconds": simulated.seconds}
-
-
-class MotionScores(NamedTuple):
-    """RMSE of z-scored values, three ways, and over the walks and the runs apart.
-
-    motions   mean over the motions of each one's RMSE
-    pooled    over all rows and channels at once
-    channels  mean over the channels of each one's RMSE
-    """
-
-    motions: float
-    pooled: float
-    channels: float
-    walks: float
-    runs: float
-
-
-def score_motions(
-    errors: Sequence[Float64[np.ndarray, "_ D"]], columns: Bool[np.ndarray, " D"], numbers: Sequence[int]
-) -> MotionScores:
-    """The scores of z-scored errors, one block per motion, in some of the channels."""
-    counted = [error[:, columns] for error in errors]
-    per_motion = np.array([_rms(error) for error in counted])
-    together = np.concatenate(counted)
-    runs = np.array([number in cmu35.RUNS for number in numbers])
-    per_channel = [_rms(channel) for channel in together.T]
-    return MotionScores(
-        motions=float(per_motion.mean()),
-        pooled=_rms(together),
-        channels=float(np.mean(per_channel)),
-        walks=float(per_motion[~runs].mean()),
-        runs=float(per_motion[runs].mean()),
-    )
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-MOTION_COLUMNS = (
-    *(f"{score}_{count}" for count in (57, 53) for score in MotionScores._fields),
-    "coverage95",
-    "fit_seconds",
-    "simulate_seconds",
-)
-"""What is summarised over seeds. 57: all channels, as in the paper; 53: those that are more than rounding noise."""

@@ -2,6 +2,6 @@
 
 # In the order in which `revarb reproduce --help` names them.
 from revarb.cli.reproduce import table1, table2, recognition, avatar, calibration  # noqa: I001
-from revarb.cli.reproduce.experiments_app import experiments_app
+from revarb.cli.reproduce.runner import experiments_app
 
 __all__ = ["avatar", "calibration", "experiments_app", "recognition", "table1", "table2"]

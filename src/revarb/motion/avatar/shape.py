@@ -53,7 +53,7 @@ class Shape:
     spheres: Solids
 
     @staticmethod
-    def of(skeleton: Skeleton, colour: str) -> "Shape":
+    def from_skeleton(skeleton: Skeleton, colour: str) -> "Shape":
         """Make the shape of a skeleton in a colour: the left side light, the right side dark."""
         sides = group_bones(skeleton)
         ends = np.array([bone for several in sides.values() for bone in several])
