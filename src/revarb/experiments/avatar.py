@@ -23,10 +23,6 @@ RATE_WEIGHT = 3.0  # a change per frame of a third of a standard deviation count
 
 WALKING, RUNNING = "#2a5caa", "#c1272d"
 STRIPS = {"step": 0.125, "ramp": 0.2, "sine": 0.2}  # signals that are drawn, shortened by these factors
-    "step": 0.125,
-    "ramp": 0.2,
-    "sine": 0.2,
-}  # signals that are drawn, shortened by these factors to a few seconds
 POSES = 18
 
 
