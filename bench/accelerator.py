@@ -14,8 +14,8 @@ from revarb.runtime.files import check_writable
 from revarb.runtime.numerics import with_numerics
 from revarb.training.objective import bounds_and_gradients
 from revarb.training.problem import Problem, make_plan
-from revarb.variational.bound import layer_problems
-from revarb.variational.parameters import form_of
+from revarb.variational.bound import build_layer_problems
+from revarb.variational.parameters import get_form
 
 MEMBERS = 16
 MATRIX = 8192
@@ -43,7 +43,7 @@ def rows() -> list[dict[str, Any]]:
 
 def _many(given: Problem):
     vectors = np.stack([make_plan(given).start * (1.0 + 1e-3 * k) for k in range(MEMBERS)])
-    form = form_of(given.start)
+    form = get_form(given.start)
 
     def evaluate() -> list[np.ndarray]:
         return [np.asarray(x) for x in bounds_and_gradients(vectors, given.rows, form, given.layout)]
@@ -60,7 +60,7 @@ def _long_row(given: Problem, gemm_tflops: float) -> dict[str, Any]:
 
 def _psi2_operations(given: Problem) -> float:
     count, inducing = len(given.rows.y), given.spec.inducing
-    problems = layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
+    problems = build_layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
     return sum(4 * 2.0 * count * psi_width(x_hat) * inducing * (inducing // 2 + 1) for _, x_hat, _ in problems)
 
 

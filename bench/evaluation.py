@@ -13,7 +13,7 @@ from bench.timing import alternating_medians, median_seconds
 from revarb.gp.layer import Gaussians, Layer
 from revarb.runtime.numerics import with_numerics
 from revarb.training.problem import Problem
-from revarb.variational.bound import layer_problems
+from revarb.variational.bound import build_layer_problems
 
 SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the cache
 
@@ -47,7 +47,7 @@ def row(samples: int) -> dict[str, Any]:
 @with_numerics
 def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     """Every layer with its regressors, as the bound sees them."""
-    problems = layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
+    problems = build_layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 

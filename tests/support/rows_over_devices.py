@@ -12,7 +12,7 @@ import revarb
 from revarb.runtime.numerics import with_numerics
 from revarb.training.objective import bound_and_gradient, make_objective
 from revarb.training.problem import make_plan
-from revarb.variational.parameters import form_of
+from revarb.variational.parameters import get_form
 from support import small
 
 
@@ -25,7 +25,7 @@ def compare_bounds():
     bound, gradient = objective(vector)
     with jax.set_mesh(revarb.row_mesh()):
         spread_bound, spread_gradient = objective(vector)
-        program = bound_and_gradient.lower(vector, problem.rows, form=form_of(problem.start), layout=problem.layout)
+        program = bound_and_gradient.lower(vector, problem.rows, form=get_form(problem.start), layout=problem.layout)
     text = program.compile().as_text()
     return {
         "bound_error": abs(spread_bound / bound - 1.0),

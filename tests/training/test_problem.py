@@ -9,7 +9,7 @@ from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets
 from revarb.runtime.numerics import with_numerics
 from revarb.training.problem import mask_missing
-from revarb.variational.bound import Layout, Rows, layer_posteriors, layer_problems, revarb_bound
+from revarb.variational.bound import Layout, Rows, compute_posteriors, build_layer_problems, revarb_bound
 from support import small
 
 
@@ -26,7 +26,7 @@ def test_masked_rows_count_for_nothing():
     whole, part = (
         float(revarb_bound(problem.start, r, lay)) for r, lay in ((problem.rows, problem.layout), (rows, layout))
     )
-    layer, x_hat, targets = layer_problems(problem.start.layers, problem.start.states, problem.rows, problem.layout)[-1]
+    layer, x_hat, targets = build_layer_problems(problem.start.layers, problem.start.states, problem.rows, problem.layout)[-1]
     keep = np.delete(np.arange(len(y)), gone)
     less = collapsed_bound(
         layer, Gaussians(x_hat.mean[keep], x_hat.variance[keep]), Targets(targets.mean[keep], 0.0), layout.jitter
@@ -53,7 +53,7 @@ def test_outputs_with_other_gaps_are_groups_of_their_own():
     y[10:15, 1] = np.nan
     problem = small.problem(small.spec(hidden=1), replace(record, y=y))
     assert sorted(problem.layout.groups) == [(0, 2), (1,)]
-    known = layer_posteriors(problem.start, problem.rows, problem.layout)[-1]
+    known = compute_posteriors(problem.start, problem.rows, problem.layout)[-1]
     assert known.reduction.ndim == 3
     np.testing.assert_array_equal(known.reduction[0], known.reduction[2])
     assert not np.allclose(known.reduction[0], known.reduction[1])
@@ -64,5 +64,5 @@ def test_outputs_with_other_gaps_are_groups_of_their_own():
             Rows(alone.rows.u_bar, np.where(np.isnan(y[2:, column : column + 1]), np.nan, alone.rows.y[:, [column]])),
             Layout(alone.layout.lags, alone.layout.lengths, alone.layout.jitter),
         )
-        single = layer_posteriors(alone.start, rows, layout)[-1]
+        single = compute_posteriors(alone.start, rows, layout)[-1]
         np.testing.assert_allclose(single.beta[:, 0], known.beta[:, column], rtol=1e-6, atol=1e-9)

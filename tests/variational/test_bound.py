@@ -9,7 +9,7 @@ from revarb.config.recipe import GROUPS
 from revarb.data.windows import regressors
 from revarb.gp.layer import Layer, inverse_softplus
 from revarb.variational.bound import Layout, Rows, revarb_bound
-from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 from support import oracles
 from support.random_models import JITTER, L, random_parameters, random_rows
@@ -30,13 +30,13 @@ def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
     vector = np.array(flatten(parameters))
     gradient = flatten(jax.grad(bound)(parameters))
     numeric = [
-        oracles.finite_difference(lambda v: float(bound(unflatten(v, form_of(parameters)))), vector, index, step=1e-4)
+        oracles.finite_difference(lambda v: float(bound(unflatten(v, get_form(parameters)))), vector, index, step=1e-4)
         for index in range(len(vector))
     ]
     scale = np.abs(gradient).max()
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-9 * scale)
     for group in GROUPS:  # nothing is cut off from the bound by mistake
-        assert np.abs(gradient[free_entries(parameters, (group,))]).min() > 0.0, group
+        assert np.abs(gradient[select_entries(parameters, (group,))]).min() > 0.0, group
 
 
 def joined(first, second):

@@ -11,7 +11,7 @@ from revarb.optim.journal import Journal
 from revarb.training.network_training import start_networks
 from revarb.variational.bound import revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
-from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 from support import oracles, small
 from support.recognised import recognised_problem
@@ -87,19 +87,19 @@ def test_filling_up_short_records_changes_nothing(networks, initial, u_bar):
 @pytest.mark.parametrize("variance", ["free", pytest.param("shared", marks=pytest.mark.slow)])
 def test_the_gradient_by_finite_differences(variance):
     problem, start = recognised_problem(variance)
-    form, vector = form_of(start), np.array(flatten(start))
+    form, vector = get_form(start), np.array(flatten(start))
     bound = jax.jit(lambda v: revarb_bound(unflatten(v, form), problem.rows, problem.layout))
     gradient = np.asarray(jax.grad(bound)(vector))
-    chosen = np.random.default_rng(0).choice(np.flatnonzero(free_entries(start, ("mu", "lam"))), 40, replace=False)
+    chosen = np.random.default_rng(0).choice(np.flatnonzero(select_entries(start, ("mu", "lam"))), 40, replace=False)
     expected = [oracles.finite_difference(lambda v: float(bound(v)), vector, k, step=1e-4) for k in chosen]
     np.testing.assert_allclose(gradient[chosen], expected, rtol=1e-5, atol=1e-5)
-    assert np.abs(gradient[free_entries(start, ("mu",))]).max() > 0.0
+    assert np.abs(gradient[select_entries(start, ("mu",))]).max() > 0.0
 
 
 @pytest.mark.slow
 def test_networks_that_give_the_free_means_give_the_same_bound():
     problem, start = recognised_problem()
-    states = start.states.along(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths)
+    states = start.states.evaluate(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths)
     written_out = Parameters(start.layers, FreeStates(states.mu, states.raw_lam), start.priors)
     ours = float(revarb_bound(start, problem.rows, problem.layout))
     assert ours == pytest.approx(float(revarb_bound(written_out, problem.rows, problem.layout)), rel=1e-12)
@@ -108,7 +108,7 @@ def test_networks_that_give_the_free_means_give_the_same_bound():
         Network(tuple(0 * w for w in g.weights), tuple(0 * b + 0.3 for b in g.biases)) for g in start.states.networks
     )
     constant = RecognisedStates(flat, start.states.initial, start.states.raw_lam)
-    path = constant.along(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths).mu[0]
+    path = constant.evaluate(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths).mu[0]
     first = initial_states(path, problem.layout.lags, problem.layout.lengths)
     np.testing.assert_array_equal(first, start.states.initial[0])
     np.testing.assert_allclose(path[problem.layout.lags : problem.layout.lengths[0]], 0.3)
@@ -120,7 +120,7 @@ def test_shared_variances_make_nothing_grow_with_the_record():
         problem = small.problem(spec, small.record(samples=samples))
         rng, lags = np.random.default_rng(0), problem.preprocessor.order
         start = start_networks(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[0]
-        return int(free_entries(start, ("mu", "lam")).sum())
+        return int(select_entries(start, ("mu", "lam")).sum())
 
     assert variational(40, "shared") == variational(80, "shared")
     assert variational(80, "free") == variational(40, "free") + 2 * 40

@@ -3,24 +3,24 @@ import numpy as np
 import pytest
 
 from revarb.config.recipe import GROUPS
-from revarb.variational.parameters import flatten, form_of, free_entries, unflatten
+from revarb.variational.parameters import flatten, get_form, select_entries, unflatten
 from support.random_models import random_parameters
 
 
 def test_flatten_and_back(rng):
     parameters = random_parameters(rng, (5, 4))
-    again = unflatten(flatten(parameters), form_of(parameters))
+    again = unflatten(flatten(parameters), get_form(parameters))
     for ours, theirs in zip(jax.tree.leaves(again), jax.tree.leaves(parameters), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_every_entry_belongs_to_exactly_one_group(rng):
     parameters = random_parameters(rng, (5, 4))
-    memberships = np.sum([free_entries(parameters, (group,)) for group in GROUPS], axis=0)
+    memberships = np.sum([select_entries(parameters, (group,)) for group in GROUPS], axis=0)
     np.testing.assert_array_equal(memberships, 1)
 
 
 @pytest.mark.parametrize(("group", "count"), [("mu", 18), ("lam", 18), ("sigma2", 3), ("variance", 3), ("prior", 8)])
 def test_group_sizes(rng, group, count):
     parameters = random_parameters(rng, (5, 4))  # H = 2, L = 2, nine states per layer
-    assert free_entries(parameters, (group,)).sum() == count
+    assert select_entries(parameters, (group,)).sum() == count

@@ -107,11 +107,10 @@ def later_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]
     return map_blocks(lambda block, skipped: block[skipped:], x, length, lengths)
 
 
-def split_rows(
-    rows: Shaped[np.ndarray, "R ..."], length: int, lengths: Sequence[int]
-) -> list[Shaped[np.ndarray, "_ ..."]]:
+def split_rows(rows: Shaped[AnyArray, "R ..."], length: int, lengths: Sequence[int]) -> list[Shaped[AnyArray, "_ ..."]]:
     """Stacked rows cut at the seams: one array per record, whose block has `length` more states than rows."""
-    return np.split(rows, np.cumsum([states - length for states in lengths])[:-1])
+    counts = [states - length for states in lengths]
+    return [rows[end - count : end] for end, count in zip(np.cumsum(counts).tolist(), counts, strict=True)]
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

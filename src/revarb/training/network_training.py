@@ -23,7 +23,7 @@ from revarb.optim.journal import Journal
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.bound import Layout, Rows, revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
-from revarb.variational.parameters import Parameters, flatten, form_of, free_entries, unflatten
+from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 
 Report = Callable[[int, str], None]
@@ -112,8 +112,8 @@ def run_adam_rounds(
 
     Every start has the first round; the one with the best bound after it has the others.
     """
-    count, form = len(rows.y), form_of(starts[0])
-    free = free_entries(starts[0], recipe.stages[-1].free)
+    count, form = len(rows.y), get_form(starts[0])
+    free = select_entries(starts[0], recipe.stages[-1].free)
     only_free = optax.stateless(
         lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
     )
@@ -147,7 +147,7 @@ def renew_inducing_inputs(
     recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
 ) -> Parameters:
     """ζ at k-means centres of the regressors along the latent paths as they are now."""
-    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
+    states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
     x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
     centres = [
         find_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)

@@ -8,7 +8,7 @@ from revarb.runtime.mesh import replicate_results
 from revarb.runtime.numerics import AnyArray
 from revarb.training.problem import Problem
 from revarb.variational.bound import Layout, Rows, revarb_bound
-from revarb.variational.parameters import Form, flatten, form_of, unflatten
+from revarb.variational.parameters import Form, flatten, get_form, unflatten
 
 
 def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout) -> tuple[AnyArray, AnyArray]:
@@ -26,7 +26,7 @@ bounds_and_gradients = jax.jit(  # of many starts together
 
 def make_objective(problem: Problem) -> Objective:
     """The bound of this fit as a function of the flat vector."""
-    form = form_of(problem.start)
+    form = get_form(problem.start)
 
     def objective(vector: Vector) -> tuple[float, Vector]:
         bound, gradient = bound_and_gradient(vector, problem.rows, form=form, layout=problem.layout)

@@ -15,7 +15,7 @@ from revarb.optim.lbfgs import Phase, Settings, Vector
 from revarb.training.initial_values import initial_parameters
 from revarb.training.stretches import Stretch, cut_stretches
 from revarb.variational.bound import Layout, Rows
-from revarb.variational.parameters import Parameters, flatten, free_entries
+from revarb.variational.parameters import Parameters, flatten, select_entries
 
 Report = Callable[[int, str], None]
 """Takes the number of steps done, and a text to show beside it."""
@@ -103,5 +103,5 @@ class Plan(NamedTuple):
 def make_plan(problem: Problem) -> Plan:
     """The start as a flat vector, and the stages of the recipe."""
     recipe, start = problem.spec.recipe, problem.start
-    phases = [Phase(free_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
+    phases = [Phase(select_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
     return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))

@@ -29,7 +29,7 @@ from revarb.training.fit import checkpoints_for, fit_task, total_steps
 from revarb.training.objective import bounds_and_gradients
 from revarb.training.problem import Task, initialise, make_plan, prepare
 from revarb.training.solve import build_model, report_steps, train_networks
-from revarb.variational.parameters import form_of
+from revarb.variational.parameters import get_form
 
 Report = Callable[[int, int, str], None]
 """Takes a member, counted from 0, its number of steps done, and a text."""
@@ -119,7 +119,7 @@ def fit_batched(task: Task, seeds: Sequence[int], report: Report) -> list[Outcom
         train_networks(initialise(task, seed), partial(report, member), Journal()) for member, seed in enumerate(seeds)
     ]
     plans = [make_plan(problem) for problem in problems]
-    rows, form, layout = problems[0].rows, form_of(problems[0].start), problems[0].layout
+    rows, form, layout = problems[0].rows, get_form(problems[0].start), problems[0].layout
 
     def evaluate(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bounds, gradients = bounds_and_gradients(vectors, rows, form, layout)

@@ -17,9 +17,9 @@ from revarb.simulation.chain import Chain, StartState
 from revarb.training.network_training import run_adam_rounds, start_networks
 from revarb.training.objective import make_objective
 from revarb.training.problem import Problem, Report, make_plan
-from revarb.variational.bound import Layout, layer_posteriors
+from revarb.variational.bound import Layout, compute_posteriors
 from revarb.variational.networks import RecognisedStates
-from revarb.variational.parameters import Parameters, form_of, unflatten
+from revarb.variational.parameters import Parameters, get_form, unflatten
 from revarb.variational.states import FreeStates
 
 
@@ -40,7 +40,7 @@ def train_networks(problem: Problem, report: Report, journal: Journal) -> Proble
     if recognition.start == "free-form":
         objective = journal.wrap_objective("free form", make_objective(problem))
         optimum = maximise(objective, *make_plan(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}"))
-        free_form = unflatten(optimum.vector, form_of(problem.start))
+        free_form = unflatten(optimum.vector, get_form(problem.start))
     starts = start_networks(recognition, free_form, rows, layout, problem.preprocessor.order, rng, journal)
     return problem._replace(start=run_adam_rounds(recognition, recipe, starts, rows, layout, rng, report, journal))
 
@@ -64,16 +64,16 @@ def _adam_steps(spec: RGP) -> int:
     return spec.recognition.steps if spec.recognition else 0
 
 
-_posteriors = jax.jit(replicate_results(layer_posteriors), static_argnames="layout")
+_posteriors = jax.jit(replicate_results(compute_posteriors), static_argnames="layout")
 
 
 def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
     """The model at the optimum."""
     spec, layout = problem.spec, problem.layout
-    found = unflatten(optimum.vector, form_of(problem.start))
+    found = unflatten(optimum.vector, get_form(problem.start))
     with capture_interrupts():  # an interrupt now would lose the result
         layers = jax.tree.map(np.asarray, _posteriors(found, problem.rows, layout=layout))
-        states = jax.tree.map(np.asarray, found.states.along(problem.rows.u_bar, layout.lags, layout.lengths))
+        states = jax.tree.map(np.asarray, found.states.evaluate(problem.rows.u_bar, layout.lags, layout.lengths))
     parameters = Parameters(found.layers, states, found.priors)
     networks = found.states.networks if isinstance(found.states, RecognisedStates) else None
     chain = Chain(layers[:-1], layers[-1], spec.lags)

@@ -1,4 +1,4 @@
-"""REVARB: the lower bound of log p(y) as a sum over layers (docs/derivation.md, Eq. 30)."""
+"""The REVARB lower bound of log p(y) as a sum over layers (docs/theory/derivation.md, Eqs. 30 and 42)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,19 +17,21 @@ from revarb.variational.states import FreeStates, entropy, kl_to_prior
 
 
 class Rows(NamedTuple):
-    """The measured side of the training rows, z-scored. What is missing of y is zero, and not `measured`."""
+    """Inputs and outputs of the training rows, z-scored.
+
+    Missing outputs are zero. `measured` marks the measured rows of each group of outputs (`Layout.groups`); None if no
+    output is missing.
+    """
 
     u_bar: Float[AnyArray, "R Du"]
     y: Float[AnyArray, "R Dy"]
-    measured: Bool[AnyArray, "R G"] | None = (
-        None  # by groups of outputs (`Layout.groups`); None where nothing is missing
-    )
+    measured: Bool[AnyArray, "R G"] | None = None
 
 
 class Layout(NamedTuple):
-    """What is fixed before compilation: the state lag, each record's number of states, and the jitter.
+    """Constants of a compiled bound: the state lag, the number of states of each record, and the jitter.
 
-    `groups` has the columns of outputs that were measured at the same rows; without it all were.
+    `groups` has the columns of outputs that were measured at the same rows; None if no output is missing.
     """
 
     lags: int
@@ -39,10 +41,10 @@ class Layout(NamedTuple):
 
 
 def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[AnyArray, ""]:
-    """Σ layers + Σ entropies of the later states − Σ KL of the initial states."""
+    """Σ layers + Σ entropies of the later states − Σ KL of the initial states (Eq. 30)."""
     bound = jnp.zeros(())
-    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
-    for layer, x_hat, targets in layer_problems(parameters.layers, states, rows, layout):
+    states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
+    for layer, x_hat, targets in build_layer_problems(parameters.layers, states, rows, layout):
         bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
     for mu, lam, prior in zip(states.mu, states.lam, parameters.priors, strict=True):
         bound += entropy(later_states(lam, layout.lags, layout.lengths))
@@ -52,46 +54,47 @@ def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[An
     return bound
 
 
-def layer_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
-    """What every layer knows after the fit, input side first."""
-    states = parameters.states.along(rows.u_bar, layout.lags, layout.lengths)
-    problems = layer_problems(parameters.layers, states, rows, layout)
-    known = [compute_posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems]
+def compute_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
+    """Compute the posterior of every layer, input side first."""
+    states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
+    problems = build_layer_problems(parameters.layers, states, rows, layout)
+    posteriors = [compute_posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems]
     hidden = len(states.mu)
-    return (*known[:hidden], join_output_groups(known[hidden:], _groups(rows, layout)))
+    return (*posteriors[:hidden], join_output_groups(posteriors[hidden:], _list_groups(rows, layout)))
 
 
-def layer_problems(
+def build_layer_problems(
     layers: Sequence[Layer], states: FreeStates, rows: Rows, layout: Layout
 ) -> list[tuple[Layer, Gaussians, Targets]]:
-    """Each layer as a regression of its targets on its regressors, both of them Gaussian.
+    """Build the regression problem of each layer: its parameters, Gaussian regressors and Gaussian targets.
 
-    The output layer comes last, once for every group of outputs.
+    The output layer comes last, once for every group of outputs (Eq. 42).
     """
     mu, lam = states.mu, states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
-    variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs are known
-    hidden = [
+    variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs have none
+    targets = [
         Targets(later_states(m, layout.lags, layout.lengths), jnp.sum(later_states(v, layout.lags, layout.lengths)))
         for m, v in zip(mu, lam, strict=True)
     ]
-    below = [
+    hidden = [
         (layer, Gaussians(mean, variance), target)
-        for layer, mean, variance, target in zip(layers[:-1], means[:-1], variances[:-1], hidden, strict=True)
+        for layer, mean, variance, target in zip(layers[:-1], means[:-1], variances[:-1], targets, strict=True)
     ]
     outputs = [
         (layers[-1], Gaussians(means[-1], variances[-1], measured), Targets(y, 0.0))
-        for y, measured in _measured(rows, layout)
+        for y, measured in _split_outputs(rows, layout)
     ]
-    return [*below, *outputs]
+    return [*hidden, *outputs]
 
 
-def _measured(rows: Rows, layout: Layout) -> list[tuple[AnyArray, AnyArray | None]]:
-    # Each group of outputs, with the rows at which it was measured.
+def _split_outputs(rows: Rows, layout: Layout) -> list[tuple[AnyArray, AnyArray | None]]:
+    # Each group of outputs, and the rows at which it was measured.
     if rows.measured is None:
         return [(rows.y, None)]
-    return [(rows.y[:, np.array(columns)], rows.measured[:, g]) for g, columns in enumerate(_groups(rows, layout))]
+    groups = _list_groups(rows, layout)
+    return [(rows.y[:, np.array(columns)], rows.measured[:, g]) for g, columns in enumerate(groups)]
 
 
-def _groups(rows: Rows, layout: Layout) -> tuple[tuple[int, ...], ...]:
+def _list_groups(rows: Rows, layout: Layout) -> tuple[tuple[int, ...], ...]:
     return (tuple(range(rows.y.shape[1])),) if layout.groups is None else layout.groups

@@ -1,7 +1,8 @@
-"""The recognition model: latent means by networks that run over their own past (the paper's section 4; Eqs. 40, 41).
+"""Recognition model: latent means computed by recurrent networks (the paper's section 4).
 
-Instead of one free mean per step, layer h has a network g^(h) with μ_i^(h) = g^(h)(x̂_i^(h)), where x̂ holds the means
-that the networks gave before. The initial states stay free; the variances are free per step or shared by all steps.
+docs/theory/derivation.md, Eqs. 40 and 41. Instead of one free mean per step, layer h has a network g^(h) with
+μ_i^(h) = g^(h)(x̂_i^(h)), where x̂ holds means that the networks computed before. The initial states stay free; the
+variances are free per step or shared by all steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,33 +15,33 @@ import numpy as np
 from jaxtyping import Float
 
 from revarb.config.recognition import Recognition
-from revarb.data.windows import Order, regressor_sizes
+from revarb.data.windows import Order, regressor_sizes, split_rows
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.states import FreeStates
 
 
 class Network(eqx.Module):
-    """Tanh layers and a linear one."""
+    """A multilayer perceptron: tanh layers and a linear output layer (Eq. 41)."""
 
     weights: tuple[Float[AnyArray, "_ _"], ...]
     biases: tuple[Float[AnyArray, " _"], ...]
 
     def __call__(self, x: Float[AnyArray, "K D"]) -> Float[AnyArray, "K Dx"]:
-        """All rows at once."""
+        """Evaluate the network at every row of `x`."""
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = jnp.tanh(x @ weight + bias)
         return x @ self.weights[-1] + self.biases[-1]
 
 
 class RecognisedStates(eqx.Module):
-    """q(x) whose means are what the networks give, from free initial states on."""
+    """q(x) whose means are computed by networks from free initial states."""
 
     networks: tuple[Network, ...]
     initial: tuple[Float[AnyArray, "K L _"], ...]
-    raw_lam: tuple[Float[AnyArray, "V _"], ...]  # one row per state, or one for all
+    raw_lam: tuple[Float[AnyArray, "V _"], ...]  # one row per state, or one row for all states
 
-    def along(self, u_bar: Float[AnyArray, "R Du"], lags: int, lengths: Sequence[int]) -> FreeStates:
-        """The same q(x) written out: a mean and a variance for every state of every record."""
+    def evaluate(self, u_bar: Float[AnyArray, "R Du"], lags: int, lengths: Sequence[int]) -> FreeStates:
+        """Compute the mean and the variance of every state of every record."""
         mu = run_networks(self.networks, self.initial, u_bar, lags, lengths)
         return FreeStates(mu, tuple(jnp.broadcast_to(raw, m.shape) for raw, m in zip(self.raw_lam, mu, strict=True)))
 
@@ -52,10 +53,12 @@ def run_networks(
     lags: int,
     lengths: Sequence[int],
 ) -> tuple[Float[AnyArray, "S _"], ...]:
-    """The latent paths of all layers: records side by side, the short ones filled up, one scan over time."""
+    """Compute the latent means of all layers (Eq. 40) in one scan over time.
+
+    The records are run in parallel; short ones are padded, and the padding is cut off again.
+    """
     rows = [length - lags for length in lengths]
-    ends = np.cumsum(rows).tolist()
-    pieces = [u_bar[end - count : end] for end, count in zip(ends, rows, strict=True)]
+    pieces = split_rows(u_bar, lags, lengths)
     padded = jnp.stack([jnp.pad(piece, ((0, max(rows) - len(piece)), (0, 0))) for piece in pieces], axis=1)
 
     def step(windows, inputs):
@@ -75,24 +78,24 @@ def run_networks(
     )
 
 
-def random_networks(
+def draw_networks(
     spec: Recognition, order: Order, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
 ) -> tuple[Network, ...]:
-    """Weights of unit gain, no biases."""
+    """Draw networks with normal weights of variance 1 / inputs, and zero biases."""
 
     def draw(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape) / np.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)
 
-    return blank_networks(spec, order, latent_dims, inputs, draw)
+    return build_networks(spec, order, latent_dims, inputs, draw)
 
 
-def blank_networks(
+def build_networks(
     spec: Recognition, order: Order, latent_dims: Sequence[int], inputs: int, array: Callable[..., np.ndarray]
 ) -> tuple[Network, ...]:
-    """The networks of all hidden layers, their arrays made by `array(*shape)`."""
+    """Build the networks of all hidden layers from arrays made by `array(*shape)`."""
     sizes = regressor_sizes(order, latent_dims, inputs)[:-1]
     widths = [(size, *spec.hidden, dim) for size, dim in zip(sizes, latent_dims, strict=True)]
     return tuple(
-        Network(tuple(array(a, b) for a, b in pairwise(these)), tuple(array(width) for width in these[1:]))
-        for these in widths
+        Network(tuple(array(a, b) for a, b in pairwise(units)), tuple(array(count) for count in units[1:]))
+        for units in widths
     )

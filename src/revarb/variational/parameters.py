@@ -1,4 +1,4 @@
-"""All that a fit may change, as one tree, as one flat vector, and by named groups."""
+"""All parameters of a fit: as a tree, as one flat vector, and by named groups."""
 
 import math
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from revarb.variational.states import FreeStates, InitialPrior
 
 
 class Parameters(eqx.Module):
-    """Layers 1 … H+1, and for the H hidden ones q(x) and the prior of the initial states."""
+    """Parameters of the layers 1 … H+1, q(x), and the priors of the initial states of the H hidden layers."""
 
     layers: tuple[Layer, ...]
     states: FreeStates | RecognisedStates
@@ -25,7 +25,7 @@ class Parameters(eqx.Module):
 
 _GROUP_OF_FIELD = {
     "mu": "mu",
-    "weights": "mu",  # networks stand for means
+    "weights": "mu",  # networks take the place of free means
     "biases": "mu",
     "initial": "mu",
     "raw_lam": "lam",
@@ -39,25 +39,25 @@ _GROUP_OF_FIELD = {
 
 
 class Form(NamedTuple):
-    """A tree of parameters without its values: all that a compiled function must know of it."""
+    """Structure and shapes of a tree of parameters, a constant of compiled functions."""
 
     structure: Any  # a PyTreeDef, which JAX does not declare as a type
     shapes: tuple[tuple[int, ...], ...]
 
 
-def form_of(parameters: Parameters) -> Form:
-    """The form of a tree of parameters."""
+def get_form(parameters: Parameters) -> Form:
+    """Return structure and shapes of a tree of parameters."""
     leaves, structure = jax.tree.flatten(parameters)
     return Form(structure, tuple(np.shape(leaf) for leaf in leaves))
 
 
 def flatten(parameters: Parameters) -> Float64[AnyArray, " V"]:
-    """All parameters as one float64 vector."""
+    """Concatenate all parameters to one float64 vector."""
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(parameters)])
 
 
 def unflatten(vector: Float64[AnyArray, " V"], form: Form) -> Parameters:
-    """The tree of this form with the values of `vector`."""
+    """Build the tree of this form with the values of `vector`."""
     sizes = [math.prod(shape) for shape in form.shapes]
     ends = np.cumsum(sizes).tolist()
     pieces = [
@@ -66,12 +66,12 @@ def unflatten(vector: Float64[AnyArray, " V"], form: Form) -> Parameters:
     return jax.tree.unflatten(form.structure, pieces)
 
 
-def free_entries(parameters: Parameters, free: tuple[str, ...]) -> Bool[np.ndarray, " V"]:
-    """Which entries of the flat vector belong to the named groups (recipe.GROUPS)."""
+def select_entries(parameters: Parameters, free: tuple[str, ...]) -> Bool[np.ndarray, " V"]:
+    """Mark the entries of the flat vector that belong to the named groups (config/recipe.py: GROUPS)."""
     leaves = jax.tree_util.tree_leaves_with_path(parameters)
-    return np.concatenate([np.full(np.size(leaf), _group(path) in free) for path, leaf in leaves])
+    return np.concatenate([np.full(np.size(leaf), _find_group(path) in free) for path, leaf in leaves])
 
 
-def _group(path: tuple) -> str:
+def _find_group(path: tuple) -> str:
     fields = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]
     return _GROUP_OF_FIELD[fields[-1]]
