@@ -1,10 +1,23 @@
+"""Examples in docstrings print what they say."""
+
 import doctest
 import importlib
+from pathlib import Path
 
 import pytest
 
+import revarb
 
-@pytest.mark.parametrize("module", ["series", "recipe", "datasets.registry"])
-def test_examples_in_docstrings_print_what_they_say(module):
-    result = doctest.testmod(importlib.import_module(f"revarb.{module}"))
+SOURCE = Path(revarb.__file__).parent
+MODULES = sorted(
+    ".".join(("revarb", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in SOURCE.rglob("*.py")
+    if ">>>" in path.read_text()
+)
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_print_what_they_say(name, in_empty_folder):
+    result = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
     assert result.attempted > 0 and result.failed == 0

@@ -20,32 +20,32 @@ def model(recorded_data):
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(models, "user_cache_path", lambda name: tmp_path / name)
-    monkeypatch.setattr(models, "avatar_spec", lambda: TINY)
+    monkeypatch.setattr(models, "load_avatar_spec", lambda: TINY)
     return tmp_path
 
 
 def test_a_model_is_trained_once(capsys, own_cache, model, monkeypatch):
-    from revarb.cli.avatar import _trained_model
+    from revarb.cli.avatar import _load_or_train_model
 
     trainings = []
     monkeypatch.setattr("revarb.cli.avatar.train_model", lambda: trainings.append(1) or model)
-    assert models.kept_model() is None
-    assert _trained_model() is model
+    assert models.load_cached_model() is None
+    assert _load_or_train_model() is model
     assert "training the avatar" in capsys.readouterr().out
-    assert _trained_model().bound == load(models.kept_path(TINY)).bound == model.bound
+    assert _load_or_train_model().bound == load(models.cached_model_path(TINY)).bound == model.bound
     assert len(trainings) == 1 and capsys.readouterr().out == ""
-    models.kept_path(TINY).write_bytes(b"cut short")
-    _trained_model()
-    assert len(trainings) == 2 and models.kept_model() is not None
+    models.cached_model_path(TINY).write_bytes(b"cut short")
+    _load_or_train_model()
+    assert len(trainings) == 2 and models.load_cached_model() is not None
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(own_cache, model, monkeypatch):
-    from revarb.cli.avatar import _trained_model
+    from revarb.cli.avatar import _load_or_train_model
 
     (own_cache / "revarb").write_text("not a folder")
     monkeypatch.setattr("revarb.cli.avatar.train_model", lambda: model)
     with pytest.warns(UserWarning, match="the model is not kept for the next time: cannot create"):
-        assert _trained_model() is model
+        assert _load_or_train_model() is model
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def run(capsys, *arguments):
 
 
 def test_without_viser_it_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "revarb.motion.avatar.page", raising=False)
+    monkeypatch.delitem(sys.modules, "revarb.motion.avatar.live_page", raising=False)
     monkeypatch.setitem(sys.modules, "viser", None)
     assert run(capsys) == (2, 'error: the page needs viser; pip install "revarb[avatar]"\n')
 

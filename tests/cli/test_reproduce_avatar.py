@@ -22,12 +22,12 @@ QUICK = revarb.RGP(
 def gaits():
     if not os.environ.get("REVARB_DATA"):
         pytest.skip("REVARB_DATA is not set")
-    return Gaits.from_records(avatar.avatar_records())
+    return Gaits.from_records(avatar.load_avatar_records())
 
 
 @pytest.mark.slow
 def test_the_command_writes_model_strips_exports_and_figures(gaits, in_empty_folder, monkeypatch, capsys):
-    monkeypatch.setattr("revarb.experiments.avatar.avatar_spec", lambda: QUICK)
+    monkeypatch.setattr("revarb.experiments.avatar.load_avatar_spec", lambda: QUICK)
     with pytest.raises(SystemExit) as ended:
         main(["reproduce", "avatar", "--out", "a", "--json", "a.json"])
     assert ended.value.code == 0

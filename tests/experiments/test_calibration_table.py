@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from revarb import cli, datasets, experiments
-from revarb.experiments.calibration import AS_FITTED, CALIBRATED, LINEAR, MIXTURE, calibrated_arx, load_calibration
+from revarb.experiments.calibration import AS_FITTED, CALIBRATED, LINEAR, MIXTURE, calibrate_arx, load_calibration
 
 QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 
@@ -46,6 +46,6 @@ def test_rows_of_a_quick_calibration(quick, in_empty_folder, monkeypatch, capsys
 
 def test_arx_is_calibrated_by_its_own_held_out_errors():
     split = datasets.load("artificial")
-    path = calibrated_arx(split)
+    path = calibrate_arx(split)
     assert (path.std == path.std[0]).all() and 0.5 < path.std[0, 0] / split.train.y.std() < 1.5
     assert (path.widening >= 1.0).all()

@@ -7,7 +7,7 @@ import pytest
 
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.comparison.verdict import ranking
-from revarb.experiments.table1 import Benchmark, Table1, headline, load_table1, run_table1
+from revarb.experiments.table1 import Benchmark, Table1, load_table1, run_table1, state_headline
 
 QUICK = {"hidden": 1, "inducing": 10, "calibrate": False, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 MODELS = ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
@@ -60,7 +60,7 @@ def test_the_headline_counts_what_was_won():
     table = Table1("t", {}, (Benchmark("a", "a", paper=paper), Benchmark("b", "b", paper=paper), Benchmark("c", "c")))
     numbers = {"a": (3.0, 2.0, 1.0), "b": (3.0, 1.0, 2.0), "c": (3.0, 0.11, 0.1)}
     rows = [row(k, m, v) for k, these in numbers.items() for m, v in zip(("Mean", "ARX", "REVARB"), these, strict=True)]
-    assert headline(table, rows) == (
+    assert state_headline(table, rows) == (
         "REVARB is first on 1 of the paper's 2 sets (a). A linear model does as well on b and c."
     )
 

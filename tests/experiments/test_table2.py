@@ -9,13 +9,13 @@ import revarb
 from revarb.baselines.mean import Mean
 from revarb.baselines.per_output import PerOutput
 from revarb.cli.app import main
-from revarb.experiments.table2 import MotionScores, Table2, load_table2, motion_scores, run_table2
+from revarb.experiments.table2 import MotionScores, Table2, load_table2, run_table2, score_motions
 from revarb.motion import cmu35
 
 
 def test_the_scores_are_what_they_say(rng):
     errors = [rng.standard_normal((rows, 3)) for rows in (5, 9, 4)]
-    found = motion_scores(errors, np.array([True, False, True]), (5, 6, 21))
+    found = score_motions(errors, np.array([True, False, True]), (5, 6, 21))
     kept = [[[row[0], row[2]] for row in error] for error in errors]
 
     def rms(values):
@@ -69,7 +69,7 @@ def quick(recorded_data):
 def test_a_mean_scores_what_the_motions_are(quick):
     runs = {run.model: run for run in run_table2(quick, seeds=1)}
     (row,) = runs["Mean"].rows
-    train, test = cmu35.train_and_test()
+    train, test = cmu35.load_split()
     together = np.concatenate([record.y for record in train])
     z = [((record.y - together.mean(0)) / together.std(0))[20:] for record in test]
     assert row["pooled_57"] == pytest.approx(np.sqrt(np.mean(np.concatenate(z) ** 2)), rel=1e-9)

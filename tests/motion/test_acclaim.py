@@ -35,7 +35,7 @@ def test_bones_of_a_frame_may_come_in_any_order(files):
         ("upper 90.0", "upper 1 2", r"line 5: expected 1 finite"),
         ("upper 90.0", "middle 90.0", "line 5: expected a bone of the skeleton, received 'middle 90.0'"),
         ("upper 90.0\n", "", "line 6: expected the bone 'upper' before the end of frame 1, received '2'|line 5"),
-        ("upper 90.0", "root 1 2 3 4 5 6", r"line 5: expected each bone once \('root' comes again in frame 1\)"),
+        ("upper 90.0", "root 1 2 3 4 5 6", r"line 5: expected each bone once \('root' is repeated in frame 1\)"),
         ("\n2\n", "\n3\n", "expected frame 2, received '3'"),
         (":DEGREES", ":RADIANS", "line 2: expected angles in degrees"),
         ("\n1\n", "\n", "line 3: expected the number of a frame first"),
@@ -58,10 +58,10 @@ def test_what_is_wrong_with_a_motion_is_said_with_its_line(files, old, new, mess
         ("direction 1.0 0.0 0.0", "direction 1.0 0.0", r"expected 3 finite number\(s\) after 'direction'"),
         ("    length 2.0\n", "", "expected a line 'length' before the end of the bone"),
         ("dof rx ry", "dof rx tx", "expected some of rx, ry, rz, each once"),
-        ("name lower", "name upper", "there is a bone 'upper' already"),
+        ("name lower", "name upper", r"expected a name that no other bone has \('upper' is taken\)"),
         ("    upper lower\n", "", "the bone 'lower' has no parent in :hierarchy"),
-        ("root upper", "root elbow", r"expected names of bones \('elbow' is none\)"),
-        ("upper lower", "upper lower upper", r"one parent for every bone \('upper' has one\)"),
+        ("root upper", "root elbow", r"expected names of bones \('elbow' is not one\)"),
+        ("upper lower", "upper lower upper", r"one parent per bone \('upper' has one already\)"),
         (":hierarchy", ":tree", "has no section ':hierarchy'"),
         (":version 1.10", "hello", "expected a section such as ':units' first"),
     ],
@@ -77,7 +77,7 @@ def test_missing_and_binary_files(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*none\.asf: No such file"):
         read_skeleton(tmp_path / "none.asf")
     (tmp_path / "binary.amc").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="is not a text file"):
+    with pytest.raises(InputError, match="is not an ASCII text file"):
         read_motion(tmp_path / "binary.amc", ARM)
     (tmp_path / "empty.amc").write_text("# nothing\n")
     with pytest.raises(InputError, match="has no frames"):

@@ -65,7 +65,7 @@ def ends_of_bones(joints, row, skeleton):
 
 def assert_the_same_motion(path, motion):
     joints, _, rows = read_bvh(path)
-    truth = 100 * motion.skeleton.unit * motion.joints()
+    truth = 100 * motion.skeleton.metres_per_unit * motion.joints()
     assert len(rows) == len(truth)
     for row, there in zip(rows, truth, strict=True):
         np.testing.assert_allclose(ends_of_bones(joints, row, motion.skeleton), there, rtol=0, atol=1e-4)
@@ -106,7 +106,7 @@ def test_angles_of_bvh_do_not_jump(tmp_path):
 
 @pytest.mark.parametrize("number", [5, 21])
 def test_bvh_has_the_joints_of_a_recorded_motion(recorded_data, tmp_path, number):
-    motion = cmu35.motion(number)
+    motion = cmu35.load_motion(number)
     assert_the_same_motion(write_bvh(tmp_path / "motion.bvh", motion, cmu35.DT), motion)
 
 

@@ -11,7 +11,7 @@ from revarb.motion.acclaim import read_motion, read_skeleton, write_motion, writ
 
 def test_every_bone_keeps_its_length(recorded_data):
     for number in (5, 21):
-        motion = cmu35.motion(number)
+        motion = cmu35.load_motion(number)
         joints = motion.joints()
         for position, bone in enumerate(motion.skeleton.bones[1:], start=1):
             lengths = np.linalg.norm(joints[:, position] - joints[:, bone.parent], axis=1)
@@ -20,7 +20,7 @@ def test_every_bone_keeps_its_length(recorded_data):
 
 
 def test_the_recorded_files_survive_a_round_trip(recorded_data, tmp_path):
-    skeleton, motion = cmu35.skeleton(), cmu35.motion(17)
+    skeleton, motion = cmu35.load_skeleton(), cmu35.load_motion(17)
     assert read_skeleton(write_skeleton(tmp_path / "s.asf", skeleton)) == skeleton
     np.testing.assert_array_equal(read_motion(write_motion(tmp_path / "m.amc", motion), skeleton).frames, motion.frames)
 
@@ -39,36 +39,36 @@ def test_the_papers_split_of_subject_35(recorded_data):
 def test_the_channels_that_are_rounding_noise_are_named(recorded_data):
     split = datasets.load("cmu35")
     spread = np.concatenate([record.y for record in split.train]).std(axis=0)
-    np.testing.assert_array_equal(cmu35.honest(split.train[0].output_names), spread > 1e-9)
-    assert cmu35.honest(split.train[0].output_names).sum() == 53
+    np.testing.assert_array_equal(cmu35.is_informative(split.train[0].output_names), spread > 1e-9)
+    assert cmu35.is_informative(split.train[0].output_names).sum() == 53
 
 
 @pytest.fixture
 def walk(recorded_data):
-    return cmu35.motion(5), cmu35.series(5)
+    return cmu35.load_motion(5), cmu35.load_series(5)
 
 
 def test_a_pose_is_the_motion_again(walk):
     motion, record = walk
-    with_root = cmu35.pose(record.y, record.output_names, motion.frames[:, :3])
+    with_root = cmu35.to_motion(record.y, record.output_names, motion.frames[:, :3])
     np.testing.assert_allclose(with_root.joints(), motion.joints(), rtol=0, atol=1e-9)
-    in_place = cmu35.pose(record.y, record.output_names).joints()
+    in_place = cmu35.to_motion(record.y, record.output_names).joints()
     np.testing.assert_array_equal(in_place[:, 0], 0.0)
     np.testing.assert_allclose(in_place, motion.joints() - motion.joints()[:, :1], rtol=0, atol=1e-9)
 
 
 def test_a_controlled_motion_lacks_only_where_it_goes(walk):
     motion, _ = walk
-    record = cmu35.controlled(5)
+    record = cmu35.load_speed_series(5)
     assert record.y.shape == (107, 54) and record.output_names[0] == "root.ty"
-    posed = cmu35.pose(record.y, record.output_names, motion.root * [1.0, 0.0, 1.0])
+    posed = cmu35.to_motion(record.y, record.output_names, motion.root * [1.0, 0.0, 1.0])
     np.testing.assert_allclose(posed.joints(), motion.joints(), rtol=0, atol=1e-9)
     metres = (motion.root[-1, 2] - motion.root[0, 2]) / 0.45 * 0.0254
     np.testing.assert_allclose(record.u, metres / (106 / 30.0), rtol=1e-12)
 
 
 def test_who_runs_is_faster(recorded_data):
-    speeds = {number: float(cmu35.controlled(number).u[0, 0]) for number in cmu35.AVATAR}
+    speeds = {number: float(cmu35.load_speed_series(number).u[0, 0]) for number in cmu35.AVATAR_MOTIONS}
     runs = [speed for number, speed in speeds.items() if number in cmu35.RUNS]
     walks = [speed for number, speed in speeds.items() if number not in cmu35.RUNS]
     assert len(runs) == len(walks) == 5
@@ -78,13 +78,13 @@ def test_who_runs_is_faster(recorded_data):
 def test_channels_of_a_pose_may_come_in_any_order(walk, rng):
     motion, record = walk
     order = rng.permutation(len(record.output_names))
-    shuffled = cmu35.pose(record.y[:, order], [record.output_names[k] for k in order], motion.frames[:, :3])
+    shuffled = cmu35.to_motion(record.y[:, order], [record.output_names[k] for k in order], motion.frames[:, :3])
     np.testing.assert_array_equal(shuffled.frames, motion.frames)
 
 
 def test_the_fingers_never_move(recorded_data):
     for number in (*cmu35.TRAIN, *cmu35.TEST):
-        motion = cmu35.motion(number)
+        motion = cmu35.load_motion(number)
         for name, angle in cmu35.FINGERS.items():
             np.testing.assert_array_equal(motion.frames[:, motion.skeleton.channels.index(name)], angle)
 
@@ -93,18 +93,18 @@ def test_what_is_no_pose_is_refused(walk):
     _, record = walk
     names = list(record.output_names)
     with pytest.raises(InputError, match=r"values has 56 column\(s\), so it needs as many channels, not 57"):
-        cmu35.pose(record.y[:, 1:], names)
+        cmu35.to_motion(record.y[:, 1:], names)
     with pytest.raises(InputError, match=r"channels lacks 'root\.rx'; a pose needs all"):
-        cmu35.pose(record.y[:, 1:], names[1:])
+        cmu35.to_motion(record.y[:, 1:], names[1:])
     for wrong in ("tail.rx", "rfingers.rx", names[1]):
         with pytest.raises(InputError, match=rf"each once; '{wrong}' is none of them or doubled"):
-            cmu35.pose(record.y, [wrong, *names[1:]])
+            cmu35.to_motion(record.y, [wrong, *names[1:]])
     with pytest.raises(InputError, match=r"root must be \[107, 3\], a row per row of values; received \(106, 3\)"):
-        cmu35.pose(record.y, names, np.zeros((106, 3)))
+        cmu35.to_motion(record.y, names, np.zeros((106, 3)))
     with pytest.raises(InputError, match="values has 1 value"):
-        cmu35.pose(np.where(np.arange(record.y.size).reshape(record.y.shape) == 0, np.nan, record.y), names)
+        cmu35.to_motion(np.where(np.arange(record.y.size).reshape(record.y.shape) == 0, np.nan, record.y), names)
 
 
 def test_a_motion_that_is_not_there(recorded_data):
     with pytest.raises(InputError, match="subject 35 has no motion 27; there are 1 to 34, without 27"):
-        cmu35.motion(27)
+        cmu35.load_motion(27)

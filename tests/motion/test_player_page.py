@@ -10,8 +10,8 @@ import pytest
 
 from revarb.errors import InputError
 from revarb.motion import cmu35
-from revarb.motion.player_page import Clip, motion_page
-from revarb.motion.strip import bones_by_side, strip_figure
+from revarb.motion.player_page import Clip, make_motion_page
+from revarb.motion.strip import draw_strip, group_bones
 from revarb.report.tables import Grid
 from support.bodies import ARM_FRAMES, BODY, DT, stride
 from support.browser import opened
@@ -24,7 +24,7 @@ def clip(name="35_05 walk", note="RMSE 0.81", scored_from=10, frames=ARM_FRAMES)
 
 
 def page_of(*clips, **others):
-    return motion_page("Motion", "It walks.", BODY, clips, **others)
+    return make_motion_page("Motion", "It walks.", BODY, clips, **others)
 
 
 def embedded(page):
@@ -57,7 +57,7 @@ def test_the_page_carries_all_frames():
     assert [len(each["measured"]) for each in motions["clips"]] == [30, 12]
     for each, truth in zip(motions["clips"], (stride(), stride(frames=12)), strict=True):
         metres = np.array(each["measured"]).reshape(truth.shape) / 1000
-        np.testing.assert_allclose(metres, truth * BODY.unit, rtol=0, atol=0.0005)
+        np.testing.assert_allclose(metres, truth * BODY.metres_per_unit, rtol=0, atol=0.0005)
         assert each["simulated"] != each["measured"] and each["scoredFrom"] == 10
     assert sorted(map(tuple, motions["bones"])) == [(1, 0, "left"), (2, 0, "right"), (3, 0, "middle"), (4, 3, "middle")]
 
@@ -78,7 +78,7 @@ def test_nothing_comes_from_elsewhere():
 
 
 def test_names_are_shown_not_obeyed():
-    page = motion_page(HOSTILE, HOSTILE, BODY, [clip(HOSTILE, note=HOSTILE)], meta={HOSTILE: HOSTILE})
+    page = make_motion_page(HOSTILE, HOSTILE, BODY, [clip(HOSTILE, note=HOSTILE)], meta={HOSTILE: HOSTILE})
     assert page.count("<script") == page.count("</script>") == 2 and "<!-- &" not in page
     assert embedded(page)["clips"][0]["note"] == HOSTILE
     assert Outline(page).unclosed == [] and HOSTILE in Outline(page).text
@@ -184,11 +184,11 @@ say(`${other.top >= one.bottom} ${document.documentElement.scrollWidth <= innerW
 
 
 def test_a_recorded_motion_is_drawn_and_played(recorded_data):
-    motion, record = cmu35.motion(21), cmu35.series(21)
-    simulated = cmu35.pose(record.y + 5.0, record.output_names, motion.frames[:, :3]).joints()
+    motion, record = cmu35.load_motion(21), cmu35.load_series(21)
+    simulated = cmu35.to_motion(record.y + 5.0, record.output_names, motion.frames[:, :3]).joints()
     strips = {"measured": motion.joints(), "simulated": simulated}
-    assert strip_figure(strips, motion.skeleton, "35_21 run", cmu35.DT, scored_from=20).startswith(b"\x89PNG")
-    sides = bones_by_side(motion.skeleton)
+    assert draw_strip(strips, motion.skeleton, "35_21 run", cmu35.DT, scored_from=20).startswith(b"\x89PNG")
+    sides = group_bones(motion.skeleton)
     assert len(sides["left"]) == len(sides["right"]) == 12 and len(sides["middle"]) == 6
-    page = motion_page("", "", motion.skeleton, [Clip("35_21 run", motion.joints(), simulated, cmu35.DT, 20, "")])
+    page = make_motion_page("", "", motion.skeleton, [Clip("35_21 run", motion.joints(), simulated, cmu35.DT, 20, "")])
     assert len(embedded(page)["clips"][0]["simulated"]) == len(record)

@@ -8,19 +8,19 @@ import pytest
 
 from revarb.errors import InputError
 from revarb.motion.kinematics import Motion
-from revarb.motion.strip import bones_by_side, shades, strip_figure
+from revarb.motion.strip import draw_strip, group_bones, shade_sides
 from revarb.runtime.figure_style import MEASURED, MODEL
 from support.bodies import ARM, ARM_FRAMES, BODY, DT, RUN, WALK, count_of, stride
 
 
 def test_sides_are_told_by_their_twins():
-    assert bones_by_side(BODY) == {"left": [(1, 0)], "middle": [(3, 0), (4, 3)], "right": [(2, 0)]}
+    assert group_bones(BODY) == {"left": [(1, 0)], "middle": [(3, 0), (4, 3)], "right": [(2, 0)]}
 
 
 def test_a_strip_has_a_row_per_motion():
     sizes = {}
     for names in (["measured"], ["measured", "simulated"], ["measured", "one", "other"]):
-        picture = strip_figure(dict.fromkeys(names, stride()), BODY, "a$b$", DT, scored_from=10)
+        picture = draw_strip(dict.fromkeys(names, stride()), BODY, "a$b$", DT, scored_from=10)
         assert picture.startswith(b"\x89PNG")
         sizes[len(names)] = matplotlib.image.imread(io.BytesIO(picture)).shape
     assert sizes[1][1] == sizes[2][1] == sizes[3][1]
@@ -28,38 +28,38 @@ def test_a_strip_has_a_row_per_motion():
 
 
 def test_a_strip_has_the_colours_of_both_sides():
-    picture = strip_figure({"measured": stride(), "simulated": stride(20.0)}, BODY, "", DT)
+    picture = draw_strip({"measured": stride(), "simulated": stride(20.0)}, BODY, "", DT)
     pixels = (255 * matplotlib.image.imread(io.BytesIO(picture))[..., :3]).round().astype(int)
     upper, lower = np.array_split(pixels, 2)
-    assert shades(MODEL) == {"left": "#e5a4a7", "middle": "#d4686c", "right": MODEL}
+    assert shade_sides(MODEL) == {"left": "#e5a4a7", "middle": "#d4686c", "right": MODEL}
     for colour, here, there in ((MEASURED, upper, lower), (MODEL, lower, upper)):
         for side in ("left", "right"):
-            wanted = [int(shades(colour)[side][k : k + 2], 16) for k in (1, 3, 5)]
+            wanted = [int(shade_sides(colour)[side][k : k + 2], 16) for k in (1, 3, 5)]
             shown = [(np.abs(half - wanted).max(axis=-1) < 3).sum() for half in (here, there)]
             assert shown[0] > 300 and shown[0] > 4 * shown[1], (colour, side)
 
 
 def test_the_same_motions_give_the_same_strip_and_others_another():
     first, second, other = (
-        strip_figure({"measured": stride(), "simulated": stride(size)}, BODY, "t", DT) for size in (20.0, 20.0, 5.0)
+        draw_strip({"measured": stride(), "simulated": stride(size)}, BODY, "t", DT) for size in (20.0, 20.0, 5.0)
     )
     assert first == second != other
 
 
 @pytest.mark.parametrize("frames", [1, 2, 5])
 def test_a_short_motion_has_fewer_poses(frames):
-    assert strip_figure({"measured": stride(frames=frames)}, BODY, "", DT, scored_from=1).startswith(b"\x89PNG")
+    assert draw_strip({"measured": stride(frames=frames)}, BODY, "", DT, scored_from=1).startswith(b"\x89PNG")
 
 
 def test_what_cannot_be_a_strip_is_refused():
     with pytest.raises(InputError, match="no motion to draw"):
-        strip_figure({}, BODY, "", DT)
+        draw_strip({}, BODY, "", DT)
     with pytest.raises(InputError, match=r"joints of 'simulated' must be \(30, 5, 3\), as of the first motion"):
-        strip_figure({"measured": stride(), "simulated": stride()[:-1]}, BODY, "", DT)
+        draw_strip({"measured": stride(), "simulated": stride()[:-1]}, BODY, "", DT)
 
 
 def strip_of(**others):
-    return strip_figure({"simulated": stride()}, BODY, "", DT, **others)
+    return draw_strip({"simulated": stride()}, BODY, "", DT, **others)
 
 
 def test_poses_of_a_strip_have_the_colours_of_their_phases():
@@ -68,7 +68,7 @@ def test_poses_of_a_strip_have_the_colours_of_their_phases():
     thirds = np.array_split(pixels, 3, axis=1)
     for colour, here in ((WALK, [True, False, True]), (RUN, [False, True, False])):
         for side in ("left", "middle", "right"):
-            assert [count_of(shades(colour)[side], third) > 50 for third in thirds] == here, (colour, side)
+            assert [count_of(shade_sides(colour)[side], third) > 50 for third in thirds] == here, (colour, side)
 
 
 def test_phases_of_the_usual_colour_change_nothing():
@@ -77,7 +77,7 @@ def test_phases_of_the_usual_colour_change_nothing():
 
 def test_a_skeleton_without_sides_has_phases_too():
     joints = Motion(ARM, ARM_FRAMES).joints()
-    assert strip_figure({"arm": joints}, ARM, "", DT, phases=[WALK, RUN]).startswith(b"\x89PNG")
+    assert draw_strip({"arm": joints}, ARM, "", DT, phases=[WALK, RUN]).startswith(b"\x89PNG")
 
 
 def test_phases_that_fit_no_strip_are_refused():
@@ -86,4 +86,4 @@ def test_phases_that_fit_no_strip_are_refused():
     with pytest.raises(InputError, match=r"phases must be colours .* received 'walking'"):
         strip_of(phases=["walking"] * 30)
     with pytest.raises(InputError, match="phases colour a single motion, received 2; draw one strip per motion"):
-        strip_figure({"measured": stride(), "simulated": stride()}, BODY, "", DT, phases=[WALK] * 30)
+        draw_strip({"measured": stride(), "simulated": stride()}, BODY, "", DT, phases=[WALK] * 30)

@@ -16,7 +16,7 @@ TINY = RGP(lags=6, input_lags=1, hidden=1, inducing=30, latent_dim=3, recipe=QUI
 @functools.cache
 def gaits():
     """One walk and one run."""
-    return Gaits((cmu35.controlled(1),), (cmu35.controlled(17),))
+    return Gaits((cmu35.load_speed_series(1),), (cmu35.load_speed_series(17),))
 
 
 @functools.cache

@@ -49,18 +49,18 @@ def test_an_ensemble_does_not_move(tmp_path):
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(models, "user_cache_path", lambda name: tmp_path / name)
-    monkeypatch.setattr(models, "avatar_spec", lambda: TINY)
+    monkeypatch.setattr(models, "load_avatar_spec", lambda: TINY)
     return tmp_path
 
 
 def test_another_recipe_is_kept_elsewhere(own_cache):
-    here = models.kept_path(TINY)
-    assert here == models.kept_path(TINY) != models.kept_path(replace(TINY, inducing=31))
+    here = models.cached_model_path(TINY)
+    assert here == models.cached_model_path(TINY) != models.cached_model_path(replace(TINY, inducing=31))
     assert here.parent == own_cache / "revarb" / "avatar" and here.name.startswith("avatar-")
 
 
 def test_training_takes_the_recipe_and_its_motions(recorded_data, own_cache, monkeypatch):
-    monkeypatch.setattr(models, "avatar_records", lambda: [*gaits().walks, *gaits().runs])
-    monkeypatch.setattr(models, "avatar_spec", lambda: replace(TINY, recipe=Recipe(stages=(Stage(("mu",), 1),))))
+    monkeypatch.setattr(models, "load_avatar_records", lambda: [*gaits().walks, *gaits().runs])
+    monkeypatch.setattr(models, "load_avatar_spec", lambda: replace(TINY, recipe=Recipe(stages=(Stage(("mu",), 1),))))
     model = models.train_model()
     assert models.check_model(model) is model and model.seed == models.SEED

@@ -13,15 +13,15 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
-from revarb.motion.avatar.page import Page
-from revarb.motion.avatar.player import Player
 
+from revarb.motion.avatar.live_avatar import LiveAvatar
+from revarb.motion.avatar.live_page import LivePage
 from support.avatars import gaits, trained
 from support.browser import Chromium
 from support.waiting import wait_until
 
 NODE = "window.__viserSceneTree?.getState()['{}']"
-POSE = f"[...{NODE.format('/avatar/sticks')}.message.props.batched_positions]"
+POSE = f"[...{NODE.format('/avatar/cylinders')}.message.props.batched_positions]"
 CHARTS = "Object.values(window.__viserTestpoints?.uplots ?? {})"
 CURVES = f"{CHARTS}.map((each) => each.chart.data.map((row) => [...row]))"
 LABEL = "[...document.querySelectorAll('label')].find((each) => each.textContent === '{}')"
@@ -31,10 +31,10 @@ SMALL = (640, 480)  # fewer pixels that a processor must paint
 
 
 @contextmanager
-def served(player, folder):
-    """The page of a player, in this process: the annotations are executed."""
+def served(avatar, folder):
+    """The page of a avatar, in this process: the annotations are executed."""
     ends = threading.Event()
-    with Page(player, "127.0.0.1", 0, folder) as page:
+    with LivePage(avatar, "127.0.0.1", 0, folder) as page:
         loop = threading.Thread(target=page.run, args=(ends.is_set,))
         loop.start()
         try:
@@ -56,7 +56,7 @@ def started(browser, folder, **options):
 
 def moving(tab):
     """Wait for the skeleton, and for its next pose."""
-    wait_until(lambda: tab.value(f"Boolean({NODE.format('/avatar/sticks')})"))
+    wait_until(lambda: tab.value(f"Boolean({NODE.format('/avatar/cylinders')})"))
     first = tab.value(POSE)
     wait_until(lambda: tab.value(POSE) != first)
     return np.array(tab.value(POSE)).reshape(-1, 3)
@@ -68,17 +68,17 @@ def curves_at(tab, speed):
 
 
 def test_the_avatar_does_as_its_page_says(browser, model, tmp_path):
-    player = Player(trained(), gaits())
-    with served(player, tmp_path / "out") as page, started(browser, tmp_path / "profile", size=(1000, 700)) as process:
+    avatar = LiveAvatar(trained(), gaits())
+    with served(avatar, tmp_path / "out") as page, started(browser, tmp_path / "profile", size=(1000, 700)) as process:
         tab = process.open(page.url)
         pose = moving(tab)
         assert 1.2 < np.ptp(pose[:, 1]) < 2.0 and abs(pose[:, [0, 2]]).max() < 1.0
-        curves_at(tab, player.walking)
-        the_slider_is_pulled(tab, player)
-        the_speed_is_typed(tab, player)
-        a_preset_is_followed_until_the_slider_moves(tab, player)
+        curves_at(tab, avatar.walking)
+        the_slider_is_pulled(tab, avatar)
+        the_speed_is_typed(tab, avatar)
+        a_preset_is_followed_until_the_slider_moves(tab, avatar)
         ghosts_come_and_go(tab)
-        it_pauses_and_begins_anew(tab, player)
+        it_pauses_and_begins_anew(tab, avatar)
         it_is_exported(tab, tmp_path / "out")
         tab.value("document.querySelector('.mantine-Notification-closeButton')?.click()")  # there is no graphics card
         picture = artefacts(tmp_path) / "avatar_page.png"
@@ -96,46 +96,46 @@ def artefacts(otherwise):
     return folder
 
 
-def the_slider_is_pulled(tab, player):
+def the_slider_is_pulled(tab, avatar):
     tab.pull(FIELD.format("speed, m/s"), 0.8)
-    wait_until(lambda: player.traces(0.1).speed[-1] == pytest.approx(0.8 * player.fastest, abs=0.3))
+    wait_until(lambda: avatar.traces(0.1).speed[-1] == pytest.approx(0.8 * avatar.fastest, abs=0.3))
 
 
-def the_speed_is_typed(tab, player):
+def the_speed_is_typed(tab, avatar):
     tab.type(SPEED, "3.3")
-    wait_until(lambda: player.traces(0.1).speed[-1] == 3.3)
+    wait_until(lambda: avatar.traces(0.1).speed[-1] == 3.3)
     _, hip = curves_at(tab, 3.3)
     _, mean, upper, lower = (np.array(row[1:]) for row in hip)
     assert (upper >= mean).all() and (lower <= mean).all() and (upper - lower).max() > 0.0
 
 
-def a_preset_is_followed_until_the_slider_moves(tab, player):
+def a_preset_is_followed_until_the_slider_moves(tab, avatar):
     tab.choose(FIELD.format("preset"), "sine")
-    wait_until(lambda: player.preset == "sine" and player.traces(0.1).speed[-1] < 3.0)
+    wait_until(lambda: avatar.preset == "sine" and avatar.traces(0.1).speed[-1] < 3.0)
     wait_until(lambda: "m/s (sine)" in tab.value("document.body.innerText"))
     tab.type(SPEED, "2")
-    wait_until(lambda: player.preset is None and player.traces(0.1).speed[-1] == 2.0)
+    wait_until(lambda: avatar.preset is None and avatar.traces(0.1).speed[-1] == 2.0)
     wait_until(lambda: tab.value(f"{FIELD.format('preset')}.value") == "by hand")
 
 
 def ghosts_come_and_go(tab):
-    visible = f"{NODE.format('/ghost2/sticks')}.visibility"
+    visible = f"{NODE.format('/ghost2/cylinders')}.visibility"
     wait_until(lambda: tab.value(visible) is True)
-    assert tab.value(f"{NODE.format('/ghost3/sticks')}.visibility") is False
+    assert tab.value(f"{NODE.format('/ghost3/cylinders')}.visibility") is False
     tab.value(f"{FIELD.format('ghosts')}.click()")
     wait_until(lambda: tab.value(visible) is False)
     tab.value(f"{FIELD.format('ghosts')}.click()")
     wait_until(lambda: tab.value(visible) is True)
 
 
-def it_pauses_and_begins_anew(tab, player):
+def it_pauses_and_begins_anew(tab, avatar):
     tab.press("Pause")
-    wait_until(lambda: not player.playing)
+    wait_until(lambda: not avatar.playing)
     wait_until(lambda: "paused" in tab.value("document.body.innerText"))
     tab.press("Reset")
-    wait_until(lambda: len(player.history().speeds) == 1)
+    wait_until(lambda: len(avatar.history().speeds) == 1)
     tab.press("Play")
-    wait_until(lambda: len(player.history().speeds) > 30)
+    wait_until(lambda: len(avatar.history().speeds) > 30)
 
 
 def it_is_exported(tab, folder):
@@ -155,9 +155,9 @@ def the_skeleton_is_painted(pixels):
 
 @pytest.mark.slow
 def test_browsers_come_and_go_and_the_server_goes_on(browser, model, tmp_path):
-    player = Player(trained(), gaits())
+    avatar = LiveAvatar(trained(), gaits())
     with (
-        served(player, tmp_path) as page,
+        served(avatar, tmp_path) as page,
         started(browser, tmp_path / "one", size=SMALL) as one,
         started(browser, tmp_path / "two", size=SMALL) as two,
     ):
@@ -177,7 +177,7 @@ def test_browsers_come_and_go_and_the_server_goes_on(browser, model, tmp_path):
 
 
 def test_nobody_gets_a_tunnel_to_the_public(model, tmp_path):
-    with served(Player(trained(), gaits()), tmp_path) as page:
+    with served(LiveAvatar(trained(), gaits()), tmp_path) as page:
         assert page._server.request_share_url() is None
 
 
