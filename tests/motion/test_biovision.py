@@ -125,6 +125,6 @@ def test_what_cannot_be_a_bvh_is_refused_and_leaves_no_file(tmp_path):
         write_bvh(target, Motion(ARM, ARM_FRAMES[:0]), DT)
     for name in ("root", "upper arm", ""):
         body = Skeleton((ROOT, Bone(name, 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ())), 1.0)
-        with pytest.raises(InputError, match=f"a name of its own, without spaces; received '{name}'"):
+        with pytest.raises(InputError, match=f"unique and without spaces in BVH; received '{name}'"):
             write_bvh(target, Motion(body, ARM_FRAMES[:, :6]), DT)
     assert list(tmp_path.iterdir()) == []

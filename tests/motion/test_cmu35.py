@@ -97,7 +97,7 @@ def test_what_is_no_pose_is_refused(walk):
     with pytest.raises(InputError, match=r"channels lacks 'root\.rx'; a pose needs all"):
         cmu35.to_motion(record.y[:, 1:], names[1:])
     for wrong in ("tail.rx", "rfingers.rx", names[1]):
-        with pytest.raises(InputError, match=rf"each once; '{wrong}' is none of them or doubled"):
+        with pytest.raises(InputError, match=rf"each once; '{wrong}' is unknown or repeated"):
             cmu35.to_motion(record.y, [wrong, *names[1:]])
     with pytest.raises(InputError, match=r"root must be \[107, 3\], a row per row of values; received \(106, 3\)"):
         cmu35.to_motion(record.y, names, np.zeros((106, 3)))

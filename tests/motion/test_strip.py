@@ -9,8 +9,13 @@ import pytest
 from revarb.errors import InputError
 from revarb.motion.kinematics import Motion
 from revarb.motion.strip import draw_strip, group_bones, shade_sides
-from revarb.runtime.figure_style import MEASURED, MODEL
+from revarb.runtime.figure_style import MEASURED, MODEL, encode_figure
 from support.bodies import ARM, ARM_FRAMES, BODY, DT, RUN, WALK, count_of, stride
+
+
+def strip_png(*arguments, **options):
+    """A strip as the bytes of its file."""
+    return encode_figure(draw_strip(*arguments, **options), "png")
 
 
 def test_sides_are_told_by_their_twins():
@@ -20,7 +25,7 @@ def test_sides_are_told_by_their_twins():
 def test_a_strip_has_a_row_per_motion():
     sizes = {}
     for names in (["measured"], ["measured", "simulated"], ["measured", "one", "other"]):
-        picture = draw_strip(dict.fromkeys(names, stride()), BODY, "a$b$", DT, scored_from=10)
+        picture = strip_png(dict.fromkeys(names, stride()), BODY, "a$b$", DT, scored_from=10)
         assert picture.startswith(b"\x89PNG")
         sizes[len(names)] = matplotlib.image.imread(io.BytesIO(picture)).shape
     assert sizes[1][1] == sizes[2][1] == sizes[3][1]
@@ -28,7 +33,7 @@ def test_a_strip_has_a_row_per_motion():
 
 
 def test_a_strip_has_the_colours_of_both_sides():
-    picture = draw_strip({"measured": stride(), "simulated": stride(20.0)}, BODY, "", DT)
+    picture = strip_png({"measured": stride(), "simulated": stride(20.0)}, BODY, "", DT)
     pixels = (255 * matplotlib.image.imread(io.BytesIO(picture))[..., :3]).round().astype(int)
     upper, lower = np.array_split(pixels, 2)
     assert shade_sides(MODEL) == {"left": "#e5a4a7", "middle": "#d4686c", "right": MODEL}
@@ -41,25 +46,25 @@ def test_a_strip_has_the_colours_of_both_sides():
 
 def test_the_same_motions_give_the_same_strip_and_others_another():
     first, second, other = (
-        draw_strip({"measured": stride(), "simulated": stride(size)}, BODY, "t", DT) for size in (20.0, 20.0, 5.0)
+        strip_png({"measured": stride(), "simulated": stride(size)}, BODY, "t", DT) for size in (20.0, 20.0, 5.0)
     )
     assert first == second != other
 
 
 @pytest.mark.parametrize("frames", [1, 2, 5])
 def test_a_short_motion_has_fewer_poses(frames):
-    assert draw_strip({"measured": stride(frames=frames)}, BODY, "", DT, scored_from=1).startswith(b"\x89PNG")
+    assert strip_png({"measured": stride(frames=frames)}, BODY, "", DT, scored_from=1).startswith(b"\x89PNG")
 
 
 def test_what_cannot_be_a_strip_is_refused():
     with pytest.raises(InputError, match="no motion to draw"):
-        draw_strip({}, BODY, "", DT)
+        strip_png({}, BODY, "", DT)
     with pytest.raises(InputError, match=r"joints of 'simulated' must be \(30, 5, 3\), as of the first motion"):
-        draw_strip({"measured": stride(), "simulated": stride()[:-1]}, BODY, "", DT)
+        strip_png({"measured": stride(), "simulated": stride()[:-1]}, BODY, "", DT)
 
 
 def strip_of(**others):
-    return draw_strip({"simulated": stride()}, BODY, "", DT, **others)
+    return strip_png({"simulated": stride()}, BODY, "", DT, **others)
 
 
 def test_poses_of_a_strip_have_the_colours_of_their_phases():
@@ -77,7 +82,7 @@ def test_phases_of_the_usual_colour_change_nothing():
 
 def test_a_skeleton_without_sides_has_phases_too():
     joints = Motion(ARM, ARM_FRAMES).joints()
-    assert draw_strip({"arm": joints}, ARM, "", DT, phases=[WALK, RUN]).startswith(b"\x89PNG")
+    assert strip_png({"arm": joints}, ARM, "", DT, phases=[WALK, RUN]).startswith(b"\x89PNG")
 
 
 def test_phases_that_fit_no_strip_are_refused():
@@ -85,5 +90,5 @@ def test_phases_that_fit_no_strip_are_refused():
         strip_of(phases=[WALK, RUN, WALK])
     with pytest.raises(InputError, match=r"phases must be colours .* received 'walking'"):
         strip_of(phases=["walking"] * 30)
-    with pytest.raises(InputError, match="phases colour a single motion, received 2; draw one strip per motion"):
-        draw_strip({"measured": stride(), "simulated": stride()}, BODY, "", DT, phases=[WALK] * 30)
+    with pytest.raises(InputError, match="phases are for a single motion, received 2; draw one strip per motion"):
+        strip_png({"measured": stride(), "simulated": stride()}, BODY, "", DT, phases=[WALK] * 30)
