@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 READY_DOCS := .venv/.ready-docs
 
-.PHONY: demo test test-slow lint docs bench results clean
+.PHONY: demo test test-core test-release test-slow lint docs bench results clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -18,11 +18,20 @@ $(READY_DOCS): $(READY)
 demo: $(READY)
 	$(BIN)/revarb demo --out demo
 
+# Everything quick; less than ten minutes on two cores.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/release
+
+# For the edit loop: the numerics, in less than 90 seconds.
+test-core: $(READY)
+	$(BIN)/python -m pytest -n 2 -m "not slow" tests/gp tests/variational tests/data tests/simulation
+
+# The committed results/*.json: their form, and what they must show. Instant.
+test-release: $(READY)
+	$(BIN)/python -m pytest -q tests/release
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --ignore=tests/release
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,7 +54,8 @@ results: $(READY)
 	$(BIN)/revarb reproduce avatar --out build/results --json results/avatar.json
 	$(BIN)/revarb demo --out build/results/demo
 	cp build/results/demo/scores.json results/demo.json
-	$(BIN)/python tests/readme_tables.py
+	$(BIN)/python docs/results_tables.py
+	$(BIN)/python -m pytest -q tests/release
 
 clean:
 	rm -rf .venv demo

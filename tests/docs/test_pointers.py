@@ -16,7 +16,8 @@ Documents: docs/**/*.md, README.md and CONTRIBUTING.md. Files are given relative
 5. In 3 and 4, what is after the name (`[h-1]`, `(mean, cov)`) does not matter, and texts in backticks that are no
    Python names (`fit(…)`, `--start`) are not checked.
 6. Equations are numbered by `\\tag{21a}` in docs/theory/derivation.md. "Eq. 21a", "Eqs. 7, 8 and 28" and
-   "Eqs. 10 to 16" in src/, tests/ and docs/ cite them; every number must be there. ("the paper's Eq. 3" is none of them.)
+   "Eqs. 10 to 16" in src/, tests/ and docs/ cite them; every number must be there. ("the paper's Eq. 3" is not
+   one of them.)
 """
 
 import ast

@@ -8,7 +8,7 @@ from fuzz import samples
 from fuzz.arrays import matrices, measured, odd_objects, sides
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import mostly, plain, real, text
-from revarb.simulation.chain import StartState, cold_start
+from revarb.simulation.chain import StartState, make_cold_start
 
 models = st.sampled_from(["model", "calibrated", "ensemble"]).map(lambda name: getattr(samples, name)())
 OTHER_SHAPES = [((1,), 2, 2, 1), ((1, 1), 3, 2, 1), ((1, 1), 2, 1, 1), ((1, 1), 2, 2, 2), ((), 0, 0, 0)]
@@ -25,7 +25,7 @@ def records(draw, kind: type[revarb.Series], outputs: int) -> revarb.Series:
 @st.composite
 def states(draw) -> StartState:
     """The state of a model that may be another one, with something in it that may be no number."""
-    others = st.sampled_from([cold_start(*shape) for shape in OTHER_SHAPES])
+    others = st.sampled_from([make_cold_start(*shape) for shape in OTHER_SHAPES])
     state = draw(mostly(st.sampled_from(samples.model().final_states), others))
     parts = {name: np.array(values) for name, values in vars(state).items()}
     spoiled = parts[draw(st.sampled_from(list(parts)))]

@@ -99,7 +99,7 @@ def test_what_is_no_pose_is_refused(walk):
     for wrong in ("tail.rx", "rfingers.rx", names[1]):
         with pytest.raises(InputError, match=rf"each once; '{wrong}' is unknown or repeated"):
             cmu35.to_motion(record.y, [wrong, *names[1:]])
-    with pytest.raises(InputError, match=r"root must be \[107, 3\], a row per row of values; received \(106, 3\)"):
+    with pytest.raises(InputError, match=r"root must be \[107, 3\], one row per row of values; received \(106, 3\)"):
         cmu35.to_motion(record.y, names, np.zeros((106, 3)))
     with pytest.raises(InputError, match="values has 1 value"):
         cmu35.to_motion(np.where(np.arange(record.y.size).reshape(record.y.shape) == 0, np.nan, record.y), names)

@@ -13,13 +13,13 @@ from revarb.motion import cmu35
 from revarb.motion.player_page import Clip, make_motion_page
 from revarb.motion.strip import draw_strip, group_bones
 from revarb.report.tables import Grid
-from support.bodies import ARM_FRAMES, BODY, DT, stride
+from support.bodies import STRIDE_FRAMES, BODY, DT, stride
 from support.browser import open_page
 
 HOSTILE = '</script><script>alert("1")</script><!-- & '
 
 
-def clip(name="35_05 walk", note="RMSE 0.81", scored_from=10, frames=ARM_FRAMES):
+def clip(name="35_05 walk", note="RMSE 0.81", scored_from=10, frames=STRIDE_FRAMES):
     return Clip(name, stride(frames=frames), stride(20.0, frames), DT, scored_from, note)
 
 

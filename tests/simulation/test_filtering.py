@@ -5,7 +5,7 @@ import numpy as np
 from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import predict_certain
 from revarb.runtime.numerics import with_numerics
-from revarb.simulation.chain import StartState, cold_start
+from revarb.simulation.chain import StartState, make_cold_start
 from revarb.simulation.filtering import filter_states, predict_ahead, update
 from revarb.simulation.moments import JointState, OutputMoments, run_moments
 from support import small
@@ -43,7 +43,7 @@ def test_states_agree_with_weighted_samples(shallow_model):
     """Importance sampling of one step: states weighted by how well they explain y."""
     chain = smooth_chain(shallow_model.trained.chain, 0.02)
     rng, count = np.random.default_rng(2), 200_000
-    start = cold_start(chain.latent_dims, chain.lags, shallow_model.order.reach, 1)
+    start = make_cold_start(chain.latent_dims, chain.lags, shallow_model.order.reach, 1)
     start = StartState(start.mean, 0.05 * start.cov, start.past_u)
     u_bar = np.zeros((1, chain.hidden[0].zeta.shape[1] - chain.lags))
     y = np.array([[0.2]])

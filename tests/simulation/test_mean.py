@@ -5,7 +5,7 @@ import pytest
 
 from revarb.data.windows import input_windows
 from revarb.gp.posterior import predict_certain
-from revarb.simulation.chain import cold_start
+from revarb.simulation.chain import make_cold_start
 from revarb.simulation.mean import run_mean
 from support import small
 
@@ -47,7 +47,7 @@ def test_before_a_full_window_missing_inputs_stand_at_their_training_mean(model)
     reach = model.order.reach
     mean_input = np.repeat(model.scaling.u_mean[None], reach, axis=0)
     padded = model.scaling.inputs(np.concatenate([mean_input, u]))
-    start = cold_start(model.spec.latent_dims, 2, reach, 1)
+    start = make_cold_start(model.spec.latent_dims, 2, reach, 1)
     lead_in = run_mean(model.trained.chain, start, input_windows(padded, model.order), 10_000)
     path = model.simulate(u, method="mean").mean
     np.testing.assert_allclose(path[:reach], model.scaling.raw_outputs(np.asarray(lead_in))[:reach], atol=1e-12)

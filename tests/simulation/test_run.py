@@ -8,8 +8,8 @@ from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.simulation.chain import Chain
 from revarb.simulation.moments import Moments
-from revarb.simulation.run import _distance, simulate_chain
-from revarb.simulation.starts import cold_origin
+from revarb.simulation.run import _measure_disagreement, simulate_chain
+from revarb.simulation.starts import make_cold_origin
 from support import small
 from support.chains import exact_layer, make_layer
 
@@ -66,7 +66,7 @@ def hand_made_run(targets, method):
     prep = Preprocessor.from_records([small.record(inputs=0)], Order(1, 0, 1))
     layer = exact_layer(make_layer(GRID, np.array([1.0]), 1.0, 0.02), targets)
     chain = Chain((layer,), None, 1)
-    return simulate_chain(prep, chain, None, method, cold_origin(prep, chain), steps=12, samples=500, seed=4)
+    return simulate_chain(prep, chain, None, method, make_cold_origin(prep, chain), steps=12, samples=500, seed=4)
 
 
 def test_where_a_system_is_nearly_linear_all_methods_agree():
@@ -99,6 +99,6 @@ def test_where_it_has_two_ends_the_trajectory_says_that_moments_fail():
 def test_the_distance_to_the_moments():
     moments = Moments(np.zeros((4, 2)), np.full((4, 2), 4.0))
     mean, error = np.array([[9.0], [1.0], [1.0], [1.0]]) * np.ones(2), np.full((4, 2), 0.75)
-    assert _distance(mean, error, moments, skip=1) == pytest.approx(0.25)
-    assert _distance(mean, 2.0 * error, moments, skip=1) == 0.0, "no more than chance"
-    assert _distance(mean, error, moments, skip=4) is None, "nothing is left to score"
+    assert _measure_disagreement(mean, error, moments, skip=1) == pytest.approx(0.25)
+    assert _measure_disagreement(mean, 2.0 * error, moments, skip=1) == 0.0, "no more than chance"
+    assert _measure_disagreement(mean, error, moments, skip=4) is None, "nothing is left to score"

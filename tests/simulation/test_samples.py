@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.simulation.chain import Chain, StartState, cold_start
+from revarb.simulation.chain import Chain, StartState, make_cold_start
 from revarb.simulation.samples import run_samples
 from support import small
 from support.chains import exact_layer, make_layer, monte_carlo
@@ -28,7 +28,7 @@ def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
 
     Later the loop forgets what it drew, and a trajectory does not: the next test compares several steps.
     """
-    chain, start = model.trained.chain, cold_start(model.spec.latent_dims, 2, 2, 1)
+    chain, start = model.trained.chain, make_cold_start(model.spec.latent_dims, 2, 2, 1)
     u_bar = rng.uniform(-1, 1, size=(1, 2))
     f, drawn = run_samples(chain, start, u_bar, 0, jax.random.key(0), 8000)
     expected = monte_carlo(chain, start, u_bar, 20_000, rng)

@@ -1,6 +1,7 @@
-"""`python -m support.killed_writers FOLDER KILLS`: kill a process that writes a model file over and over, and count what it left.
+"""Kill a process that writes a model file over and over: `python -m support.killed_writers FOLDER KILLS`.
 
-Every writer is a fork of this process, so that a kill costs milliseconds and not an import of JAX.
+It counts what was left. Every writer is a fork of this process, so that a kill costs milliseconds and not an import
+of JAX.
 """
 
 import itertools

@@ -1,4 +1,7 @@
-"""Bound, gradient and a fit with all devices against one: `python -m support.rows_over_devices [COORDINATOR PROCESS | refused]`."""
+"""Bound, gradient and a fit with all devices against one.
+
+`python -m support.rows_over_devices [COORDINATOR PROCESS | refused]` prints a line of JSON.
+"""
 
 import json
 import re

@@ -19,7 +19,7 @@ def model(recorded_data):
 
 # --- models ----------------------------------------------------------------------------------------------------------
 def renamed(model, **changes):
-    return replace(model, frame=replace(model.frame, **changes))
+    return replace(model, preprocessor=replace(model.preprocessor, **changes))
 
 
 def test_only_an_avatar_moves(model, tmp_path):

@@ -79,7 +79,7 @@ def test_a_preset_is_followed_again_and_again_until_the_hand_takes_over(avatar):
     assert [scene.speed for scene in walk_on(avatar, 2)] == [2.0, 3.0]
     avatar.set_speed(1.5)
     assert avatar.tick().speed == 1.5 and avatar.preset is None
-    with pytest.raises(InputError, match="no preset 'long'; there are short"):
+    with pytest.raises(InputError, match="unknown preset 'long'; known are short"):
         avatar.follow_preset("long")
 
 

@@ -67,7 +67,7 @@ def curves_at(tab, speed):
     return wait_until(lambda: (curves := tab.value(CURVES)) and curves[0][1][-1] == pytest.approx(speed) and curves)
 
 
-def test_the_avatar_does_as_its_page_says(browser, model, tmp_path):
+def test_the_avatar_does_as_its_page_says(browser, recorded_data, tmp_path):
     avatar = LiveAvatar(trained(), gaits())
     with served(avatar, tmp_path / "out") as page, started(browser, tmp_path / "profile", size=(1000, 700)) as process:
         tab = process.open(page.url)
@@ -154,7 +154,7 @@ def the_skeleton_is_painted(pixels):
 
 
 @pytest.mark.slow
-def test_browsers_come_and_go_and_the_server_goes_on(browser, model, tmp_path):
+def test_browsers_come_and_go_and_the_server_goes_on(browser, recorded_data, tmp_path):
     avatar = LiveAvatar(trained(), gaits())
     with (
         served(avatar, tmp_path) as page,
@@ -176,12 +176,12 @@ def test_browsers_come_and_go_and_the_server_goes_on(browser, model, tmp_path):
         assert another.value(f"{SPEED}.value") == "2.5"
 
 
-def test_nobody_gets_a_tunnel_to_the_public(model, tmp_path):
+def test_nobody_gets_a_tunnel_to_the_public(recorded_data, tmp_path):
     with served(LiveAvatar(trained(), gaits()), tmp_path) as page:
         assert page._server.request_share_url() is None
 
 
-def test_ctrl_c_ends_it_without_a_word(model, tmp_path):
+def test_ctrl_c_ends_it_without_a_word(recorded_data, tmp_path):
     file = model.save(tmp_path / "m.rgp")
     command = [sys.executable, "-m", "revarb", "avatar", "--model", str(file), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:

@@ -1,0 +1,86 @@
+"""Summaries: what they say, and how they print."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import revarb
+from revarb.models.rgp_summary import _ranges
+from revarb.models.summary import Summary, Table
+from support import small
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small.spec(hidden=2, latent_dim=2, calibrate=True).fit(small.record(samples=130, inputs=2))
+
+
+def table(summary, title):
+    return next(each for each in summary.tables if each.title.startswith(title))
+
+
+def test_the_text_names_signals_noises_and_calibration(model):
+    text = str(model.summary())
+    for words in (
+        "state of layer 1, 0",
+        "state of layer 2, 1",
+        "u0",
+        "u1",
+        "noise",
+        "held-out stretches",
+        "lower bound",
+    ):
+        assert words in text
+    assert repr(model.summary()) == text
+
+
+def test_relevance_follows_the_lengthscales(model):
+    rows = {row[:2]: row for row in table(model.summary(), "lengthscales").rows}
+    lags, dim = model.order.lags, 2
+    lengthscales = 1.0 / np.sqrt(model.trained.chain.hidden[0].w)
+    # Layer 1: L windows of both states, then L_u windows of both inputs, the newest sample first.
+    second_input = lengthscales[lags * dim + 1 :: 2]
+    shortest, at_lag = rows["1", "u1"][2:4]
+    assert shortest == f"{second_input.min():.3g}"
+    assert int(at_lag) == model.order.input_delay + int(np.argmin(second_input))
+    assert len(rows) == 4 + 4 + 2  # two states and two inputs; two layers of states; the states below the output
+
+
+def test_a_model_without_inputs_has_only_states():
+    rng = np.random.default_rng(0)
+    record = revarb.Series(None, np.sin(0.3 * np.arange(80)) + 0.01 * rng.normal(size=80))
+    summary = small.spec(hidden=1).fit(record).summary()
+    assert {row[1] for row in table(summary, "lengthscales").rows} == {"state of layer 1"}
+    assert table(summary, "model").rows[0] == ("inputs", "none")
+
+
+def test_the_noise_of_an_output_is_in_its_own_unit(model):
+    name, fitted, _ = table(model.summary(), "noise").rows[-1]
+    expected = float(model.scaling.y_std[0] * np.sqrt(model.trained.chain.last_layer.sigma2))
+    assert (name, fitted) == ("y", f"{expected:.3g}")
+
+
+def test_summaries_of_other_models():
+    record = small.record(samples=80)
+    assert "FittedARX" in str(revarb.ARX(2, 2).fit(record).summary())
+    many = small.spec(hidden=1).fit(record, restarts=2)
+    assert [row[0] for row in table(many.summary(), "members").rows] == ["0", "1"]
+
+
+def test_html_escapes_and_rich_draws():
+    summary = Summary("a<b", (Table("t", ("x", ""), (("1", "<i>"),)),))
+    html = summary._repr_html_()
+    assert "a&lt;b" in html
+    assert "<td>&lt;i&gt;</td>" in html
+    screen = Console(file=io.StringIO(), width=60)
+    screen.print(summary)
+    assert "<i>" in screen.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("lags", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 7], "1-3, 7"), ([0, 2, 4, 5], "0, 2, 4-5")]
+)
+def test_lags_are_written_as_ranges(lags, text):
+    assert _ranges(lags) == text

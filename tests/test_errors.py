@@ -1,0 +1,70 @@
+"""Errors, argument checks, and where warnings point."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb import errors
+from revarb.cli.app import main
+
+
+def test_both_kinds_of_error_have_a_common_base():
+    assert issubclass(revarb.InputError, errors.RevarbError)
+    assert issubclass(revarb.InputError, ValueError)
+    assert issubclass(revarb.ComputationError, errors.RevarbError)
+    assert not issubclass(revarb.ComputationError, ValueError)
+
+
+def test_a_message_is_one_line_of_limited_length():
+    message = str(revarb.InputError("a\nb " * 1000))
+    assert "\n" not in message
+    assert len(message) == errors.MAX_MESSAGE
+
+
+WARNS = """
+import numpy as np
+import revarb
+recipe = revarb.Recipe(stages=(revarb.Stage(("mu",), 1),))
+spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=1000, recipe=recipe)
+record = revarb.Series(np.sin(np.arange(40.0)), np.cos(np.arange(40.0)))
+spec.fit(record)  # here
+spec.fit(record, restarts=1)  # and here
+"""
+
+
+def test_a_warning_points_at_the_line_of_the_user(tmp_path):
+    # In a process of its own: the type checker of the tests puts frames of its own between ours.
+    script = tmp_path / "user.py"
+    script.write_text(WARNS)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    lines = [line for line in ended.stderr.splitlines() if "UserWarning" in line]
+    marked = [number for number, line in enumerate(WARNS.splitlines(), start=1) if "here" in line]
+    assert [line.partition(": UserWarning")[0] for line in lines] == [f"{script}:{number}" for number in marked]
+
+
+def test_a_simulation_that_diverges_is_a_computation_error(tmp_path, capsys):
+    u = np.ones(400)
+    y = np.concatenate([np.full(200, 1e-3), np.full(200, 2e-3)])
+    y[::2] *= 1.0 + 1e-3
+    model = revarb.ARX(lags=1, input_lags=1).fit(revarb.Series(u + np.arange(400) % 3, y))
+    unstable = revarb.baselines.FittedARX(
+        model.preprocessor,
+        model.status,
+        model.seed,
+        model.residual_std,
+        type(model.model)(10.0 * np.ones_like(model.model.coefficients), model.model.offset),
+    )
+    with pytest.raises(revarb.ComputationError, match="diverged"):
+        unstable.simulate(u)
+    unstable.save(tmp_path / "unstable.rgp")
+    (tmp_path / "u.csv").write_text("u\n" + "\n".join(str(value) for value in u))
+    with pytest.raises(SystemExit) as stopped:
+        main(["simulate", str(tmp_path / "unstable.rgp"), str(tmp_path / "u.csv"), "-o", str(tmp_path / "path.csv")])
+    assert stopped.value.code == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: the simulation (method 'residuals') diverged")
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "path.csv").exists()
