@@ -64,7 +64,7 @@ def test_states_agree_with_weighted_samples(shallow_model):
 @with_numerics
 def test_predictions_ahead_are_runs_from_conditioned_states(shallow_model):
     chain, record, k = shallow_model.trained.chain, small.record(4), 3
-    cold = shallow_model.origin("cold").state
+    cold = shallow_model.resolve_start("cold").state
     z, y = shallow_model.preprocessor.check_window(record)
     y = y.copy()
     y[5] = np.nan

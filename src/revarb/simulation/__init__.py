@@ -1,1 +1,1 @@
-"""Trained layers run on new inputs: mean, moments, samples, filtering, starts."""
+"""Simulation of trained layers on new inputs: mean, moments, samples, filtering, start states."""

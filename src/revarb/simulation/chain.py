@@ -1,4 +1,7 @@
-"""A chain of trained layers, the joint state of its windows, and the state before the first step (docs/theory/derivation.md, Eqs. 31 and 32)."""
+"""A chain of trained layers, and the positions of its windows in the joint state.
+
+docs/theory/derivation.md, Eq. 31, and 𝓞_h of Eq. 33.
+"""
 
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -15,11 +18,11 @@ from revarb.runtime.numerics import AnyArray
 
 @runtime_checkable
 class Regression(Protocol):
-    """What a mean-only run needs of a layer. With uncertainty, only a GP (`Posterior`) will do."""
+    """A layer for mean-only runs. Runs with uncertainty need a GP (`Posterior`)."""
 
     @property
     def outputs(self) -> int:
-        """Number of values it predicts."""
+        """Number of outputs."""
         ...
 
     def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
@@ -31,9 +34,9 @@ AnyLayer = TypeVar("AnyLayer", bound=Regression | DrawnFunctions)
 
 
 class Chain(eqx.Module, Generic[AnyLayer]):
-    """Trained layers, or functions drawn from them, in the order of the data: hidden ones 1 … H, then the output layer.
+    """Trained layers, or functions drawn from them: the hidden layers 1 … H, then the output layer.
 
-    Without an output layer the states of the last hidden layer are the (measured) outputs: a NARX model.
+    Without an output layer the states of the last hidden layer are the measured outputs: a NARX model.
     """
 
     hidden: tuple[AnyLayer, ...]
@@ -47,47 +50,54 @@ class Chain(eqx.Module, Generic[AnyLayer]):
 
     @property
     def last_layer(self) -> AnyLayer:
-        """The layer whose values, with its noise, are the measured outputs."""
+        """The layer whose values plus noise are the measured outputs."""
         return self.hidden[-1] if self.output is None else self.output
 
 
 class StartState(eqx.Module):
-    """The joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored."""
+    """Joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored."""
 
     mean: Float[AnyArray, " S"]
     cov: Float[AnyArray, "S S"]
     past_u: Float[AnyArray, "reach Du"]
 
 
-def cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> StartState:
-    """Zero mean, unit variance, and past inputs at their training mean (zero): nothing is known."""
+def make_cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> StartState:
+    """Make a start state without information: zero mean, unit variance, past inputs at their training mean (zero)."""
     size = lags * sum(latent_dims)
     return StartState(np.zeros(size), np.eye(size), np.zeros((reach, inputs)))
 
 
-def reset_mask(u_bar: AnyArray, reset_row: int | AnyArray) -> AnyArray:
+def mark_reset_row(u_bar: AnyArray, reset_row: int | AnyArray) -> AnyArray:
+    """Mark the row at which a cold run is reset to its start state."""
     return jnp.arange(u_bar.shape[0]) == reset_row
 
 
 def reset_where(state, start, is_reset):
+    """Return the start state if `is_reset`, else the current state."""
     return jax.tree.map(lambda old, new: jnp.where(is_reset, new, old), state, start)
 
 
-def window_positions(chain: Chain) -> list[np.ndarray]:
-    # Where each hidden layer's window stands in the joint state.
+def locate_windows(chain: Chain) -> list[np.ndarray]:
+    """Return the positions of each hidden layer's window in the joint state."""
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])
     return [np.arange(end - chain.lags * dim, end) for end, dim in zip(ends, chain.latent_dims, strict=True)]
 
 
-def regressor_positions(chain: Chain) -> list[np.ndarray]:
-    # Which entries of the joint state are regressors of each hidden layer: its own window, then the layer below's
-    # (which has moved on to the current step by then).
-    windows = window_positions(chain)
-    return [windows[0], *(np.concatenate([own, below]) for below, own in pairwise(windows))]
+def locate_regressors(chain: Chain) -> list[np.ndarray]:
+    """Return the positions of each hidden layer's regressors: its own window, then that of the layer below.
+
+    The layer below has advanced to the current step before.
+    """
+    windows = locate_windows(chain)
+    return [windows[0], *(np.concatenate([window, below]) for below, window in pairwise(windows))]
 
 
-def shifted_positions(windows: list[np.ndarray], h: int, dim: int) -> np.ndarray:
-    # The joint state with `dim` new values appended: layer h's window takes them in front and drops its oldest.
+def locate_shifted(windows: list[np.ndarray], h: int, dim: int) -> np.ndarray:
+    """Return the entries to keep when layer h's window shifts, in order; its `dim` new values were appended at the end.
+
+    The window takes the new values in front and drops its oldest ones.
+    """
     size = int(windows[-1][-1]) + 1
     order = np.arange(size)
     order[windows[h]] = np.concatenate([np.arange(size, size + dim), windows[h][:-dim]])

@@ -1,8 +1,7 @@
-"""What measured outputs say about the latent states: the joint Gaussian of the windows, conditioned step by step.
+"""Filtering: latent states inferred from measured outputs (docs/theory/derivation.md, Eqs. 43 and 44).
 
-docs/derivation.md, Eqs. 43 and 44. After every step of the free run the joint Gaussian of states and output is
-conditioned on the measured output; what is missing (NaN) is not conditioned on. So the states behind a record are
-inferred, with their covariance, and predictions can set out from any of its samples.
+Assumed-density filtering: after every step of the free run the joint Gaussian of states and output is conditioned on
+the measured output. Missing outputs (NaN) are skipped. Predictions can start from the filtered state at any sample.
 """
 
 from functools import partial
@@ -21,13 +20,13 @@ from revarb.simulation.moments import JointState, Moments, OutputMoments, advanc
 def filter_states(
     chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
 ) -> JointState:
-    """The joint state after the last row of a record, given its outputs."""
+    """Infer the joint state after the last row of a record from its outputs (Eq. 44)."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
-        factor, measured = now
+        factor, y_now = now
         state = advance(state, factor)
-        return update(state, observe(state), measured), None
+        return update(state, observe(state), y_now), None
 
     rows = (known_factor(chain.hidden[0], u_bar), y)
     return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[0]
@@ -43,23 +42,23 @@ def predict_ahead(
     reset_row: int | Int[AnyArray, ""],
     horizon: int,
 ) -> Moments:
-    """Every row predicted from the outputs up to `horizon` rows before it; the first ones are a run from the start.
+    """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
-    The states are inferred by the chain as it was fitted, and run ahead by the calibrated one.
+    The states are inferred with the noise of the fit, and predicted with the calibrated noise.
     """
     advance, observe = advance_moments(fitted), observe_moments(fitted)
-    go_on, look = advance_moments(calibrated), observe_moments(calibrated)
+    advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
 
-    def ahead(state, factor):
-        state = go_on(state, factor)
-        seen = look(state)
-        return state, Moments(seen.mean, jnp.diagonal(seen.cov))
+    def predict_step(state, factor):
+        state = advance_calibrated(state, factor)
+        output = observe_calibrated(state)
+        return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     def step(state, row):
         state = advance(state, factors[row])
         state = update(state, observe(state), y[row])
-        coming = jax.lax.dynamic_slice_in_dim(factors, row + 1, horizon)
-        return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(ahead, state, coming)[1])
+        next_factors = jax.lax.dynamic_slice_in_dim(factors, row + 1, horizon)
+        return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, next_factors)[1])
 
     y, factors = jnp.asarray(y), known_factor(fitted.hidden[0], u_bar)
     first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
@@ -67,13 +66,14 @@ def predict_ahead(
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
 
 
-def update(state: JointState, seen: OutputMoments, measured: Float[AnyArray, " Dy"]) -> JointState:
-    """The joint state once y is known, as far as it was measured (Eq. 43)."""
-    known = ~jnp.isnan(measured)
-    error = jnp.where(known, measured - seen.mean, 0.0)
-    # An output that was not measured has no covariance with anything: the solve then leaves it alone.
-    cross = jnp.where(known, seen.cross, 0.0)
-    cov = jnp.where(known[:, None] & known[None, :], seen.cov, 0.0) + jnp.diag(jnp.where(known, 0.0, 1.0))
+def update(state: JointState, predicted: OutputMoments, y: Float[AnyArray, " Dy"]) -> JointState:
+    """Condition the joint state on the measured entries of y (Eq. 43)."""
+    measured = ~jnp.isnan(y)
+    error = jnp.where(measured, y - predicted.mean, 0.0)
+    # Without covariance with the state and with the other outputs, a missing output has no effect in the solve.
+    cross = jnp.where(measured, predicted.cross, 0.0)
+    both_measured = measured[:, None] & measured[None, :]
+    cov = jnp.where(both_measured, predicted.cov, 0.0) + jnp.diag(jnp.where(measured, 0.0, 1.0))
     gain = jnp.linalg.solve(cov, cross.T).T
-    left = state.cov - gain @ cross.T
-    return JointState(state.mean + gain @ error, 0.5 * (left + left.T))
+    updated_cov = state.cov - gain @ cross.T
+    return JointState(state.mean + gain @ error, 0.5 * (updated_cov + updated_cov.T))

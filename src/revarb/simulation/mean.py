@@ -10,12 +10,12 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import (
     Chain,
     StartState,
-    cold_start,
-    regressor_positions,
-    reset_mask,
+    locate_regressors,
+    locate_shifted,
+    locate_windows,
+    make_cold_start,
+    mark_reset_row,
     reset_where,
-    shifted_positions,
-    window_positions,
 )
 
 
@@ -23,29 +23,29 @@ from revarb.simulation.chain import (
 def run_mean(
     chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
 ) -> Float[AnyArray, "T Dy"]:
-    """Mean-only free run: every layer predicts at the mean of its regressors."""
+    """Simulate the mean only: every layer predicts at the mean of its regressors (Eq. 35)."""
 
     def step(state, now):
         inputs_now, is_reset = now
-        return mean_step(chain, reset_where(state, start.mean, is_reset), inputs_now)
+        return advance_mean(chain, reset_where(state, start.mean, is_reset), inputs_now)
 
-    return jax.lax.scan(step, start.mean, (u_bar, reset_mask(u_bar, reset_row)))[1]
+    return jax.lax.scan(step, start.mean, (u_bar, mark_reset_row(u_bar, reset_row)))[1]
 
 
-def mean_step(
+def advance_mean(
     chain: Chain, state: Float[AnyArray, " S"], inputs_now: Float[AnyArray, " Du"]
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"]]:
-    """One step of the mean-only run: the joint state after it, and y."""
-    windows = window_positions(chain)
-    for h, (layer, inputs) in enumerate(zip(chain.hidden, regressor_positions(chain), strict=True)):
+    """Advance the mean-only run by one step; return the joint state after it, and y."""
+    windows = locate_windows(chain)
+    for h, (layer, inputs) in enumerate(zip(chain.hidden, locate_regressors(chain), strict=True)):
         x_hat = jnp.concatenate([state[inputs], inputs_now]) if h == 0 else state[inputs]
         mean = layer.mean(x_hat[None])[0]
-        state = jnp.concatenate([state, mean])[shifted_positions(windows, h, len(mean))]
+        state = jnp.concatenate([state, mean])[locate_shifted(windows, h, len(mean))]
     newest = state[windows[-1]]
     return state, newest[: chain.latent_dims[-1]] if chain.output is None else chain.output.mean(newest[None])[0]
 
 
 def run_mean_cold(chain: Chain, order: Order, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-    """The mean-only free run on z-scored inputs, cold where the window of inputs is full; z-scored."""
-    start = cold_start(chain.latent_dims, chain.lags, order.reach, z.shape[1])
+    """Simulate the mean on z-scored inputs from a cold start, which is repeated where the window of inputs is full."""
+    start = make_cold_start(chain.latent_dims, chain.lags, order.reach, z.shape[1])
     return run_mean(chain, start, input_windows_after(start.past_u, z, order), order.reach)

@@ -1,4 +1,7 @@
-"""Free run of the joint Gaussian of all windows, with its full covariance (docs/theory/derivation.md, Eqs. 33 and 34)."""
+"""Free run of the joint Gaussian of all windows, with its full covariance.
+
+docs/theory/derivation.md, Eqs. 31 to 34, and Eq. 39 for a chain without an output layer.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,11 +15,11 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import (
     Chain,
     StartState,
-    regressor_positions,
-    reset_mask,
+    locate_regressors,
+    locate_shifted,
+    locate_windows,
+    mark_reset_row,
     reset_where,
-    shifted_positions,
-    window_positions,
 )
 
 
@@ -28,14 +31,14 @@ class Moments(NamedTuple):
 
 
 class JointState(NamedTuple):
-    """The joint Gaussian of all windows."""
+    """Joint Gaussian of all windows."""
 
     mean: Float[AnyArray, " S"]
     cov: Float[AnyArray, "S S"]
 
 
 class OutputMoments(NamedTuple):
-    """What the joint state says of y, noise included, and the covariance of the two."""
+    """Moments of y, noise included, and its covariance with the joint state."""
 
     mean: Float[AnyArray, " Dy"]
     cov: Float[AnyArray, "Dy Dy"]
@@ -46,32 +49,35 @@ class OutputMoments(NamedTuple):
 def run_moments(
     chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
 ) -> Moments:
-    """Moments of the outputs, all covariances between the windows' states kept."""
+    """Simulate the moments of the outputs; all covariances between states of the windows are kept."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
         factor, is_reset = now
         state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), factor)
-        seen = observe(state)
-        return state, Moments(seen.mean, jnp.diagonal(seen.cov))
+        output = observe(state)
+        return state, Moments(output.mean, jnp.diagonal(output.cov))
 
-    steps = (known_factor(chain.hidden[0], u_bar), reset_mask(u_bar, reset_row))
+    steps = (known_factor(chain.hidden[0], u_bar), mark_reset_row(u_bar, reset_row))
     return jax.lax.scan(step, JointState(start.mean, start.cov), steps)[1]
 
 
 def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, Float[AnyArray, " M"]], JointState]:
-    """One step of the joint Gaussian through all hidden layers, given the factor of the step's inputs."""
-    windows, wiring = window_positions(chain), regressor_positions(chain)
-    splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, wiring, strict=True)]
-    certain = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
+    """Make the function that advances the joint Gaussian by one step through all hidden layers (Eqs. 32, 33).
+
+    Its second argument is the factor of the known inputs (`known_factor`).
+    """
+    windows, regressors = locate_windows(chain), locate_regressors(chain)
+    splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, regressors, strict=True)]
+    ones = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
 
     def advance(state: JointState, factor: AnyArray) -> JointState:
         mean, cov = state
-        for h, (split, inputs) in enumerate(zip(splits, wiring, strict=True)):
-            f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else certain[h])
+        for h, (split, inputs) in enumerate(zip(splits, regressors, strict=True)):
+            f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else ones[h])
             cross = cov[:, inputs] @ f.gain
             noisy = f.cov + split.layer.sigma2 * jnp.eye(len(f.mean))
-            order = shifted_positions(windows, h, len(f.mean))
+            order = locate_shifted(windows, h, len(f.mean))
             mean = jnp.concatenate([mean, f.mean])[order]
             cov = jnp.block([[cov, cross], [cross.T, noisy]])[order][:, order]
         return JointState(mean, cov)
@@ -80,16 +86,16 @@ def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, Float[AnyA
 
 
 def observe_moments(chain: Chain[Posterior]) -> Callable[[JointState], OutputMoments]:
-    """From the joint state to y, by way of the last hidden layer's window."""
-    window = window_positions(chain)[-1]
+    """Make the function that predicts y from the joint state (Eq. 34, or Eq. 39 without an output layer)."""
+    window = locate_windows(chain)[-1]
     if chain.output is None:
         newest = window[: chain.latent_dims[-1]]
         return lambda state: OutputMoments(state.mean[newest], state.cov[newest][:, newest], state.cov[:, newest])
     output, sigma2 = split_posterior(chain.output, len(window)), chain.output.sigma2
-    certain = jnp.ones(chain.output.zeta.shape[0])
+    ones = jnp.ones(chain.output.zeta.shape[0])
 
     def observe(state: JointState) -> OutputMoments:
-        g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], certain)
+        g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], ones)
         noisy = g.cov + sigma2 * jnp.eye(len(g.mean))
         return OutputMoments(g.mean, noisy, state.cov[:, window] @ g.gain)
 
@@ -98,11 +104,11 @@ def observe_moments(chain: Chain[Posterior]) -> Callable[[JointState], OutputMom
 
 @jax.jit
 def observe_independent(layer: Posterior, mean: Float[AnyArray, "R D"], variance: Float[AnyArray, "R D"]) -> Moments:
-    """Moments of y, noise included, for rows of regressors that are independent of each other."""
-    split, certain = split_posterior(layer, mean.shape[1]), jnp.ones(layer.zeta.shape[0])
+    """Predict the moments of y, noise included, for rows of regressors with independent entries."""
+    split, ones = split_posterior(layer, mean.shape[1]), jnp.ones(layer.zeta.shape[0])
 
     def observe(row: tuple[AnyArray, AnyArray]) -> Moments:
-        g = predict_gaussian(split, row[0], jnp.diag(row[1]), certain)
+        g = predict_gaussian(split, row[0], jnp.diag(row[1]), ones)
         return Moments(g.mean, jnp.diagonal(g.cov) + layer.sigma2)
 
     return jax.lax.map(observe, (mean, variance))

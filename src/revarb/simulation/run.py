@@ -1,4 +1,4 @@
-"""A chain of layers in its frame: raw inputs in, a `Trajectory` in raw units out, by any method."""
+"""Free simulation by any method: raw inputs in, a `Trajectory` in raw units out."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,10 +18,11 @@ from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
-from revarb.simulation.starts import Origin, cold_origin
+from revarb.simulation.starts import Origin, make_cold_origin
 from revarb.variational.networks import Network, run_networks
 
-Method = Literal["moments", "mean", "samples", "network"]
+METHODS = ("moments", "mean", "samples")  # of every chain of GPs
+Method = Literal["moments", "mean", "samples", "network"]  # the last one only with a recognition model
 
 
 def simulate_chain(
@@ -34,7 +35,16 @@ def simulate_chain(
     samples: int,
     seed: int,
 ) -> Trajectory:
-    """Simulate a chain of GPs: see `FittedRGP.simulate`."""
+    """Simulate a chain of GPs; see `FittedRGP.simulate`."""
+    if method == "network":
+        raise InputError(
+            "method 'network' needs an RGP with a recognition model, and this model has no networks; use "
+            + _list_methods()
+        )
+    if method not in METHODS:
+        raise InputError(
+            f"method must be {_list_methods()}, or 'network' for an RGP with a recognition model, received {method!r}"
+        )
     start, z = origin.state, prep.check_inputs(u, steps, warm=not origin.cold)
     u_bar = input_windows_after(start.past_u, z, prep.order)
     reset_row, skip = (prep.order.reach, prep.skip) if origin.cold else (0, 0)
@@ -43,22 +53,24 @@ def simulate_chain(
     if method == "moments":
         moments = run_moments(chain, start, u_bar, reset_row)
         return prep.to_trajectory(method, skip, moments.mean, moments.variance, start=origin.name)
-    if method == "samples":
-        count = check_integer("samples", samples, least=2)
-        f, drawn = run_samples(chain, start, u_bar, reset_row, jax.random.key(check_seed(seed)), count)
-        mean, apart = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
-        moments = run_moments(chain, start, u_bar, reset_row)
-        distance = _distance(mean, apart / count, moments, skip)
-        # Law of total variance: the noise of y given a trajectory, and how far the trajectories are apart.
-        return prep.to_trajectory(method, skip, mean, chain.last_layer.sigma2 + apart, drawn, distance, origin.name)
-    raise InputError(f"method must be 'moments', 'mean', 'samples' or 'network', received {method!r}")
+    count = check_integer("samples", samples, least=2)
+    f, drawn = run_samples(chain, start, u_bar, reset_row, jax.random.key(check_seed(seed)), count)
+    mean, sample_variance = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
+    moments = run_moments(chain, start, u_bar, reset_row)
+    disagreement = _measure_disagreement(mean, sample_variance / count, moments, skip)
+    variance = chain.last_layer.sigma2 + sample_variance  # law of total variance (Eq. 36)
+    return prep.to_trajectory(method, skip, mean, variance, drawn, disagreement, origin.name)
 
 
-def _distance(
+def _list_methods() -> str:
+    return ", ".join(repr(method) for method in METHODS)
+
+
+def _measure_disagreement(
     mean: Float[AnyArray, "T Dy"], error: Float[AnyArray, "T Dy"], moments: Moments, skip: int
 ) -> float | None:
-    # How far a sampled mean is from that of the moments, in their standard deviations: root mean square over what is
-    # scored, less the Monte Carlo error of the sampled mean (Eq. 36a). None where nothing is left to score.
+    # Root mean square distance of the sampled mean from that of the moments, in standard deviations of the moments,
+    # over the scored rows; the Monte Carlo error of the sampled mean is subtracted (Eq. 36a). None without scored rows.
     squares = (((mean - moments.mean) ** 2 - error) / moments.variance)[skip:]
     if not len(squares):
         return None
@@ -69,9 +81,9 @@ def simulate_networks(
     prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
     steps: int | None,
 ) -> Trajectory:  # fmt: skip
-    """The networks run free in place of the hidden layers; the output layer at their means."""
+    """Simulate the networks of a recognition model in place of the hidden layers; the output layer at their means."""
     assert chain.output is not None  # a model with networks has one
-    pieces = _network_pieces(prep, chain, networks, u, origin, steps)
+    pieces = _run_pieces(prep, chain, networks, u, origin, steps)
     means = [chain.output.mean(current_windows(paths[-1], chain.lags)) for paths in pieces]
     skip = prep.skip if origin.cold else 0
     return prep.to_trajectory("network", skip, np.concatenate(means), None, start=origin.name)
@@ -80,16 +92,16 @@ def simulate_networks(
 def recognise_paths(
     prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
 ) -> list[Float64[np.ndarray, "T _"]]:
-    """What the networks give for every hidden layer, cold start, z-scored."""
-    pieces = _network_pieces(prep, chain, networks, u, cold_origin(prep, chain), steps)
+    """Compute the latent path of every hidden layer by the networks from a cold start, z-scored."""
+    pieces = _run_pieces(prep, chain, networks, u, make_cold_origin(prep, chain), steps)
     return [np.concatenate([np.asarray(path)[chain.lags :] for path in layer]) for layer in zip(*pieces, strict=True)]
 
 
-def _network_pieces(
+def _run_pieces(
     prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
     steps: int | None,
 ) -> list[tuple[AnyArray, ...]]:  # fmt: skip
-    # A cold run begins anew where the window of inputs is full, as that of the chain does: two pieces.
+    # A cold run is reset where the window of inputs is full, as that of the chain is: two pieces.
     start, z = origin.state, prep.check_inputs(u, steps, warm=not origin.cold)
     u_bar = input_windows_after(start.past_u, z, prep.order)
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]

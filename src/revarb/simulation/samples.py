@@ -1,4 +1,4 @@
-"""Sampled trajectories, each of which follows one draw of every layer's function (docs/theory/derivation.md, Eqs. 35a to 36)."""
+"""Sampled trajectories, each with one draw of every layer's function (docs/theory/derivation.md, Eqs. 1 to 3, 35b)."""
 
 from functools import partial
 
@@ -12,11 +12,11 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import (
     Chain,
     StartState,
-    regressor_positions,
-    reset_mask,
+    locate_regressors,
+    locate_shifted,
+    locate_windows,
+    mark_reset_row,
     reset_where,
-    shifted_positions,
-    window_positions,
 )
 
 
@@ -29,7 +29,7 @@ def run_samples(
     key: Key[jax.Array, ""],
     count: int,
 ) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
-    """`count` trajectories of y, without and with the noise of y itself."""
+    """Sample `count` trajectories of y; return them without and with the output noise."""
     function_key, start_key, walk_key = jax.random.split(key, 3)
     drawn = draw_chain(chain, function_key, count)
 
@@ -38,14 +38,14 @@ def run_samples(
         return advance_samples(drawn, reset_where(states, first, is_reset), inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
-    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, reset_mask(u_bar, reset_row))
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, mark_reset_row(u_bar, reset_row))
     f, y = jax.lax.scan(step, first, steps)[1]
     return jnp.swapaxes(f, 0, 1), jnp.swapaxes(y, 0, 1)
 
 
 @partial(jax.jit, static_argnames="count")
 def draw_chain(chain: Chain[Posterior], key: Key[jax.Array, ""], count: int) -> Chain[DrawnFunctions]:
-    """`count` draws of all functions of a chain, for as many trajectories."""
+    """Draw `count` functions of every layer of a chain, one per trajectory."""
     *keys, output_key = jax.random.split(key, len(chain.hidden) + 1)
     hidden = tuple(draw_functions(layer, key, count) for layer, key in zip(chain.hidden, keys, strict=True))
     output = None if chain.output is None else draw_functions(chain.output, output_key, count)
@@ -56,20 +56,22 @@ def advance_samples(
     drawn: Chain[DrawnFunctions], states: Float[AnyArray, "count S"], inputs_now: Float[AnyArray, " Du"],
     key: Key[jax.Array, ""],
 ) -> tuple[Float[AnyArray, "count S"], tuple[Float[AnyArray, "count Dy"], Float[AnyArray, "count Dy"]]]:  # fmt: skip
-    """One step of sampled trajectories: their joint states after it, and y without and with its own noise."""
-    windows = window_positions(drawn)
+    """Advance sampled trajectories by one step; return their joint states, and y without and with the output noise."""
+    windows = locate_windows(drawn)
     keys = jax.random.split(key, len(drawn.hidden) + 1)
-    known = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
+    known_inputs = jnp.broadcast_to(inputs_now, (len(states), len(inputs_now)))
     values: list[tuple[AnyArray, AnyArray]] = []
-    for h, (layer, inputs) in enumerate(zip(drawn.hidden, regressor_positions(drawn), strict=True)):
-        x_hat = jnp.concatenate([states[:, inputs], known], axis=1) if h == 0 else states[:, inputs]
-        values.append(_with_noise(layer, x_hat, keys[h]))
-        x = values[-1][1]
-        states = jnp.concatenate([states, x], axis=1)[:, shifted_positions(windows, h, x.shape[1])]
-    return states, values[-1] if drawn.output is None else _with_noise(drawn.output, states[:, windows[-1]], keys[-1])
+    for h, (layer, inputs) in enumerate(zip(drawn.hidden, locate_regressors(drawn), strict=True)):
+        x_hat = jnp.concatenate([states[:, inputs], known_inputs], axis=1) if h == 0 else states[:, inputs]
+        values.append(_evaluate_noisy(layer, x_hat, keys[h]))
+        x = values[-1][1]  # the state includes the layer's noise
+        states = jnp.concatenate([states, x], axis=1)[:, locate_shifted(windows, h, x.shape[1])]
+    if drawn.output is None:
+        return states, values[-1]
+    return states, _evaluate_noisy(drawn.output, states[:, windows[-1]], keys[-1])
 
 
-def _with_noise(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
-    # The functions' values, without and with the layer's noise, which is new at every step.
+def _evaluate_noisy(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
+    # Values of the functions without and with the layer's noise, which is drawn at every step.
     f = functions.evaluate(x_hat)
     return f, f + jnp.sqrt(functions.sigma2) * jax.random.normal(key, f.shape)

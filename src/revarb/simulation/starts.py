@@ -1,48 +1,47 @@
-"""Where a run begins: cold, where training ended, or after a measured window whose latent states are inferred."""
+"""Start states of a run: cold, the end of a training record, or after a measured window (filtering)."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Window
-from revarb.data.windows import input_windows
+from revarb.data.windows import input_windows_after
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
-from revarb.simulation.chain import Chain, StartState, cold_start
+from revarb.simulation.chain import Chain, StartState, make_cold_start
 from revarb.simulation.filtering import filter_states
 
 StartChoice = Literal["cold", "continue"] | Window | StartState
 
 
 class Origin(NamedTuple):
-    """The state before the first step, and what it is called in reports."""
+    """The state before the first step, and its name in reports."""
 
     state: StartState
     name: str
 
     @property
     def cold(self) -> bool:
-        """Whether nothing is known: the rows until the inputs' window is full are no part of the run then."""
+        """Whether the start is cold: the run is then reset at the first row with a full window of inputs."""
         return self.name == "cold"
 
 
-def cold_origin(prep: Preprocessor, chain: Chain) -> Origin:
-    """Zero mean and unit variance, as in the authors' code."""
-    return Origin(cold_start(chain.latent_dims, chain.lags, prep.order.reach, len(prep.input_names)), "cold")
+def make_cold_origin(prep: Preprocessor, chain: Chain) -> Origin:
+    """Make a cold start: zero mean, as in the authors' code, and unit variance."""
+    return Origin(make_cold_start(chain.latent_dims, chain.lags, prep.order.reach, len(prep.input_names)), "cold")
 
 
 def resolve_start(
     start: StartChoice, prep: Preprocessor, chain: Chain[Posterior], final_states: Sequence[StartState]
 ) -> Origin:
-    """What a choice of the user comes to, for a chain as it was fitted."""
-    cold = cold_origin(prep, chain)
+    """Return the start state that the `start` argument of `simulate` stands for."""
+    cold = make_cold_origin(prep, chain)
     if isinstance(start, Window):
-        return Origin(_after(start, prep, chain, cold.state), f"window of {len(start)} samples")
-    if isinstance(start, StartState) and _shapes(start) == _shapes(cold.state) and _are_numbers(start):
+        return Origin(_infer_start(start, prep, chain, cold.state), f"window of {len(start)} samples")
+    if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold.state) and _is_numeric(start):
         return Origin(jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), start), "given state")
     if isinstance(start, str) and start == "cold":
         return cold
@@ -54,21 +53,17 @@ def resolve_start(
     )
 
 
-def _after(window: Window, prep: Preprocessor, chain: Chain[Posterior], before: StartState) -> StartState:
+def _infer_start(window: Window, prep: Preprocessor, chain: Chain[Posterior], cold: StartState) -> StartState:
     z, y = prep.check_window(window)
-    inputs = np.concatenate([before.past_u, z])
-    known = filter_states(chain, before, input_windows(inputs, prep.order), y)
-    return StartState(np.asarray(known.mean), np.asarray(known.cov), _last(inputs, prep.order.reach))
+    state = filter_states(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
+    past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
+    return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u)
 
 
-def _last(rows: Float64[np.ndarray, "N Du"], count: int) -> Float64[np.ndarray, "_ Du"]:
-    return rows[len(rows) - count :]
-
-
-def _are_numbers(tree: Any) -> bool:
+def _is_numeric(tree: Any) -> bool:
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
     return all(leaf.dtype.kind in "biuf" and np.isfinite(leaf).all() for leaf in leaves)
 
 
-def _shapes(tree: Any) -> list[tuple[int, ...]]:
+def _list_shapes(tree: Any) -> list[tuple[int, ...]]:
     return [np.shape(leaf) for leaf in jax.tree.leaves(tree)]

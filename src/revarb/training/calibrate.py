@@ -23,7 +23,7 @@ from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.simulation.chain import StartState
 from revarb.simulation.moments import Moments, run_moments
-from revarb.simulation.starts import cold_origin, resolve_start
+from revarb.simulation.starts import make_cold_origin, resolve_start
 from revarb.training.calibration_rule import (
     SCALES,
     HeldOutRun,
@@ -114,7 +114,7 @@ def _free_runs(
         for number, record in enumerate(records):
             own = [stretch for stretch in stretches if (stretch.record, stretch.fold) == (number, fold)]
             if own:
-                cold = cold_origin(model.preprocessor, model.trained.chain).state
+                cold = make_cold_origin(model.preprocessor, model.trained.chain).state
                 moments = _moments(model, cold, record.u, scale, longest, model.preprocessor.order.reach)
                 y = model.scaling.outputs(record.y)
                 held += [_held_out_run(y[stretch.rows()], moments, stretch.rows(), stretch.begin) for stretch in own]
