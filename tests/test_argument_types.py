@@ -34,6 +34,8 @@ CASES = {
     "revarb.MLPNARX(units=3)": "units must be a tuple of numbers to choose from, received 3",
     "revarb.baselines.PerOutput('GPNARX')": "PerOutput takes a configuration, such as PerOutput(GPNARX()), received",
     "revarb.LSTM(layers=2)": "layers must be a tuple of depths to choose from, received 2",
+    "revarb.read_records(3, outputs='y')": "files must be a path or a list of paths, received 3",
+    "revarb.read_records('a.csv', outputs=[3])": "outputs must be a column name or a list of them, received [3]",
     "revarb.load('no such file')": "cannot read the model file no such file",
 }
 PROGRAM = """

@@ -123,7 +123,7 @@ class FittedRGP(Fitted):
 
     @property
     def final_states(self) -> tuple[StartState, ...]:
-        """The state at the end of each training record, to continue from: `simulate(u, start=model.final_states[0])`."""
+        """The state at the end of each training record, for `simulate(u, start=model.final_states[0])`."""
         return self.trained.final_states
 
     @cached_property

@@ -7,7 +7,6 @@ import numpy as np
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.summary import Table
-from revarb.runtime.numerics import AnyArray
 
 RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 
@@ -82,17 +81,17 @@ def _ranges(lags: list[int]) -> str:
 def _noise_table(model: FittedRGP) -> Table:
     fitted, used = model.trained.chain, model.chain
     rows = [
-        (f"layer {number}, z-scored", f"{_std(before.sigma2)}", f"{_std(after.sigma2)}")
+        (f"layer {number}, z-scored", _std(float(before.sigma2)), _std(float(after.sigma2)))
         for number, (before, after) in enumerate(zip(fitted.hidden, used.hidden, strict=True), start=1)
     ]
     for column, name in enumerate(model.output_names):
         unit = float(model.scaling.y_std[column])
-        rows.append((name, _std(fitted.last_layer.sigma2, unit), _std(used.last_layer.sigma2, unit)))
+        rows.append((name, _std(float(fitted.last_layer.sigma2), unit), _std(float(used.last_layer.sigma2), unit)))
     return Table("noise, standard deviation", ("", "as fitted", "in simulations"), rows)
 
 
-def _std(variance: AnyArray, unit: float = 1.0) -> str:
-    return f"{unit * float(np.sqrt(variance)):.3g}"
+def _std(variance: float, unit: float = 1.0) -> str:
+    return f"{unit * np.sqrt(variance):.3g}"
 
 
 def _calibration_table(calibration: Calibration | None) -> Table:

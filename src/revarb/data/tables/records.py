@@ -51,8 +51,8 @@ def read_records(
     >>> record
     Series(3 samples, inputs ('valve',), outputs ('level',), dt=0.5, 1 of 3 output values missing)
     """
-    tables = [Table(path) for path in _check_files(files)]
     input_names, output_names = _check_names("inputs", inputs), _check_names("outputs", outputs)
+    tables = [Table(path) for path in _check_files(files)]
     interval = _interval(tables, dt, time)
     return [
         Series(
