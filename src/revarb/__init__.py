@@ -1,4 +1,4 @@
-"""Recurrent Gaussian processes: learn nonlinear dynamics from short records, simulate them with honest bands."""
+"""Recurrent Gaussian processes: learn nonlinear dynamics from short records, simulate them with calibrated bands."""
 
 from importlib.metadata import version
 

@@ -83,7 +83,7 @@ class Preprocessor:
         """The inputs of a simulation, checked and z-scored; `warm` runs have their past inputs with them."""
         expected = len(self.input_names)
         if expected == 0 and u is None:
-            what = "steps (the model has no inputs, so it must be told how long to run)"
+            what = "steps (the model has no inputs, so the number of steps must be given)"
             return np.empty((check_integer(what, steps, least=1), 0))
         if u is None or steps is not None:
             what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"

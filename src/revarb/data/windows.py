@@ -1,9 +1,9 @@
-"""Lags to regressors: all time alignment is here (paper, Eq. for x̂; docs/derivation.md, Eqs. 4 to 6).
+"""Windows of lags: all time alignment (docs/theory/derivation.md, Eqs. 4 to 6).
 
-Time runs from 0 inside a record. A record of N samples has R = N − `first` rows, one for every sample with a
-full window behind it. Its latent states are kept for those rows and for the L samples before the first of them
-(the initial states): a block of L + R states. The blocks of several records stand below each other, `lengths`
-says how long each is, and no window crosses a seam.
+Time runs from 0 inside a record. A record of N samples has R = N − `first_row` rows, one for every sample with a full
+window behind it. It has latent states for those rows and for the L samples before the first of them (the initial
+states): a block of L + R states. The blocks of several records are stacked, `lengths` has the length of each, and no
+window crosses from one record to the next.
 """
 
 from collections.abc import Callable, Sequence

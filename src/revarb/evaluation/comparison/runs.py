@@ -90,17 +90,17 @@ def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequen
 
 
 def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     model = spec.fit(train, seed=seed)
-    fit_seconds = time.perf_counter() - begun
+    fit_seconds = time.perf_counter() - started
     status = getattr(model, "status", "fitted")  # a user's own model may have neither a status nor several methods
     if status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C ends the whole comparison, not one fit
     simulated = {}
     for method in getattr(model, "compared", (None,)):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         paths = tuple(_simulate(model, method, record) for record in test)
-        simulated[paths[0].method] = Simulated(paths, time.perf_counter() - begun)
+        simulated[paths[0].method] = Simulated(paths, time.perf_counter() - started)
     return Run(name, seed, str(status), fit_seconds, simulated)
 
 
