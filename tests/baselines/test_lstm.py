@@ -1,6 +1,7 @@
 """LSTM: it learns, it stops, and what chooses for it is inside the training part."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -12,26 +13,19 @@ from revarb.baselines import lstm
 from revarb.baselines.lstm import LSTM
 from revarb.baselines.lstm_network import LSTMNetwork
 from revarb.baselines.mean import Mean
-from revarb.baselines.mlp_narx import MLPNARX
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
-from revarb.errors import InputError
-from revarb.evaluation.scoring import scores
+from revarb.errors import InputError, RevarbError
+from revarb.optim.status import Status
+from revarb.runtime.numerics import with_numerics
 from support import small
 
-MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
 MEMORY = LSTM(layers=(1,), units=12, subsequence=30, updates=500, patience=500, learning_rate=2e-2)
 
 
-def rmse(spec, train, test):
-    return scores(spec.fit(train, seed=0).simulate(test.u), test.y, skip=5).rmse
-
-
-@pytest.mark.parametrize("spec", [MLP, MEMORY], ids=["MLP-NARX", "LSTM"])
-def test_a_toy_system_is_learnt(spec):
+def test_a_toy_system_is_learnt():
     """Half of the mean's error at the very least; twice as good as that in most runs."""
-    train, test = small.record(0, samples=200), small.record(1, samples=200)
-    assert rmse(spec, train, test) < 0.5 * rmse(Mean(), train, test)
+    assert small.rmse(MEMORY) < 0.5 * small.rmse(Mean())
 
 
 def test_the_memory_runs_as_a_plain_loop(rng):
@@ -57,44 +51,54 @@ def test_cuts_stay_inside_the_heads_and_never_cross_a_seam():
     np.testing.assert_array_equal(cuts.starts, expected)
 
 
-class Rounds:
-    """Counts what the trainings are asked for, and on which cuts."""
-
-    def __init__(self, monkeypatch):
-        self.asked = []
-        original = lstm.training
-
-        def spy(network, cuts, *rest):
-            mine = len(self.asked)
-            self.asked.append([int(cuts.starts.max()) + cuts.length, 0])
-            for each in original(network, cuts, *rest):
-                self.asked[mine][1] += 1
-                yield each
-
-        monkeypatch.setattr(lstm, "training", spy)
+SHORT = LSTM(layers=(1,), units=4, subsequence=20, updates=500, patience=75)
 
 
-def test_the_search_stops_after_its_patience_and_the_last_training_takes_as_long_as_was_best(monkeypatch):
-    rounds = Rounds(monkeypatch)
-    errors = iter([5.0, 3.0, 4.0, 4.0, 4.0, 9.0, 9.0])
-    monkeypatch.setattr(lstm, "error_size", lambda _: next(errors))
-    model = LSTM(layers=(1,), units=4, subsequence=20, updates=500, patience=75).fit(small.record())
-    # Best after round 2, three more without a better one; on the first 45 of 60 samples, then on all.
-    assert rounds.asked == [[45, 5], [60, 2]]
-    assert model.status.value == "converged"
+class Search:
+    """The training of one depth on the first 45 of 60 samples, and the errors that it reported."""
+
+    def __init__(self, spec):
+        self.spec, self.records, self.key = spec, [small.record()], jax.random.key(0)
+        self.prep = Preprocessor.from_records(self.records, Order(0, 1, 1))
+        self.cuts, self.errors = lstm._cuts(self.prep, self.records, [45], spec.subsequence), []
+        note = self.errors.append
+        self.trial = lstm._train(spec, self.prep, self.records, self.cuts, 1, self.key, lambda _, error: note(error))
 
 
-def test_updates_are_a_limit(monkeypatch):
-    rounds = Rounds(monkeypatch)
-    model = LSTM(layers=(1,), units=4, subsequence=20, updates=30, patience=1000).fit(small.record())
-    assert rounds.asked[0] == [45, 2] and model.status.value == "iteration limit"
+@with_numerics
+def test_the_search_stops_after_its_patience_and_keeps_the_best():
+    search = Search(replace(SHORT, learning_rate=0.3))
+    trial, errors = search.trial, search.errors
+    assert trial.status is Status.CONVERGED
+    assert trial.error == min(errors) == errors[trial.rounds - 1]
+    assert len(errors) == trial.rounds + 3  # 75 updates are three rounds
 
 
-def test_a_training_that_leaves_the_numbers_ends(monkeypatch):
-    errors = iter([1.0, np.inf])
-    monkeypatch.setattr(lstm, "error_size", lambda _: next(errors))
-    model = LSTM(layers=(1,), units=4, subsequence=20, updates=500).fit(small.record())
-    assert model.status.value == "not finite"
+@with_numerics
+def test_the_last_training_takes_as_long_as_was_best():
+    search = Search(SHORT)
+    network, status = lstm._train_on_everything(
+        SHORT, search.prep, search.records, search.trial._replace(rounds=2), search.key
+    )
+    rounds = lstm._training(SHORT, lstm._cuts(search.prep, search.records, [60], 20), 1, search.key)
+    _, expected = next(rounds), next(rounds)
+    for ours, theirs in zip(jax.tree.leaves(network), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert status is search.trial.status
+
+
+@with_numerics
+def test_updates_are_a_limit():
+    search = Search(replace(SHORT, updates=30, patience=1000))
+    assert len(search.errors) == 2 and search.trial.status is Status.ITERATION_LIMIT
+
+
+@with_numerics
+def test_a_training_that_diverges_ends():
+    search = Search(replace(SHORT, learning_rate=1e200))
+    assert search.trial.status is Status.NOT_FINITE and not np.isfinite(search.errors[-1])
+    with pytest.raises(RevarbError, match="never gave a finite error; use a smaller learning_rate"):
+        replace(SHORT, learning_rate=1e200).fit(small.record())
 
 
 @pytest.mark.parametrize("after", [0, 3])
@@ -106,25 +110,19 @@ def test_ctrl_c_keeps_the_best_network_of_the_search(monkeypatch, after):
     def pressed():
         yield [2] if next(presses) else []
 
-    monkeypatch.setattr(lstm, "held_interrupts", pressed)
+    monkeypatch.setattr(lstm, "capture_interrupts", pressed)
     model = LSTM(layers=(1,), units=4, subsequence=20, updates=75, patience=1000).fit(small.record())
     assert model.status.value == "interrupted" and np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
-def test_the_depth_with_the_smallest_error_on_the_tail_is_taken(monkeypatch):
-    tried = []
-    original = lstm._train
-
-    def spy(spec, prep, records, cuts, depth, key, report):
-        assert cuts.starts.max() + cuts.length == 45  # of 60 samples the last 15 are not trained on
-        trial = original(spec, prep, records, cuts, depth, key, report)
-        tried.append(trial)
-        return trial
-
-    monkeypatch.setattr(lstm, "_train", spy)
-    model = LSTM(layers=(1, 2), units=4, subsequence=20, updates=50).fit(small.record())
-    assert [trial.depth for trial in tried] == [1, 2]
+@with_numerics
+def test_the_depth_with_the_smallest_error_on_the_tail_is_taken():
+    spec, records, key = replace(SHORT, layers=(1, 2), updates=50), [small.record()], jax.random.key(0)
+    prep = Preprocessor.from_records(records, Order(0, 1, 1))
+    cuts = lstm._cuts(prep, records, [45], 20)  # of 60 samples the last 15 are not trained on
+    tried = [lstm._train(spec, prep, records, cuts, depth, key, lambda *_: None) for depth in (1, 2)]
     best = min(tried, key=lambda trial: trial.error)
+    model = spec.fit(records)
     assert len(model.network.cells) == best.depth
     # Trained once more, on everything: other weights, the same band.
     assert np.abs(model.network.readout.weight - best.network.readout.weight).max() > 1e-6
@@ -138,9 +136,6 @@ def test_the_depth_with_the_smallest_error_on_the_tail_is_taken(monkeypatch):
         (lambda: LSTM(layers=()), "layers must be a tuple of depths"),
         (lambda: LSTM(learning_rate=0.0), "learning_rate must be a finite number above 0"),
         (lambda: LSTM(batch=0), "batch must be a whole number of at least 1"),
-        (lambda: MLPNARX(units=()), "units must be a tuple of numbers to choose from"),
-        (lambda: MLPNARX(units=(0,)), "units must be a whole number of at least 1"),
-        (lambda: MLPNARX(weight_decay=-1.0), "weight_decay must be a finite number of at least 0"),
     ],
 )
 def test_refusals(make, message):

@@ -2,19 +2,25 @@
 
 import jax
 import numpy as np
+import pytest
 
 from revarb.baselines import mlp_narx
-from revarb.baselines.held_out import PIECES, rows_outside
+from revarb.baselines.held_out import PIECES, held_out_errors, residual_deviation, rows_outside
+from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX, Perceptron
+from revarb.baselines.narx import narx_rows, simulated_records
 from revarb.data.series import Series
+from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
+from revarb.runtime.numerics import with_numerics
+from revarb.simulation.chain import Chain
 from support import small
 
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
 
 
-def rmse(spec, train, test):
-    return scores(spec.fit(train, seed=0).simulate(test.u), test.y, skip=5).rmse
+def test_a_toy_system_is_learnt():
+    assert small.rmse(MLP) < 0.5 * small.rmse(Mean())
 
 
 def test_the_network_is_what_it_says(rng):
@@ -36,18 +42,32 @@ def test_units_are_chosen_by_the_simulation_of_pieces_that_were_not_seen():
     assert scores(model.simulate(u), y).nrmse < 0.1
 
 
-def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everything(monkeypatch):
-    used = []
-    original = mlp_narx._train
+@with_numerics
+def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everything():
+    """The folds by hand: the same band, and the network of all rows."""
+    spec, records, key = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=5), [small.record(samples=80)], 0
+    model, key = spec.fit(records, seed=key), jax.random.key(key)
+    prep, rows = model.preprocessor, narx_rows(model.preprocessor, records)
+    errors = []
+    for number in range(PIECES):
+        outside = rows_outside(prep, [80], number).astype(float)
+        assert 0 < outside.sum() < len(outside) == 78
+        network, _ = mlp_narx._train(spec, rows, outside, 3, key)
+        runs = simulated_records(prep, Chain((network,), None, 2), records)
+        errors.append(held_out_errors(prep, records, runs, number))
+    np.testing.assert_allclose(model.residual_std, residual_deviation(np.concatenate(errors)))
+    final, _ = mlp_narx._train(spec, rows, np.ones(78), 3, key)
+    np.testing.assert_array_equal(model.model.hidden.weight, final.hidden.weight)
 
-    def spy(spec, rows, weights, units, key):
-        used.append(weights.astype(bool))
-        return original(spec, rows, weights, units, key)
 
-    monkeypatch.setattr(mlp_narx, "_train", spy)
-    record = small.record(samples=80)
-    model = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=5).fit(record)
-    *folds, final = used
-    assert len(folds) == PIECES and final.all() and len(final) == 78
-    for number, fold in enumerate(folds):
-        np.testing.assert_array_equal(fold, rows_outside(model.preprocessor, [80], number))
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MLPNARX(units=()), "units must be a tuple of numbers to choose from"),
+        (lambda: MLPNARX(units=(0,)), "units must be a whole number of at least 1"),
+        (lambda: MLPNARX(weight_decay=-1.0), "weight_decay must be a finite number of at least 0"),
+    ],
+)
+def test_refusals(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

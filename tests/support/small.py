@@ -7,6 +7,7 @@ import numpy as np
 from revarb.config.recipe import Recipe, Stage
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
+from revarb.evaluation.scoring import scores
 from revarb.training.problem import initialise, prepare
 
 QUICK = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 15),))
@@ -29,6 +30,12 @@ def with_gaps(record, *gaps):
     for gap in gaps:
         y[gap] = np.nan
     return replace(record, y=y)
+
+
+def rmse(spec):
+    """Error of a free simulation of 200 new samples, after a fit to 200 others."""
+    train, test = record(0, samples=200), record(1, samples=200)
+    return scores(spec.fit(train, seed=0).simulate(test.u), test.y, skip=5).rmse
 
 
 def problem(spec, *records, seed=0):

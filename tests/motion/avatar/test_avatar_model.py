@@ -30,7 +30,7 @@ def test_only_an_avatar_moves(model, tmp_path):
         return str(error.value).split(": ", 1)[1]
 
     assert models.open_model(model.save(tmp_path / "m.rgp")).output_names == model.output_names
-    assert refused(renamed(model, input_names=("force",))) == "its only input must be 'speed', but they are ['force']"
+    assert refused(renamed(model, input_names=("force",))) == "its only input must be 'speed', received ['force']"
     names = model.output_names
     assert "lack 'root.ty'" in refused(renamed(model, output_names=("height", *names[1:])))
     assert "'ltibia.rz' is none of them" in refused(

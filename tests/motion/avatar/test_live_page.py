@@ -182,7 +182,7 @@ def test_nobody_gets_a_tunnel_to_the_public(recorded_data, tmp_path):
 
 
 def test_ctrl_c_ends_it_without_a_word(recorded_data, tmp_path):
-    file = model.save(tmp_path / "m.rgp")
+    file = trained().save(tmp_path / "m.rgp")
     command = [sys.executable, "-m", "revarb", "avatar", "--model", str(file), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         said = process.stdout.readline()
