@@ -29,7 +29,7 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
 from revarb.simulation.run import Method, simulate_chain
-from revarb.simulation.starts import cold_origin
+from revarb.simulation.starts import make_cold_origin
 
 EXACT_ROWS = 1000
 
@@ -108,7 +108,7 @@ class FittedGPNARX(Fitted):
 
         The moments are Girard's (2003), with the full covariance of the lag window.
         """
-        origin = cold_origin(self.preprocessor, self.chain)
+        origin = make_cold_origin(self.preprocessor, self.chain)
         path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
         return replace(path, index=row_index(u))
 
