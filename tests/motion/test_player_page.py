@@ -13,7 +13,7 @@ from revarb.motion import cmu35
 from revarb.motion.player_page import Clip, make_motion_page
 from revarb.motion.strip import draw_strip, group_bones
 from revarb.report.tables import Grid
-from support.bodies import STRIDE_FRAMES, BODY, DT, stride
+from support.bodies import BODY, DT, STRIDE_FRAMES, stride
 from support.browser import open_page
 
 HOSTILE = '</script><script>alert("1")</script><!-- & '

@@ -33,7 +33,7 @@ def test_only_an_avatar_moves(model, tmp_path):
     assert refused(renamed(model, input_names=("force",))) == "its only input must be 'speed', received ['force']"
     names = model.output_names
     assert "lack 'root.ty'" in refused(renamed(model, output_names=("height", *names[1:])))
-    assert "'ltibia.rz' is none of them" in refused(
+    assert "'ltibia.rz' is unknown or repeated" in refused(
         renamed(model, output_names=tuple("ltibia.rz" if name == "ltibia.rx" else name for name in names))
     )
     assert "sampling interval must be 0.0083 to 0.2 s, but is 1 s" in refused(renamed(model, dt=1.0))
@@ -42,7 +42,7 @@ def test_only_an_avatar_moves(model, tmp_path):
 @pytest.mark.slow
 def test_an_ensemble_does_not_move(tmp_path):
     several = Ensemble.from_members([small.spec().fit(small.record(), seed=seed) for seed in (0, 1)])
-    with pytest.raises(InputError, match="holds several fits; save one of its members"):
+    with pytest.raises(InputError, match="is an ensemble; save one of its members"):
         models.open_model(several.save(tmp_path / "m.rgp"))
 
 
