@@ -93,7 +93,7 @@ def test_where_it_has_two_ends_the_trajectory_says_that_moments_fail():
     """Whoever is left of −0.5 goes to −1.5, all others to 1: no Gaussian is in both places."""
     path = hand_made_run(np.where(GRID < -0.5, -1.5, 1.0), "samples")
     assert path.disagreement > 1.0
-    assert f"their means are {path.disagreement:.2f} standard deviations apart; trust the samples" in path.warning
+    assert f"their means are {path.disagreement:.2f} standard deviations apart; use the samples" in path.warning
 
 
 def test_the_distance_to_the_moments():
