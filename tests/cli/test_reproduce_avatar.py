@@ -1,15 +1,13 @@
 """`revarb reproduce avatar` with a model that takes no time."""
 
 import json
-import os
 
 import pytest
 
 import revarb
 from revarb.cli.app import main
+from revarb.cli.reproduce import avatar
 from revarb.data.tables.table import Table
-from revarb.experiments import avatar
-from revarb.motion.gaits import Gaits
 
 QUICK = revarb.RGP(
     calibrate=False,
@@ -18,16 +16,9 @@ QUICK = revarb.RGP(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def gaits():
-    if not os.environ.get("REVARB_DATA"):
-        pytest.skip("REVARB_DATA is not set")
-    return Gaits.from_records(avatar.load_avatar_records())
-
-
 @pytest.mark.slow
-def test_the_command_writes_model_strips_exports_and_figures(gaits, in_empty_folder, monkeypatch, capsys):
-    monkeypatch.setattr("revarb.experiments.avatar.load_avatar_spec", lambda: QUICK)
+def test_the_command_writes_model_strips_exports_and_figures(recorded_data, in_empty_folder, monkeypatch, capsys):
+    monkeypatch.setattr(avatar, "load_avatar_spec", lambda: QUICK)
     with pytest.raises(SystemExit) as ended:
         main(["reproduce", "avatar", "--out", "a", "--json", "a.json"])
     assert ended.value.code == 0

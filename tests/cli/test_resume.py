@@ -71,7 +71,7 @@ def test_killed_again_and_again_at_any_moment(long_command, unfinished, record_p
     while not Path("m.rgp").exists():
         command = [*program, *(["--resume"] if kills else [])]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment())
-        wait_until(lambda: process.poll() is not None or noted_bytes(unfinished) > before, every=0.002)
+        wait_for_progress(process, unfinished, before)
         time.sleep(float(rng.uniform(0.0, 0.5)))
         kills += process.poll() is None
         process.kill()
@@ -80,6 +80,10 @@ def test_killed_again_and_again_at_any_moment(long_command, unfinished, record_p
     assert_same(revarb.load("m.rgp"), whole)
     record_property("fuzzed", f"killed fits: {kills} kills of one, then the same model file as without")
     assert kills > 3
+
+
+def wait_for_progress(process, folder, before):
+    wait_until(lambda: process.poll() is not None or noted_bytes(folder) > before, every=0.002)
 
 
 def noted_bytes(folder):

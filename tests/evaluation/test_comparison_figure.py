@@ -5,7 +5,8 @@ import numpy as np
 from revarb.baselines.arx import ARX
 from revarb.baselines.mean import Mean
 from revarb.evaluation.comparison import compare
-from revarb.evaluation.comparison.comparison_figure import comparison_figure
+from revarb.evaluation.comparison.comparison_figure import draw_comparison
+from revarb.runtime.figure_style import encode_figure
 from support import small
 
 
@@ -14,7 +15,7 @@ def test_what_was_measured_is_drawn_where_it_was():
     path = Mean().fit(small.record()).simulate(small.record(1).u)
 
     def markers(y):  # ticks, and dots
-        return comparison_figure({"Mean": [path]}, y, 0, "svg").count(b"<use ")
+        return encode_figure(draw_comparison({"Mean": [path]}, y, 0), "svg").count(b"<use ")
 
     y = small.record(1).y.copy()
     y[30:35] = np.nan
@@ -26,6 +27,6 @@ def test_what_was_measured_is_drawn_where_it_was():
 
 def test_the_same_numbers_give_the_same_picture():
     result = compare(small.record(), small.record(1), {"Mean": Mean(), "ARX": ARX(2, 2)}, seeds=1)
-    first, second = (comparison_figure(result.by_model(), small.record(1).y, 0, "svg") for _ in range(2))
+    first, second = (encode_figure(result.plot(), "svg") for _ in range(2))
     assert first == second and first.startswith(b"<?xml")
-    assert comparison_figure(result.by_model(), small.record(1).y, 0, "png").startswith(b"\x89PNG")
+    assert encode_figure(result.plot(), "png").startswith(b"\x89PNG")

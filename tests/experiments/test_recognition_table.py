@@ -4,7 +4,7 @@ import pytest
 
 from revarb.config.recognition import Recognition
 from revarb.config.rgp import RGP
-from revarb.experiments.recognition import RecognitionTable, load_recognition, run_recognition
+from revarb.experiments.recognition import RecognitionTable, load_recognition
 
 
 @pytest.mark.slow
@@ -18,7 +18,8 @@ def test_rows_of_a_quick_recognition_table():
         {"output-error": {"recognition": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}}},
     )
     heard = []
-    (rows,) = run_recognition(table, seeds=2, report=heard.append)
+    (part,) = table.run(seeds=2, report=heard.append)
+    rows = part.rows
     assert heard == ["artificial: free form", "artificial: networks, output-error"]
     networks = [row for row in rows if row["model"] == "networks, output-error"]
     assert [(row["seed"], row["method"]) for row in networks] == [

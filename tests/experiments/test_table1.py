@@ -5,9 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.comparison.verdict import ranking
-from revarb.experiments.table1 import Benchmark, Table1, load_table1, run_table1, state_headline
+from revarb.experiments.table1 import Benchmark, Table1, load_table1, state_headline
 
 QUICK = {"hidden": 1, "inducing": 10, "calibrate": False, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 MODELS = ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
@@ -26,7 +25,7 @@ def only(table, *names):
 def test_the_shipped_table_names_the_papers_numbers():
     table = load_table1()
     paper = {benchmark.name: benchmark.paper for benchmark in table.benchmarks}
-    assert [paper[name]["REVARB"] for name in ("artificial", "drive", "actuator")] == [0.4513, 0.2491, 0.3680]
+    assert [paper[name]["REVARB"] for name in ("artificial_recorded", "drive", "actuator")] == [0.4513, 0.2491, 0.3680]
     assert paper["actuator"] == {"MLP-NARX": 0.4621, "LSTM": 0.5170, "GP-NARX": 1.5488, "REVARB": 0.3680}
     assert paper["dryer"] == {} and paper["gas_furnace"] == {}
     assert table.model == {"hidden": 2, "inducing": 100, "calibrate": False}
@@ -38,16 +37,19 @@ def test_rows_of_a_quick_table():
     """A drawn benchmark: another record for every seed."""
     table = only(Table1("quick", QUICK, (Benchmark("drawn", "artificial", drawn=True),)), "Mean", "REVARB")
     heard = []
-    (outcome,) = run_table1(table, seeds=2, report=heard.append)
+    (part,) = table.run(seeds=2, report=heard.append)
     assert heard == ["drawn: Mean", "drawn: REVARB"] * 2
     expected = {"dataset", "record", "model", "method", "start", "skip", "seed", "rmse", "nrmse", "nlpd", "coverage95",
                 "fit_seconds", "simulate_seconds", "status"}  # fmt: skip
-    assert all(expected <= set(row) for row in outcome.rows)
-    mean, plain, moments = summarise(outcome.rows)
+    assert all(expected <= set(row) for row in part.rows)
+    mean, plain, moments = part.lines
     assert mean.ranges["rmse"].low < mean.ranges["rmse"].high  # the mean differs only because the record does
     low, middle, high = plain.ranges["rmse"]
     assert low <= middle <= high
     assert np.isnan(plain.ranges["nlpd"].median) and np.isfinite(moments.ranges["nlpd"].median)
+    assert list(part.figures()) == ["drawn_all", "reliability_drawn", "drawn"]
+    assert table.count_steps(2) == len(heard)
+    assert "drawn (not in the paper)" in table.page([part], {"command": "test"})
 
 
 def test_the_headline_counts_what_was_won():
@@ -71,14 +73,14 @@ def test_table1_comes_out_of_the_code_as_it_is_now(recorded_data):
     shipped = load_table1()
     table = dataclasses.replace(shipped, benchmarks=tuple(item for item in shipped.benchmarks if item.in_paper))
     lines = {}
-    for outcome in run_table1(table, seeds=3):
-        name, these = outcome.benchmark.name, summarise(outcome.rows)
+    for part in table.run(seeds=3):
+        name, these = part.benchmark.name, part.lines
         assert not any(line.failures for line in these)
         assert next(iter(ranking(these, "rmse"))) == "REVARB"
-        lines |= {(name, line.method): line.spread for line in these if line.model == "REVARB"}
+        lines |= {(name, line.method): line.ranges for line in these if line.model == "REVARB"}
     assert lines["drive", "mean"]["rmse"].median <= 0.26 and lines["drive", "moments"]["rmse"].median <= 0.28
     assert lines["actuator", "mean"]["rmse"].median <= 0.38 and lines["actuator", "moments"]["rmse"].median <= 0.37
-    assert lines["artificial", "mean"]["rmse"].median <= 0.47
+    assert lines["artificial_recorded", "mean"]["rmse"].median <= 0.47
     assert lines["drive", "moments"]["nlpd"].median <= 0.20 and lines["actuator", "moments"]["nlpd"].median <= 0.55
     for name in ("drive", "actuator"):
         assert 0.90 <= lines[name, "moments"]["coverage95"].median <= 0.99

@@ -1,16 +1,14 @@
-"""Table 2: its scores against loops, and the command with small models on the real motions."""
-
-import json
+"""Table 2: its scores against loops, and small models on the real motions."""
 
 import numpy as np
 import pytest
 
 import revarb
-from revarb.baselines.mean import Mean
 from revarb.baselines.per_output import PerOutput
-from revarb.cli.app import main
-from revarb.experiments.table2 import MotionScores, Table2, load_table2, run_table2, score_motions
+from revarb.experiments.motion_scores import MotionScores, score_motions
+from revarb.experiments.table2 import load_table2
 from revarb.motion import cmu35
+from support.experiments import quick_table2
 
 
 def test_the_scores_are_what_they_say(rng):
@@ -46,28 +44,14 @@ def test_the_shipped_table_is_the_papers():
     assert table.shown in models and set(table.paper) <= set(models)
 
 
-class Quick(Table2):
-    """The table with models that take no time."""
-
-    def models(self):
-        stages = (revarb.Stage(("lam",), 1),)
-        recipe = revarb.Recipe(stages=stages, kmeans_starts=1, output_noise=1.0)
-        fails = revarb.RGP(lags=100, input_lags=20)
-        return {
-            "Mean": Mean(),
-            self.shown: revarb.RGP(20, 20, hidden=1, inducing=5, recipe=recipe, calibrate=False),
-            "Too long": fails,
-        }
-
-
 @pytest.fixture
 def quick(recorded_data):
-    return Quick(**vars(load_table2()))
+    return quick_table2()
 
 
 @pytest.mark.slow
 def test_a_mean_scores_what_the_motions_are(quick):
-    runs = {run.model: run for run in run_table2(quick, seeds=1)}
+    runs = {run.model: run for run in quick.fit_all(seeds=1)}
     (row,) = runs["Mean"].rows
     train, test = cmu35.load_split()
     together = np.concatenate([record.y for record in train])
@@ -77,20 +61,3 @@ def test_a_mean_scores_what_the_motions_are(quick):
     assert runs["Mean"].errors == pytest.approx([np.sqrt(np.mean(each**2)) for each in z])
     assert "need at least" in runs["Too long"].rows[0]["reason"] and runs["Too long"].paths == ()
     assert {row["method"] for row in runs[quick.shown].rows} == {"mean", "moments"}
-
-
-@pytest.mark.slow
-def test_the_command_writes_rows_strips_and_a_page(quick, in_empty_folder, monkeypatch, capsys):
-    monkeypatch.setattr("revarb.experiments.load_table2", lambda: quick)
-    with pytest.raises(SystemExit) as ended:
-        main(["reproduce", "table2", "--seeds", "2", "--json", "t.json", "--page", "t.html", "--pictures", "p"])
-    assert ended.value.code == 0
-    content = json.loads((in_empty_folder / "t.json").read_text())
-    assert len(content["rows"]) == 1 + 2 * 2 + 2 and content["meta"]["table"] == "table2"
-    page = (in_empty_folder / "t.html").read_text()
-    assert "35_05 walk" in page and "35_24 run" in page and "53 channels" in page and "http" not in page
-    assert sorted(path.name for path in (in_empty_folder / "p").iterdir()) == [
-        "motion_35_05_walk.png", "motion_35_21_run.png",
-    ]  # fmt: skip
-    out = capsys.readouterr().out
-    assert "57 channels" in out and "Too long: 2 of 2 seed(s) failed" in out

@@ -7,7 +7,8 @@ from revarb.data.trajectory import Trajectory
 from revarb.evaluation.reliability import (
     check_bands,
 )
-from revarb.report.reliability_figures import reliability_figure
+from revarb.report.reliability_figures import draw_reliability
+from revarb.runtime.figure_style import encode_figure
 
 
 def trajectory(mean, std, skip=0):
@@ -30,15 +31,15 @@ def records(rng):
 
 def test_the_same_numbers_give_the_same_picture(records):
     judged = {("a$b$", "moments"): check_bands(*records), ("<b>", "residuals"): check_bands(*records)}
-    first, second = (reliability_figure(judged, "svg") for _ in range(2))
+    first, second = (encode_figure(draw_reliability(judged), "svg") for _ in range(2))
     assert first == second and first.startswith(b"<?xml") and b"a$b$ (moments)" in first
-    assert reliability_figure(judged, "png").startswith(b"\x89PNG")
+    assert encode_figure(draw_reliability(judged), "png").startswith(b"\x89PNG")
 
 
-def test_a_model_that_ran_away_does_not_spoil_the_picture(records):
+def test_a_model_that_diverged_does_not_spoil_the_picture(records):
     paths, outputs = records
     away = [trajectory(path.mean + 1e200, path.std) for path in paths]
     with np.errstate(over="ignore"):
         judged = {("away", "moments"): check_bands(away, outputs), ("good", "moments"): check_bands(*records)}
     assert np.isinf(judged["away", "moments"].horizon.error).all()
-    assert reliability_figure(judged, "png").startswith(b"\x89PNG")
+    assert encode_figure(draw_reliability(judged), "png").startswith(b"\x89PNG")

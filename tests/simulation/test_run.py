@@ -62,7 +62,7 @@ GRID = np.linspace(-4.0, 4.0, 33)[:, None]
 
 
 def hand_made_run(targets, method):
-    """Twelve steps, cold, of a system without inputs: one lag, and an exact_layer GP that has seen `targets` on the grid."""
+    """Twelve steps, cold, of a system without inputs: one lag, and an exact GP of `targets` on the grid."""
     prep = Preprocessor.from_records([small.record(inputs=0)], Order(1, 0, 1))
     layer = exact_layer(make_layer(GRID, np.array([1.0]), 1.0, 0.02), targets)
     chain = Chain((layer,), None, 1)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from revarb.data.trajectory import half_width
-from revarb.training.calibration_rule import SCALES, HeldOutRun, choose_latent_scale, choose_output_noise, width_factor
+from revarb.training.calibration_rule import (
+    SCALES,
+    HeldOutRun,
+    choose_latent_scale,
+    choose_output_noise,
+    find_width_factor,
+)
 
 
 def held(rng, count=200, std=1.0, variance=0.0):
@@ -35,9 +41,9 @@ def test_the_outputs_noise_is_that_of_the_median_stretch():
 
 def test_the_width_is_that_of_the_ranked_error():
     rng = np.random.default_rng(2)
-    assert width_factor(held(rng, count=5000), 1.0) == pytest.approx(1.0, abs=0.05)
-    assert width_factor(held(rng, count=5000, std=2.0), 1.0) == pytest.approx(2.0, abs=0.1)
+    assert find_width_factor(held(rng, count=5000), 1.0) == pytest.approx(1.0, abs=0.05)
+    assert find_width_factor(held(rng, count=5000, std=2.0), 1.0) == pytest.approx(2.0, abs=0.1)
     few = HeldOutRun(np.array([0.1, -3.0, 0.2]), np.zeros(3), np.arange(3.0))
-    assert width_factor(few, 1.0) == pytest.approx(3.0 / half_width(0.75))
+    assert find_width_factor(few, 1.0) == pytest.approx(3.0 / half_width(0.75))
     exact = HeldOutRun(np.arange(1.0, 20.0), np.zeros(19), np.arange(19.0))  # rank ⌈0.95 · 20⌉ = 19
-    assert width_factor(exact, 1.0) == pytest.approx(19.0 / half_width(0.95))
+    assert find_width_factor(exact, 1.0) == pytest.approx(19.0 / half_width(0.95))

@@ -7,8 +7,8 @@ import pytest
 from revarb.config.recipe import Recipe
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import regressors
-from revarb.training.initial_values import initial_means, initial_parameters, principal_components
-from revarb.training.problem import training_rows
+from revarb.training.initial_values import compute_components, initialise_means, initialise_parameters
+from revarb.training.problem import build_rows
 from support import small
 
 RECIPE = Recipe(
@@ -26,11 +26,9 @@ RECIPE = Recipe(
 @pytest.fixture(scope="module")
 def start():
     spec, record = small.spec(recipe=RECIPE), small.record()
-    rows, layout, y_blocks = training_rows(
-        Preprocessor.from_records([record], spec.order_for(1)), [record], RECIPE.jitter
-    )
+    rows, layout, y_blocks = build_rows(Preprocessor.from_records([record], spec.order_for(1)), [record], RECIPE.jitter)
     rng = np.random.default_rng(0)
-    parameters = initial_parameters(RECIPE, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
+    parameters = initialise_parameters(RECIPE, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     return parameters, rows, y_blocks, layout
 
 
@@ -56,28 +54,28 @@ def test_lengthscales_follow_the_range_of_their_regressor(start):
 def test_inducing_inputs_are_centres_moved_by_the_noise(start):
     parameters, rows, y_blocks, layout = start
     moved = Recipe(**{**vars(RECIPE), "zeta_noise": 0.2})
-    again = initial_parameters(moved, (1, 1), 12, rows, y_blocks, layout, np.random.default_rng(0))
+    again = initialise_parameters(moved, (1, 1), 12, rows, y_blocks, layout, np.random.default_rng(0))
     # The first layer's centres are drawn before any noise is: the difference is the noise alone.
     assert (again.layers[0].zeta - parameters.layers[0].zeta).std() == pytest.approx(0.2, rel=0.3)
 
 
 def test_latent_means_start_at_the_output_or_its_principal_components(rng):
     y = rng.normal(size=(50, 1))
-    np.testing.assert_array_equal(initial_means([y[:20], y[20:]], 1), y)
+    np.testing.assert_array_equal(initialise_means([y[:20], y[20:]], 1), y)
     wide = rng.normal(size=(50, 1)) @ np.array([[1.0, -2.0, 0.5]]) + 0.1 * rng.normal(size=(50, 3))
-    components = principal_components(wide)
+    components = compute_components(wide)
     np.testing.assert_allclose(components.T @ components / 50, np.eye(3), atol=1e-10)
     assert abs(np.corrcoef(components[:, 0], wide[:, 1])[0, 1]) > 0.99
-    np.testing.assert_allclose(initial_means([wide], 2), components[:, :2])
+    np.testing.assert_allclose(initialise_means([wide], 2), components[:, :2])
 
 
 def test_more_states_than_outputs_start_at_rates_of_change():
     time = np.linspace(0.0, 6.0, 200)
-    states = initial_means([np.sin(time)[:, None]], 2)
+    states = initialise_means([np.sin(time)[:, None]], 2)
     assert abs(np.corrcoef(states[:, 1], np.cos(time))[0, 1]) > 0.999
     doubled = np.stack([np.sin(time), 2.0 * np.sin(time)], axis=1)  # two columns, one signal
-    assert abs(np.corrcoef(initial_means([doubled], 2)[:, 1], np.cos(time))[0, 1]) > 0.999
-    line = initial_means([time[:, None]], 4)
+    assert abs(np.corrcoef(initialise_means([doubled], 2)[:, 1], np.cos(time))[0, 1]) > 0.999
+    line = initialise_means([time[:, None]], 4)
     assert np.isfinite(line).all() and line.shape == (200, 4)
 
 

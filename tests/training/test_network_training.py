@@ -13,7 +13,7 @@ from revarb.optim.journal import Journal
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from revarb.training import solve
-from revarb.training.network_training import _measured_states, run_adam_rounds, start_networks
+from revarb.training.network_training import _mark_measured_states, run_adam_rounds, start_networks
 from revarb.variational.bound import revarb_bound
 from support import small
 from support.recognised import QUICK_NETWORKS, recognised_problem
@@ -109,7 +109,7 @@ def test_networks_learn_with_gaps():
 @with_numerics
 def test_networks_are_not_told_to_follow_the_straight_line_in_a_gap():
     problem = small.problem(small.spec(hidden=1), small.with_gaps(small.record(), slice(20, 30)), small.record(1))
-    followed = _measured_states(problem.rows, problem.layout)
+    followed = _mark_measured_states(problem.rows, problem.layout)
     first = small.spec().order_for(1).first_row
     assert np.flatnonzero(~followed).tolist() == list(range(20, 30)) and len(followed) == sum(problem.layout.lengths)
     assert problem.layout.lags == first == 2  # so that states and samples are counted alike here

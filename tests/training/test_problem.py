@@ -9,7 +9,7 @@ from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets
 from revarb.runtime.numerics import with_numerics
 from revarb.training.problem import mask_missing
-from revarb.variational.bound import Layout, Rows, compute_posteriors, build_layer_problems, revarb_bound
+from revarb.variational.bound import Layout, Rows, build_layer_problems, compute_posteriors, revarb_bound
 from support import small
 
 
@@ -26,7 +26,9 @@ def test_masked_rows_count_for_nothing():
     whole, part = (
         float(revarb_bound(problem.start, r, lay)) for r, lay in ((problem.rows, problem.layout), (rows, layout))
     )
-    layer, x_hat, targets = build_layer_problems(problem.start.layers, problem.start.states, problem.rows, problem.layout)[-1]
+    layer, x_hat, targets = build_layer_problems(
+        problem.start.layers, problem.start.states, problem.rows, problem.layout
+    )[-1]
     keep = np.delete(np.arange(len(y)), gone)
     less = collapsed_bound(
         layer, Gaussians(x_hat.mean[keep], x_hat.variance[keep]), Targets(targets.mean[keep], 0.0), layout.jitter

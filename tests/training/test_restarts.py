@@ -19,7 +19,7 @@ from revarb.models.ensemble import Ensemble
 from revarb.runtime.numerics import with_numerics
 from revarb.training.objective import bound_and_gradient
 from revarb.training.problem import prepare
-from revarb.training.restarts import _ensemble, _fit_member, fit_batched
+from revarb.training.restarts import _build_ensemble, _fit_member, fit_batched
 from support import small
 from support.journals import count_evaluations
 from support.processes import environment
@@ -119,10 +119,10 @@ def test_a_start_that_leads_nowhere_does_not_cost_the_others(ensemble):
     first, _, third = ensemble.members
     failed = ComputationError("the bound is nan")
     with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
-        model = _ensemble([first, failed, third], 3, interrupted=False)
+        model = _build_ensemble([first, failed, third], 3, interrupted=False)
     assert [member.seed for member in model.members] == [3, 5]
     with pytest.raises(ComputationError, match="the bound is nan"):
-        _ensemble([failed], 1, interrupted=False)
+        _build_ensemble([failed], 1, interrupted=False)
 
 
 def worker_processes():
