@@ -5,6 +5,7 @@ import functools
 from revarb.config.recipe import Recipe, Stage
 from revarb.config.rgp import RGP
 from revarb.motion import cmu35
+from revarb.motion.avatar.model import load_avatar_records
 from revarb.motion.gaits import Gaits
 
 QUICK_RECIPE = Recipe(
@@ -17,6 +18,12 @@ TINY = RGP(lags=6, input_lags=1, hidden=1, inducing=30, latent_dim=3, recipe=QUI
 def gaits():
     """One walk and one run."""
     return Gaits((cmu35.load_speed_series(1),), (cmu35.load_speed_series(17),))
+
+
+@functools.cache
+def paper_gaits():
+    """The five walks and five runs of the paper."""
+    return Gaits.from_records(load_avatar_records())
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import typer
 
 from revarb.cli.app import print_written, screen
 from revarb.cli.reproduce.runner import Targets, experiments_app, write_figures, write_rows
+from revarb.config.rgp import RGP
 from revarb.experiments.avatar import draw_signals, export_step, measure_signals, tabulate_signals
 from revarb.motion.avatar.model import load_avatar_records, load_avatar_spec
 from revarb.motion.gaits import Gaits
@@ -22,10 +23,15 @@ def reproduce_avatar(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measures of every signal.")] = None,
 ) -> None:
     """The paper's avatar: learns five walks and five runs by their speed, then walks, runs and walks again."""
+    run_avatar(load_avatar_spec(), out, seed, json_file)
+
+
+def run_avatar(spec: RGP, out: Path, seed: int, json_file: Path | None) -> None:
+    """Train an avatar, measure its motions, and write the model, strips, exports and the results file."""
     Targets(json_file, pictures=out).check()
     records = load_avatar_records()
     gaits = Gaits.from_records(records)
-    model = load_avatar_spec().fit(records, seed=seed, progress=True)
+    model = spec.fit(records, seed=seed, progress=True)
     print_written(model.save(out / "avatar.rgp"))
     rows = measure_signals(model, gaits)
     screen.print(terminal_table(tabulate_signals(rows)))
