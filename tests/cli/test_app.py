@@ -33,7 +33,7 @@ from support.command_line import COLUMNS, FIT, START, run
         ((*START, "--seed", "-1"), "seed must be a whole number from 0 to"),
         (("fit", "train.csv", "-u", "valve", *START[2:]), "column 'valve' is named twice in u"),
         (("fit", "train.csv", "-u", "pressure", *START[4:]), "named as an input and as an output"),
-        (("datasets", "fetch", "artificial"), "'artificial' is generated, there is no file"),
+        (("datasets", "fetch", "artificial"), "'artificial' is generated and has no file"),
         (("datasets", "fetch", "drives"), "unknown data set 'drives'"),
         (("compare", "train.csv", "no.csv", *COLUMNS), "cannot read no.csv"),
         (("compare", "train.csv", "test.csv", "-u", "x", "-y", "pressure"), "no column 'x'"),

@@ -44,7 +44,7 @@ def test_a_cache_that_cannot_be_written_is_a_warning(own_cache, model, monkeypat
 
     (own_cache / "revarb").write_text("not a folder")
     monkeypatch.setattr("revarb.cli.avatar.train_model", lambda: model)
-    with pytest.warns(UserWarning, match="the model is not kept for the next time: cannot create"):
+    with pytest.warns(UserWarning, match="the trained model could not be cached: cannot create"):
         assert _load_or_train_model() is model
 
 
