@@ -42,7 +42,7 @@ def table1():
     lines = [["data", "", *MODELS]]
     for name, these in by_dataset(results("table1.json")["rows"]).items():
         plain = mean_only_lines(these)
-        lines.append([name, "ours", *(spread(plain[model].spread["rmse"]) for model in MODELS)])
+        lines.append([name, "ours", *(spread(plain[model].ranges["rmse"]) for model in MODELS)])
         if paper[name]:
             lines.append(["", "paper", *(f"{paper[name][m]:.4f}" if m in paper[name] else "–" for m in MODELS)])
     return lines
@@ -54,7 +54,7 @@ def bands():
     for name, these in by_dataset(results("table1.json")["rows"]).items():
         for line in these:
             if line.method == "moments":
-                cells = (spread(line.spread[score]) for score in ("rmse", "nlpd", "coverage95"))
+                cells = (spread(line.ranges[score]) for score in ("rmse", "nlpd", "coverage95"))
                 lines.append([name, line.model, *cells])
     return lines
 
@@ -66,12 +66,12 @@ def table2():
     better = {}
     for line in summarise(results("table2.json")["rows"], MOTION_COLUMNS):
         known = better.setdefault(line.model, line)
-        if line.spread["motions_57"].median < known.spread["motions_57"].median:
+        if line.ranges["motions_57"].median < known.ranges["motions_57"].median:
             better[line.model] = line
     for model, line in better.items():
         errors = (f"{name}_57" for name in ("motions", "pooled", "channels", "walks", "runs"))
-        cells = [spread(line.spread[name]) for name in (*errors, "motions_53")]
-        share = line.spread["coverage95"].median
+        cells = [spread(line.ranges[name]) for name in (*errors, "motions_53")]
+        share = line.ranges["coverage95"].median
         printed = f"{paper[model]:.4f}" if model in paper else "–"
         lines.append([model, line.method, printed, *cells, "–" if np.isnan(share) else f"{share:.3f}"])
     return lines
@@ -81,7 +81,7 @@ def recognition():
     """The recognition model by start: members and mixture, mean-only and moments, and the networks alone."""
     lines = [["data", "model", "RMSE, mean-only", "RMSE, moments", "NLPD", "networks alone"]]
     for name, these in by_dataset(results("recognition.json")["rows"], RECOGNITION_SCORES).items():
-        methods = {(line.model, line.method): line.spread for line in these}
+        methods = {(line.model, line.method): line.ranges for line in these}
         for model in dict.fromkeys(line.model for line in these):
             plain, moments, alone = (methods.get((model, method)) for method in ("mean", "moments", "network"))
             plain = methods[model, "residuals"] if plain is None else plain
@@ -98,8 +98,8 @@ def calibration():
         own = [row for row in rows if row["dataset"] == name]
         for start in dict.fromkeys(row["start"] for row in own):
             for line in summarise([row for row in own if row["start"] == start], RECOGNITION_SCORES):
-                scores = (spread(line.spread["rmse"]), spread(line.spread["nlpd"]))
-                lines.append([name, line.model, start, *scores, f"{line.spread['coverage95'].median:.3f}"])
+                scores = (spread(line.ranges["rmse"]), spread(line.ranges["nlpd"]))
+                lines.append([name, line.model, start, *scores, f"{line.ranges['coverage95'].median:.3f}"])
     return lines
 
 
@@ -157,7 +157,7 @@ def overview():
     datasets = by_dataset(results("table1.json")["rows"])
     shares = results("calibration.json")["rows"]
     for name, label in OVERVIEW.items():
-        rmse = {model: line.spread["rmse"].median for model, line in mean_only_lines(datasets[name]).items()}
+        rmse = {model: line.ranges["rmse"].median for model, line in mean_only_lines(datasets[name]).items()}
         rival = min((model for model in rmse if model not in ("REVARB", "Mean")), key=rmse.get)
         where = {"dataset": name, "model": "REVARB, calibrated", "start": "cold", "method": "moments"}
         share = np.median([row["coverage95"] for row in shares if where.items() <= row.items()])
