@@ -45,7 +45,7 @@ def test_four_devices_agree_with_one():
 def test_a_mesh_and_other_processes_do_not_go_together():
     process = on_devices(2, "refused")
     assert answer(process) == {
-        "message": "a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster"
+        "message": "a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh"
     }
 
 

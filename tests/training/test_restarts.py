@@ -142,7 +142,7 @@ def test_a_killed_worker_is_said_and_nothing_hangs():
     thread.start()
     with (
         pytest.warns(UserWarning, match="restarts were lost"),
-        pytest.raises(ComputationError, match="no fit came back"),
+        pytest.raises(ComputationError, match="no fit was completed"),
     ):
         small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)
     thread.join()

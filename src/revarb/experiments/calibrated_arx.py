@@ -11,7 +11,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.datasets.registry import Split
-from revarb.training.calibration_rule import HeldOutRun, choose_output_noise, median_width
+from revarb.training.calibration_rule import HeldOutRun, choose_output_noise, find_median_width
 from revarb.training.stretches import FOLDS, Stretch, cut_stretches
 
 
@@ -23,7 +23,7 @@ def simulate_calibrated_arx(split: Split[Series]) -> Trajectory:
     held = [run for fold in range(FOLDS) for run in _hold_out(spec, record, stretches, fold, prep)]
     noise = choose_output_noise(held, least=RGP().recipe.output_noise)  # as for REVARB
     path = spec.fit(record).simulate(split.test.u)
-    std = np.sqrt(noise) * prep.scaling.y_std * median_width(held, noise)
+    std = np.sqrt(noise) * prep.scaling.y_std * find_median_width(held, noise)
     return replace(path, std=np.broadcast_to(std, path.mean.shape))
 
 
@@ -37,7 +37,7 @@ def _hold_out(
     error = record.y - spec.fit([part for part in parts if len(part) > prep.skip]).simulate(record.u).mean
     error = error / prep.scaling.y_std
     return [
-        HeldOutRun(error[stretch.rows()].ravel(), np.zeros(error[stretch.rows()].size),
+        HeldOutRun(error[stretch.rows].ravel(), np.zeros(error[stretch.rows].size),
              np.arange(stretch.begin, stretch.end, dtype=np.float64).repeat(error.shape[1]))
         for stretch in own
     ]  # fmt: skip

@@ -1,1 +1,1 @@
-"""From records to a trained, calibrated model."""
+"""Training: from records to a trained, calibrated model."""

@@ -1,4 +1,4 @@
-"""From errors on held-out stretches to noises and band widths."""
+"""Rules that choose noises and band widths from the errors on held-out stretches."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,22 +8,14 @@ from jaxtyping import Float64
 
 from revarb.data.trajectory import half_width
 
-SCALES = (0.0, 0.1, 0.3, 1.0)  # of the latent noise
-
-
-MIN_STANDARD_ERRORS = (
-    2.0  # standard errors by which less latent noise must lower the error of held-out stretches, to be taken
-)
-
-
-NOISES, MAX_NOISE = 200, 10.0  # how many variances of the outputs' noise are tried, up to ten times that of y
-
-
-LEVEL = 0.95
+SCALES = (0.0, 0.1, 0.3, 1.0)  # factors on the latent noise that are tried; the last one is the noise of the fit
+MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by this many standard errors
+NOISES, MAX_NOISE = 200, 10.0  # number of output noise variances that are tried, and the largest (that of y is 1)
+LEVEL = 0.95  # of the band whose width is calibrated
 
 
 class HeldOutRun(NamedTuple):
-    """A simulated stretch, z-scored: its errors where it was measured, their variance without the outputs' noise."""
+    """A simulated held-out stretch, z-scored: errors at measured samples, and their variance without output noise."""
 
     error: Float64[np.ndarray, " V"]
     variance: Float64[np.ndarray, " V"]
@@ -36,43 +28,49 @@ class HeldOutRun(NamedTuple):
 
 
 def choose_latent_scale(errors: Float64[np.ndarray, "C S"]) -> float:
-    """The scale of the latent noise, from the stretches' errors under each of `SCALES`: 1 unless less is better."""
+    """Choose the scale of the latent noise from the error of every stretch at each of `SCALES`.
+
+    The scale is 1 unless a smaller one is significantly better.
+    """
     logs = np.log(np.maximum(errors, 1e-12))
     gains = logs[-1] - logs
-    sure = gains.mean(1) > MIN_STANDARD_ERRORS * gains.std(1, ddof=1) / np.sqrt(gains.shape[1])
-    return SCALES[int(np.argmax(np.where(sure, gains.mean(1), 0.0)))] if sure.any() else SCALES[-1]
+    significant = gains.mean(1) > MIN_STANDARD_ERRORS * gains.std(1, ddof=1) / np.sqrt(gains.shape[1])
+    return SCALES[int(np.argmax(np.where(significant, gains.mean(1), 0.0)))] if significant.any() else SCALES[-1]
 
 
-def choose_output_noise(held: Sequence[HeldOutRun], least: float) -> float:
-    """The variance under which the median stretch is likeliest: one stretch unlike all others decides nothing."""
+def choose_output_noise(runs: Sequence[HeldOutRun], least: float) -> float:
+    """Choose the output noise variance with the largest likelihood of the median stretch; outliers have no effect."""
     noises = np.geomspace(least, max(MAX_NOISE, 10.0 * least), NOISES)
-    losses = [[_loss(each, noise) for each in held] for noise in noises]
+    losses = [[_negative_log_density(run, noise) for run in runs] for noise in noises]
     return float(noises[int(np.argmin(np.median(losses, axis=1)))])
 
 
-def _loss(held: HeldOutRun, noise: float) -> float:
-    variance = held.variance + noise
-    return float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * held.error**2 / variance))
+def _negative_log_density(run: HeldOutRun, noise: float) -> float:
+    variance = run.variance + noise
+    return float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * run.error**2 / variance))
 
 
-def median_width(held: Sequence[HeldOutRun], noise: float) -> float:
-    """By how much the 95 % band of the median stretch must be wider. Never narrower: a dozen stretches are few."""
-    return max(1.0, float(np.median([width_factor(each, noise) for each in held if len(each.error)])))
+def find_median_width(runs: Sequence[HeldOutRun], noise: float) -> float:
+    """Find the factor by which the 95 % band of the median stretch must be wider; at least 1.
 
-
-def width_factor(held: HeldOutRun, noise: float) -> float:
-    """By how much a stretch's 95 % band must be wider, or may be narrower, to be conformal.
-
-    Of n errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one with that
-    probability, if all are exchangeable; of fewer than 19 the largest does so with probability n / (n + 1).
+    A dozen stretches are too few to make a band narrower.
     """
-    ratios = np.sort(np.abs(held.error) / np.sqrt(held.variance + noise))
+    return max(1.0, float(np.median([find_width_factor(run, noise) for run in runs if len(run.error)])))
+
+
+def find_width_factor(run: HeldOutRun, noise: float) -> float:
+    """Find the factor on the 95 % band of a stretch that makes it conformal; it can be below 1.
+
+    Of n exchangeable errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one
+    with probability 0.95; of fewer than 19 errors the largest does so with probability n / (n + 1).
+    """
+    ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noise))
     count = len(ratios)
     rank = min(int(np.ceil(LEVEL * (count + 1))), count)
     return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1))))
 
 
-def select_steps(held: HeldOutRun, begin: int, end: int) -> HeldOutRun:
-    # Its steps begin + 1 … end.
-    inside = (held.steps > begin) & (held.steps <= end)
-    return HeldOutRun(*(part[inside] for part in held))
+def select_steps(run: HeldOutRun, begin: int, end: int) -> HeldOutRun:
+    """Select the steps begin + 1 … end of a run."""
+    inside = (run.steps > begin) & (run.steps <= end)
+    return HeldOutRun(*(part[inside] for part in run))

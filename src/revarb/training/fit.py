@@ -1,4 +1,4 @@
-"""From records to one trained, calibrated model: what `RGP.fit` forwards to."""
+"""Fit of one model, with its calibration: what `RGP.fit` calls."""
 
 import hashlib
 import json
@@ -14,19 +14,19 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import collect_versions
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.training.calibrate import calibrate, calibration_steps
+from revarb.training.calibrate import calibrate, count_calibration_steps
 from revarb.training.problem import Report, Task, initialise, prepare
-from revarb.training.solve import max_steps, solve
+from revarb.training.solve import count_steps, solve
 
 
 @with_numerics
 def fit_rgp(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, resume: bool) -> FittedRGP:
     """Train `spec` on one record or several; see `RGP.fit`."""
     seed, task = check_seed(seed), prepare(spec, as_records(train))
-    [checkpoint] = checkpoints_for(task, [seed], resume)
-    # Ctrl-C ends the fit after the current step; a second one immediately.
+    [checkpoint] = locate_checkpoints(task, [seed], resume)
+    # The first Ctrl-C ends the fit after the current step, a second one immediately.
     with (
-        progress_bar("fitting", total_steps(task), progress) as update,
+        progress_bar("fitting", count_all_steps(task), progress) as update,
         capture_interrupts(raise_after=1) as pressed,
     ):
 
@@ -41,8 +41,8 @@ def fit_rgp(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bo
     return model
 
 
-def checkpoints_for(task: Task, seeds: Sequence[int], resume: bool) -> list[Checkpoint | None]:
-    """For every seed the checkpoint of this fit of these records, identified by a digest of all it depends on."""
+def locate_checkpoints(task: Task, seeds: Sequence[int], resume: bool) -> list[Checkpoint | None]:
+    """Locate the checkpoint of this fit for every seed, by a digest of configuration, seed, records and versions."""
     data = hashlib.sha256()
     for values in (values for record in task.records for values in (record.u, record.y)):
         data.update(f"{values.shape}".encode() + values.tobytes())
@@ -51,12 +51,12 @@ def checkpoints_for(task: Task, seeds: Sequence[int], resume: bool) -> list[Chec
 
 
 def fit_task(task: Task, seed: int, report: Report, checkpoint: Checkpoint | None) -> FittedRGP:
-    """The trained model of a task, calibrated where the task has stretches to hold out."""
+    """Fit the model of a task, and calibrate it if the task has stretches to hold out."""
     with Journal(checkpoint) as journal:
         model = solve(initialise(task, seed), "fit", report, journal)
         return calibrate(model, task, report, journal)
 
 
-def total_steps(task: Task) -> int:
-    """The largest number of steps of a fit with its calibration."""
-    return max_steps(task.spec) + calibration_steps(task)
+def count_all_steps(task: Task) -> int:
+    """Count the steps of a fit with its calibration, at most."""
+    return count_steps(task.spec) + count_calibration_steps(task)

@@ -1,4 +1,4 @@
-"""The start of a fit, from the data and the recipe (docs/decisions.md, "The recipe")."""
+"""Start values of a fit, from the data and the recipe (docs/design/decisions)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
 
 
-def initial_parameters(
+def initialise_parameters(
     recipe: Recipe,
     latent_dims: Sequence[int],
     inducing: int,
@@ -23,65 +23,65 @@ def initial_parameters(
     layout: Layout,
     rng: np.random.Generator,
 ) -> Parameters:
-    """Latent means at y, inducing inputs at k-means centres, everything else at the recipe's numbers.
+    """Choose the start values: latent means at y, inducing inputs at k-means centres, the rest from the recipe.
 
     `y_blocks` are the z-scored outputs at the times of the latent states, one block per record, NaN where missing.
     """
     y_blocks = [fill_gaps(y) for y in y_blocks]
-    mu = tuple(initial_means(y_blocks, dim) for dim in latent_dims)
+    mu = tuple(initialise_means(y_blocks, dim) for dim in latent_dims)
     x_hat = [np.asarray(mean) for mean in regressors(mu, rows.u_bar, layout.lags, layout.lengths)]
     noises = [recipe.hidden_noise] * len(latent_dims) + [recipe.output_noise]
-    layers = tuple(_layer(recipe, mean, noise, inducing, rng) for mean, noise in zip(x_hat, noises, strict=True))
+    layers = tuple(_make_layer(recipe, mean, noise, inducing, rng) for mean, noise in zip(x_hat, noises, strict=True))
     raw_lam = tuple(np.full(m.shape, inverse_softplus(recipe.latent_variance)) for m in mu)
-    priors = tuple(_prior(recipe, layout.lags, dim) for dim in latent_dims)
+    priors = tuple(_make_prior(recipe, layout.lags, dim) for dim in latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
 
 
 def fill_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:
-    """Straight lines over what is missing; an output that is missing altogether stays at its mean, zero."""
+    """Interpolate missing values linearly; an output without any measured value gets its mean, zero."""
     time = np.arange(len(y))
     filled = np.zeros_like(y)
-    for column, seen in enumerate(~np.isnan(y.T)):
-        if seen.any():
-            filled[:, column] = np.interp(time, time[seen], y[seen, column])
+    for column, measured in enumerate(~np.isnan(y.T)):
+        if measured.any():
+            filled[:, column] = np.interp(time, time[measured], y[measured, column])
     return filled
 
 
-def initial_means(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
-    """Start of `dim` latent states: y itself if it is one column, else its standardised principal components.
+def initialise_means(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:
+    """Choose start values of `dim` latent states: y itself if it has one column, else its principal components.
 
-    Where more states are asked for than y has columns, the components of its rate of change follow, then of the
-    rate of that: what a state beyond the output usually is.
+    If there are more states than columns of y, components of its first difference follow, then of the second one:
+    states of a system beyond its output usually are rates of change.
     """
     if dim == 1 and y_blocks[0].shape[1] == 1:
         return np.concatenate(y_blocks)
     rows = sum(len(block) for block in y_blocks)
     columns, signals = np.empty((rows, 0)), list(y_blocks)
     for _ in range(dim):
-        columns = np.concatenate([columns, principal_components(np.concatenate(signals))], axis=1)
+        columns = np.concatenate([columns, compute_components(np.concatenate(signals))], axis=1)
         signals = [np.gradient(signal, axis=0) for signal in signals]
-    # Signals that run out of components (a straight line has no second rate of change) leave states at rest.
+    # Signals can have too few components (a straight line has no second difference); the other states start at zero.
     return np.concatenate([columns, np.zeros((rows, dim))], axis=1)[:, :dim]
 
 
-def principal_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarray, "S C"]:
-    """Principal components, largest first, each scaled to unit variance; the main loading is positive.
+def compute_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarray, "S C"]:
+    """Compute principal components, largest first, scaled to unit variance, with a positive main loading.
 
-    Columns that repeat each other have fewer components than columns: what is left is rounding, and is left out.
+    Linearly dependent columns have fewer components than columns; components of the size of rounding are left out.
     """
     centred = values - values.mean(0)
     scores, sizes, loadings = np.linalg.svd(centred, full_matrices=False)
     main = loadings[np.arange(len(loadings)), np.abs(loadings).argmax(1)]
-    real = sizes > 1e-8 * max(sizes.max(initial=0.0), 1e-300)
-    return (scores * np.sign(main) * np.sqrt(len(values)))[:, real]
+    significant = sizes > 1e-8 * max(sizes.max(initial=0.0), 1e-300)
+    return (scores * np.sign(main) * np.sqrt(len(values)))[:, significant]
 
 
-def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: np.random.Generator) -> Layer:
+def _make_layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: np.random.Generator) -> Layer:
     centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
-    reach = np.ptp(x_hat, axis=0)
-    # A regressor may stand still over all rows (an input that only moves before the first window): any scale does.
-    lengthscales = recipe.lengthscale_factor * np.where(reach > 0.0, reach, 1.0) / np.sqrt(2.0)
-    with np.errstate(over="ignore", divide="ignore"):  # the fit refuses a start that is not finite
+    ranges = np.ptp(x_hat, axis=0)
+    # A regressor can be constant over all rows (an input that only changes before the first window): any scale works.
+    lengthscales = recipe.lengthscale_factor * np.where(ranges > 0.0, ranges, 1.0) / np.sqrt(2.0)
+    with np.errstate(over="ignore", divide="ignore"):  # a start that is not finite is refused by the optimiser
         w = 1.0 / lengthscales**2
     return Layer(
         zeta=centres + recipe.zeta_noise * rng.standard_normal(centres.shape),
@@ -91,6 +91,6 @@ def _layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: 
     )
 
 
-def _prior(recipe: Recipe, lags: int, dim: int) -> InitialPrior:
+def _make_prior(recipe: Recipe, lags: int, dim: int) -> InitialPrior:
     mean = np.full((lags, dim), recipe.initial_mean)
     return InitialPrior(mean, np.full((lags, dim), inverse_softplus(recipe.initial_variance)))

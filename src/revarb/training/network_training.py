@@ -1,10 +1,10 @@
-"""Training with a recognition model: networks first as simulators of y, then on the bound, both by Adam.
+"""Training of a recognition model by Adam: first the networks simulate y, then the bound is maximised.
 
-Every round on the bound begins with new inducing inputs at k-means centres of the regressors along the latent paths,
-which the networks have moved since. L-BFGS-B (fit.py) goes on from here.
+Every round on the bound starts with new inducing inputs at k-means centres of the regressors, because the networks have
+changed the latent paths. L-BFGS-B (solve.py) continues from the result.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import equinox as eqx
@@ -16,18 +16,16 @@ from jaxtyping import Bool, Float
 
 from revarb.config.recipe import Recipe
 from revarb.config.recognition import Recognition
-from revarb.data.windows import Order, initial_states, regressors
+from revarb.data.windows import Order, initial_states, regressors, split_rows
 from revarb.gp.kmeans import find_centres
 from revarb.optim.adam import Descent, make_descent
 from revarb.optim.journal import Journal
 from revarb.runtime.numerics import AnyArray
+from revarb.training.problem import Report
 from revarb.variational.bound import Layout, Rows, revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
-
-Report = Callable[[int, str], None]
-"""Steps of Adam that are behind it, and a text."""
 
 
 def start_networks(
@@ -39,7 +37,7 @@ def start_networks(
     rng: np.random.Generator,
     journal: Journal,
 ) -> list[Parameters]:
-    """A free form, at its start or trained, with its means replaced by networks, several times; all else as it was."""
+    """Replace the means of a free form, at its start values or trained, by networks, several times (one per start)."""
     states = start.states
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
@@ -61,12 +59,11 @@ def pretrain_networks(
     layout: Layout,
     journal: Journal,
 ) -> list[tuple[Network, ...]]:
-    """Every layer's free run trained to follow the means of a free form: at its start y, or its principal components.
+    """Train the networks to simulate the means of a free form, which start at y or its principal components.
 
-    All that were drawn are trained side by side.
+    All starts are trained in parallel.
     """
-
-    measured = _measured_states(rows, layout)
+    measured = _mark_measured_states(rows, layout)
 
     def loss(candidate: tuple[Network, ...]) -> AnyArray:
         paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
@@ -74,24 +71,22 @@ def pretrain_networks(
         sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
         return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
 
-    side_by_side = jax.tree.map(lambda *several: np.stack(several), *drawn)
-    rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: none feels the others
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *drawn)
+    rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: the starts stay independent
     descend = make_descent(
-        lambda several: jnp.sum(jax.vmap(loss)(several)), rule, partial(journal.wrap_function, "output error")
+        lambda networks: jnp.sum(jax.vmap(loss)(networks)), rule, partial(journal.wrap_function, "output error")
     )
-    trained = descend(side_by_side, spec.start_steps, lambda steps, value: None).point
-    return [jax.tree.map(lambda several, k=k: several[k], trained) for k in range(len(drawn))]
+    trained = descend(stacked, spec.start_steps, lambda steps, value: None).point
+    return [jax.tree.map(lambda leaf, k=k: leaf[k], trained) for k in range(len(drawn))]
 
 
-def _measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
-    # Where a path is to be followed: in a gap of y there is none, only a straight line. None: everywhere.
+def _mark_measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
+    # The states whose path is compared with the target: in a gap of y the target is only interpolated. None: all.
     if rows.measured is None:
         return None
-    measured = np.asarray(rows.measured).any(axis=1)
-    cuts = np.cumsum([length - layout.lags for length in layout.lengths])[:-1]
-    return np.concatenate(
-        [np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in np.split(measured, cuts)]
-    )
+    measured = np.any(np.asarray(rows.measured), axis=1)
+    parts = split_rows(measured, layout.lags, layout.lengths)
+    return np.concatenate([np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in parts])
 
 
 def _mean_square(errors: Float[AnyArray, "S Dx"], measured: Bool[np.ndarray, " S"] | None) -> Float[AnyArray, ""]:
@@ -108,9 +103,9 @@ def run_adam_rounds(
     report: Report,
     journal: Journal,
 ) -> Parameters:
-    """Rounds of Adam on the bound, over all that the recipe's last stage frees.
+    """Maximise the bound in rounds of Adam, over the parameters that the recipe's last stage frees.
 
-    Every start has the first round; the one with the best bound after it has the others.
+    Every start gets the first round; the one with the best bound after it gets the others.
     """
     count, form = len(rows.y), get_form(starts[0])
     free = select_entries(starts[0], recipe.stages[-1].free)
@@ -124,29 +119,31 @@ def run_adam_rounds(
         partial(journal.wrap_function, "rounds of Adam"),
     )
 
-    def round_from(start: Parameters, steps: int, before: int) -> Descent:
-        along = renew_inducing_inputs(recipe, start, rows, layout, rng)
-        return descend(flatten(along), steps, lambda done, value: report(before + done, f"bound {-value * count:.1f}"))
+    def run_round(start: Parameters, steps: int, steps_before: int) -> Descent:
+        renewed = renew_inducing_inputs(recipe, start, rows, layout, rng)
+        return descend(
+            flatten(renewed), steps, lambda done, value: report(steps_before + done, f"bound {-value * count:.1f}")
+        )
 
     first, *later = spec.rounds
-    tried: list[Descent] = []
+    descents: list[Descent] = []
     for number, start in enumerate(starts):
-        tried.append(round_from(start, first, number * first))
-        if tried[-1].stopped:
+        descents.append(run_round(start, first, number * first))
+        if descents[-1].stopped:
             break
-    best, before = min(tried, key=lambda descended: descended.value), len(starts) * first
+    best, steps_before = min(descents, key=lambda descent: descent.value), len(starts) * first
     for steps in later:
-        if tried[-1].stopped or best.stopped:
+        if descents[-1].stopped or best.stopped:
             break
-        best = round_from(unflatten(best.point, form), steps, before)
-        before += steps
+        best = run_round(unflatten(best.point, form), steps, steps_before)
+        steps_before += steps
     return unflatten(best.point, form)
 
 
 def renew_inducing_inputs(
     recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
 ) -> Parameters:
-    """ζ at k-means centres of the regressors along the latent paths as they are now."""
+    """Move the inducing inputs to k-means centres of the regressors on the current latent paths."""
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
     x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
     centres = [

@@ -17,15 +17,13 @@ def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout
 
 
 bound_and_gradient = jax.jit(replicate_results(_bound_and_gradient), static_argnames=("form", "layout"))
-
-
-bounds_and_gradients = jax.jit(  # of many starts together
+bounds_and_gradients = jax.jit(  # batched: one row of vectors per start
     replicate_results(jax.vmap(_bound_and_gradient, in_axes=(0, None, None, None))), static_argnums=(2, 3)
 )
 
 
 def make_objective(problem: Problem) -> Objective:
-    """The bound of this fit as a function of the flat vector."""
+    """Make the objective of a fit: from the flat vector to the bound and its gradient."""
     form = get_form(problem.start)
 
     def objective(vector: Vector) -> tuple[float, Vector]:

@@ -1,4 +1,4 @@
-"""A fit before its first step: checked records, rows, start values and stages."""
+"""A prepared fit: checked records, training rows, start values and stages."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,19 +12,19 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import warn_user
 from revarb.optim.lbfgs import Phase, Settings, Vector
-from revarb.training.initial_values import initial_parameters
+from revarb.training.initial_values import initialise_parameters
 from revarb.training.stretches import Stretch, cut_stretches
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters, flatten, select_entries
 
 Report = Callable[[int, str], None]
-"""Takes the number of steps done, and a text to show beside it."""
+"""A function that takes the number of steps done and a text, for a progress bar; KeyboardInterrupt stops the fit."""
 
 
 class Task(NamedTuple):
-    """A configuration and the records it is fitted to, checked; the same for every seed.
+    """A configuration and the records it is fitted to, checked once for all seeds.
 
-    `stretches` are held out in turn to calibrate the model; none where the configuration or the records forbid it.
+    `stretches` are held out in turn for the calibration; empty without calibration or if the records are too short.
     """
 
     spec: RGP
@@ -34,7 +34,7 @@ class Task(NamedTuple):
 
 
 def prepare(spec: RGP, records: Sequence[Series]) -> Task:
-    """Check the records against the configuration, once for all that follows."""
+    """Check the records against the configuration, and cut the stretches for the calibration."""
     order = spec.order_for(records[0].u.shape[1])
     prep = Preprocessor.from_records(records, order)
     stretches = cut_stretches(records, prep) if spec.calibrate else []
@@ -50,7 +50,7 @@ def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:
 
 
 class Problem(NamedTuple):
-    """A fit that is ready to begin."""
+    """A fit with its rows and start values."""
 
     spec: RGP
     seed: int
@@ -58,23 +58,21 @@ class Problem(NamedTuple):
     start: Parameters
     rows: Rows
     layout: Layout
-    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored: a simulation can continue from there
+    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored, for simulations that continue it
 
 
 def initialise(task: Task, seed: int) -> Problem:
     """Choose the start values with random numbers from `seed`."""
     spec, prep, records = task.spec, task.preprocessor, task.records
-    rows, layout, y_blocks = training_rows(prep, records, spec.recipe.jitter)
+    rows, layout, y_blocks = build_rows(prep, records, spec.recipe.jitter)
     rng = np.random.default_rng(seed)
-    start = initial_parameters(spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
+    start = initialise_parameters(spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
     past_u = tuple(prep.scaling.inputs(record.u)[len(record) - prep.order.reach :] for record in records)
     return Problem(spec, seed, prep, start, rows, layout, past_u)
 
 
-def training_rows(
-    prep: Preprocessor, records: Sequence[Series], jitter: float
-) -> tuple[Rows, Layout, list[np.ndarray]]:
-    """The z-scored rows of all records, and the outputs at the times of each record's latent states (may be NaN)."""
+def build_rows(prep: Preprocessor, records: Sequence[Series], jitter: float) -> tuple[Rows, Layout, list[np.ndarray]]:
+    """Build the z-scored rows of all records, and the outputs at the times of each record's states (NaN if missing)."""
     blocks = prep.blocks(records)
     lags, y_blocks = prep.order.lags, [block.y for block in blocks]
     rows = Rows(np.concatenate([block.u_bar for block in blocks]), np.concatenate([y[lags:] for y in y_blocks]))
@@ -83,7 +81,7 @@ def training_rows(
 
 
 def mask_missing(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
-    """The same rows with missing outputs (NaN) masked; outputs that are missing at the same rows form one group."""
+    """Mask missing outputs (NaN); outputs that are missing at the same rows form one group (Eq. 42)."""
     measured = ~np.isnan(rows.y)
     if measured.all():
         return rows, layout
@@ -93,7 +91,7 @@ def mask_missing(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
 
 
 class Plan(NamedTuple):
-    """The recipe as the optimiser needs it."""
+    """Arguments of the optimiser: start vector, phases and settings."""
 
     start: Vector
     phases: list[Phase]
@@ -101,7 +99,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(problem: Problem) -> Plan:
-    """The start as a flat vector, and the stages of the recipe."""
+    """Make the arguments of the optimiser from the start values and the recipe."""
     recipe, start = problem.spec.recipe, problem.start
     phases = [Phase(select_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
     return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))

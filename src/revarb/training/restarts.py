@@ -1,4 +1,4 @@
-"""Many starts of one fit: in processes on this machine or a cluster, or all together on an accelerator."""
+"""Several fits of one task with different seeds: in turn, in processes, on a cluster, or batched on an accelerator."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,22 +25,15 @@ from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
 from revarb.runtime.worker_link import Address, receive_reports, send_reports
 from revarb.training.calibrate import calibrate
-from revarb.training.fit import checkpoints_for, fit_task, total_steps
+from revarb.training.fit import count_all_steps, fit_task, locate_checkpoints
 from revarb.training.objective import bounds_and_gradients
 from revarb.training.problem import Task, initialise, make_plan, prepare
-from revarb.training.solve import build_model, report_steps, train_networks
+from revarb.training.solve import build_model, make_step_report, train_networks
 from revarb.variational.parameters import get_form
 
-Report = Callable[[int, int, str], None]
-"""Takes a member, counted from 0, its number of steps done, and a text."""
-
-
-Members = Sequence[tuple[int, Checkpoint | None]]
-"""The seed of each member, and where its journal is."""
-
-
-Outcome = FittedRGP | RevarbError
-"""A member, or why it failed: one failed start must not cost the others."""
+MemberReport = Callable[[int, int, str], None]  # takes a member, counted from 0, its number of steps done, and a text
+Members = Sequence[tuple[int, Checkpoint | None]]  # seed and checkpoint of each member
+Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
 
 
 @with_numerics
@@ -53,18 +46,18 @@ def fit_restarts(
     progress: bool,
     resume: bool,
 ) -> Ensemble:
-    """Fit `spec` with the seeds seed, seed + 1, …; `RGP.fit(restarts=…)` is the public door.
+    """Fit `spec` with the seeds seed, seed + 1, …; see `RGP.fit(restarts=…)`.
 
-    Journals of members that have finished stay until all have: a resumed call replays them.
+    Journals of finished members are kept until all members have finished: a resumed call replays them.
     """
     first = check_seed(seed)
     seeds = range(first, check_seed(first + check_integer("restarts", restarts, least=1) - 1) + 1)
     jobs, task = _check_jobs(jobs), prepare(spec, as_records(train))
-    members = list(zip(seeds, checkpoints_for(task, seeds, resume), strict=True))
-    lines = progress_lines([f"seed {seed}" for seed in seeds], total_steps(task), progress)
+    members = list(zip(seeds, locate_checkpoints(task, seeds, resume), strict=True))
+    lines = progress_lines([f"seed {seed}" for seed in seeds], count_all_steps(task), progress)
     with lines as update, capture_interrupts(raise_after=1) as pressed:
-        outcomes = list(_outcomes(task, members, jobs, update, pressed))
-    ensemble = _ensemble(outcomes, len(seeds), interrupted=bool(pressed))
+        outcomes = list(_fit_members(task, members, jobs, update, pressed))
+    ensemble = _build_ensemble(outcomes, len(seeds), interrupted=bool(pressed))
     if len(outcomes) == len(seeds) and ensemble.status is not Status.INTERRUPTED:
         discard_journals([checkpoint for _, checkpoint in members])
     return ensemble
@@ -76,8 +69,8 @@ def _check_jobs(jobs: int | None) -> int | None:
     return check_integer("jobs (or -1 for one per core)", jobs, least=1)
 
 
-def _outcomes(
-    task: Task, members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
+def _fit_members(
+    task: Task, members: Members, jobs: int | None, report: MemberReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     if not _cluster_is_set():
         if jax.default_backend() != "cpu":
@@ -85,36 +78,36 @@ def _outcomes(
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
             return _fit_in_turn(task, members, report, pressed)
     if count_devices() > 1:
-        raise InputError("a mesh is set, and it does not reach other processes; use jobs=1 inside it, and no cluster")
+        raise InputError("a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh")
     return _fit_in_processes(task, members, jobs, report, pressed)
 
 
 def _cluster_is_set() -> bool:
-    # A backend of joblib's own works on this machine; one that somebody registered (Dask, Ray) is there on purpose.
+    # joblib's own backends run on this machine; another one (Dask, Ray) was registered by the user.
     return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
 
 
-def _ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> Ensemble:
+def _build_ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> Ensemble:
     members = [outcome for outcome in outcomes if isinstance(outcome, FittedRGP)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, RevarbError)]
     if not members and failures:
         raise failures[0]
     if not members and interrupted:
-        raise KeyboardInterrupt  # before the first step of any
+        raise KeyboardInterrupt  # before the first step of any member
     if not members:
-        raise ComputationError("no fit came back: the worker processes died (out of memory?); use fewer jobs")
+        raise ComputationError("no fit was completed: the worker processes died (out of memory?); use fewer jobs")
     for failure in failures:
         warn_user(f"a restart was left out: {failure}")
     ensemble = Ensemble.from_members(members)
     if interrupted:
         return replace(ensemble, status=Status.INTERRUPTED)
     if len(outcomes) < wanted:
-        warn_user(f"only {len(outcomes)} of {wanted} fits came back: workers died (out of memory?)")
+        warn_user(f"only {len(outcomes)} of {wanted} fits were completed: workers died (out of memory?)")
     return ensemble
 
 
-def fit_batched(task: Task, seeds: Sequence[int], report: Report) -> list[Outcome]:
-    """All members advance at once, every evaluation of the bound one call for all of them; without a journal."""
+def fit_batched(task: Task, seeds: Sequence[int], report: MemberReport) -> list[Outcome]:
+    """Fit all members at once, with one batched evaluation of the bound for all of them; without a journal."""
     problems = [
         train_networks(initialise(task, seed), partial(report, member), Journal()) for member, seed in enumerate(seeds)
     ]
@@ -127,7 +120,7 @@ def fit_batched(task: Task, seeds: Sequence[int], report: Report) -> list[Outcom
 
     def run(member: int, objective: Objective) -> Optimum | RevarbError:
         try:
-            return maximise(objective, *plans[member], report_steps(task.spec, partial(report, member)))
+            return maximise(objective, *plans[member], make_step_report(task.spec, partial(report, member)))
         except RevarbError as error:
             return error
 
@@ -141,13 +134,13 @@ def fit_batched(task: Task, seeds: Sequence[int], report: Report) -> list[Outcom
     ]
 
 
-def _fit_in_turn(task: Task, members: Members, report: Report, pressed: Sequence[int]) -> Iterator[Outcome]:
+def _fit_in_turn(task: Task, members: Members, report: MemberReport, pressed: Sequence[int]) -> Iterator[Outcome]:
     for number, member in takewhile(lambda _: not pressed, enumerate(members)):
         yield _fit_member(task, *member, partial(_stop_on_interrupt(report, pressed), number))
 
 
-def _stop_on_interrupt(report: Report, pressed: Sequence[int]) -> Report:
-    # A report that ends a fit once Ctrl-C was pressed.
+def _stop_on_interrupt(report: MemberReport, pressed: Sequence[int]) -> MemberReport:
+    # A report that stops the fit after Ctrl-C.
     def report_or_stop(member: int, steps: int, text: str) -> None:
         report(member, steps, text)
         if pressed:
@@ -157,26 +150,26 @@ def _stop_on_interrupt(report: Report, pressed: Sequence[int]) -> Report:
 
 
 def _fit_in_processes(
-    task: Task, members: Members, jobs: int | None, report: Report, pressed: Sequence[int]
+    task: Task, members: Members, jobs: int | None, report: MemberReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     workers = None if jobs is None else min(effective_n_jobs(jobs), len(members))
     with receive_reports(lambda message: report(*message), lambda: bool(pressed)) as address:
-        begun = takewhile(lambda _: not pressed, enumerate(members))
-        tasks = (delayed(_fit_in_worker)(task, *member, number, address) for number, member in begun)
+        started = takewhile(lambda _: not pressed, enumerate(members))
+        tasks = (delayed(_fit_in_worker)(task, *member, number, address) for number, member in started)
         try:
-            # No more tasks ahead than there are workers: none begins after Ctrl-C.
+            # No more tasks are dispatched than there are workers: none starts after Ctrl-C.
             with block_interrupts_in_children():
                 outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
             yield from outcomes  # pyright: ignore[reportReturnType]
         except KeyboardInterrupt:
-            return  # pressed again: no waiting for the members under way
-        except Exception as error:  # of the engine, not of a member: a worker was killed, a cluster went away
+            return  # Ctrl-C a second time: the unfinished members are not waited for
+        except Exception as error:  # of joblib, not of a member: a worker was killed, or a cluster disconnected
             warn_user(f"restarts were lost ({type(error).__name__}: {error})")
 
 
 @with_numerics
 def _fit_in_worker(task: Task, seed: int, checkpoint: Checkpoint | None, number: int, address: Address) -> Outcome:
-    # Ctrl-C in a terminal reaches all processes. The parent's answer to the next report is what stops this one.
+    # A terminal sends Ctrl-C to all processes; this one is stopped by the parent's answer to its next report.
     with ignore_interrupts(), send_reports(address) as send:
         return _fit_member(task, seed, checkpoint, lambda steps, text: send((number, steps, text)))
 

@@ -1,4 +1,4 @@
-"""Staged optimisation of a prepared fit, and the model at its optimum."""
+"""Optimisation of a prepared fit in stages, and the model at the optimum."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,18 +24,18 @@ from revarb.variational.states import FreeStates
 
 
 def solve(problem: Problem, name: str, report: Report, journal: Journal) -> FittedRGP:
-    """Optimise a prepared fit and build its model; evaluations that the journal has are not repeated."""
+    """Optimise a prepared fit and build its model; evaluations in the journal are replayed."""
     problem = train_networks(problem, report, journal)
     objective = journal.wrap_objective(name, make_objective(problem))
-    return build_model(problem, maximise(objective, *make_plan(problem), report_steps(problem.spec, report)))
+    return build_model(problem, maximise(objective, *make_plan(problem), make_step_report(problem.spec, report)))
 
 
 def train_networks(problem: Problem, report: Report, journal: Journal) -> Problem:
-    """The problem with its recognition model trained by Adam; unchanged where there is none."""
+    """Train the recognition model by Adam; without one the problem is returned unchanged."""
     recognition, recipe = problem.spec.recognition, problem.spec.recipe
     if recognition is None:
         return problem
-    rng = np.random.default_rng([problem.seed, 1])  # independent of the numbers drawn for the start
+    rng = np.random.default_rng([problem.seed, 1])  # independent of the numbers drawn for the start values
     rows, layout, free_form = problem.rows, problem.layout, problem.start
     if recognition.start == "free-form":
         objective = journal.wrap_objective("free form", make_objective(problem))
@@ -45,34 +45,34 @@ def train_networks(problem: Problem, report: Report, journal: Journal) -> Proble
     return problem._replace(start=run_adam_rounds(recognition, recipe, starts, rows, layout, rng, report, journal))
 
 
-def max_steps(spec: RGP) -> int:
-    """The largest number of steps of one fit: Adam, where there are networks, and L-BFGS-B."""
-    return _adam_steps(spec) + sum(stage.iterations for stage in spec.recipe.stages)
+def count_steps(spec: RGP) -> int:
+    """Count the steps of one fit, at most: those of Adam, if there are networks, and of L-BFGS-B."""
+    return _count_adam_steps(spec) + sum(stage.iterations for stage in spec.recipe.stages)
 
 
-def report_steps(spec: RGP, report: Report) -> Callable[[Step], None]:
-    """Translate steps of L-BFGS-B into steps of the whole fit."""
+def make_step_report(spec: RGP, report: Report) -> Callable[[Step], None]:
+    """Make a report for L-BFGS-B that counts its steps as steps of the whole fit."""
 
-    def tell(step: Step) -> None:
-        before = sum(stage.iterations for stage in spec.recipe.stages[: step.stage - 1])
-        report(_adam_steps(spec) + before + step.iteration, f"bound {step.bound:.1f}")
+    def report_step(step: Step) -> None:
+        steps_before = sum(stage.iterations for stage in spec.recipe.stages[: step.stage - 1])
+        report(_count_adam_steps(spec) + steps_before + step.iteration, f"bound {step.bound:.1f}")
 
-    return tell
+    return report_step
 
 
-def _adam_steps(spec: RGP) -> int:
+def _count_adam_steps(spec: RGP) -> int:
     return spec.recognition.steps if spec.recognition else 0
 
 
-_posteriors = jax.jit(replicate_results(compute_posteriors), static_argnames="layout")
+_compute_posteriors = jax.jit(replicate_results(compute_posteriors), static_argnames="layout")
 
 
 def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
-    """The model at the optimum."""
+    """Build the model at the optimum."""
     spec, layout = problem.spec, problem.layout
     found = unflatten(optimum.vector, get_form(problem.start))
-    with capture_interrupts():  # an interrupt now would lose the result
-        layers = jax.tree.map(np.asarray, _posteriors(found, problem.rows, layout=layout))
+    with capture_interrupts():  # an exception here would lose the result
+        layers = jax.tree.map(np.asarray, _compute_posteriors(found, problem.rows, layout=layout))
         states = jax.tree.map(np.asarray, found.states.evaluate(problem.rows.u_bar, layout.lags, layout.lengths))
     parameters = Parameters(found.layers, states, found.priors)
     networks = found.states.networks if isinstance(found.states, RecognisedStates) else None
@@ -82,21 +82,21 @@ def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
         status=optimum.status,
         seed=problem.seed,
         spec=spec,
-        trained=Trained(parameters, chain, _final_states(states, layout, problem.past_u), networks),
+        trained=Trained(parameters, chain, _collect_final_states(states, layout, problem.past_u), networks),
         lengths=layout.lengths,
         bound=optimum.bound,
         history=optimum.history,
     )
 
 
-def _final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarray]) -> tuple[StartState, ...]:
+def _collect_final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarray]) -> tuple[StartState, ...]:
     ends = np.cumsum(layout.lengths).tolist()
     return tuple(
-        StartState(_last_windows(states.mu, end, layout.lags), np.diag(_last_windows(states.lam, end, layout.lags)), u)
+        StartState(_join_windows(states.mu, end, layout.lags), np.diag(_join_windows(states.lam, end, layout.lags)), u)
         for end, u in zip(ends, past_u, strict=True)
     )
 
 
-def _last_windows(layers: Sequence[AnyArray], end: int, lags: int) -> np.ndarray:
-    # Newest first, layer after layer: the joint state of simulation/chain.py.
+def _join_windows(layers: Sequence[AnyArray], end: int, lags: int) -> np.ndarray:
+    # The joint state of simulation/chain.py: the windows of all layers, newest state first.
     return np.concatenate([np.ravel(np.asarray(x)[end - lags : end][::-1]) for x in layers])

@@ -1,4 +1,4 @@
-"""Held-out stretches of training records, dealt out to folds."""
+"""Held-out stretches of training records, assigned to the folds of a cross-validation."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,32 +10,29 @@ import numpy as np
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 
-FOLDS = 4  # fits that miss a quarter of the stretches each
-
-
-STRETCHES = 12
-
-
-MIN_ROWS = 100  # with fewer, twelve stretches are too short to measure an error on
+FOLDS = 4  # fits that leave out a quarter of the stretches each
+STRETCHES = 12  # of all records together, about
+MIN_ROWS = 100  # with fewer rows, twelve stretches are too short to measure an error
 
 
 class Stretch(NamedTuple):
-    """The samples [begin, end) of a record, which one of the folds does not see."""
+    """The samples [begin, end) of a record, which one of the folds leaves out."""
 
     record: int
     begin: int
     end: int
     fold: int
 
+    @property
     def rows(self) -> slice:
-        """Where it is in its record."""
+        """The samples as a slice of the record."""
         return slice(self.begin, self.end)
 
 
 def cut_stretches(records: Sequence[Series], prep: Preprocessor) -> list[Stretch]:
-    """About twelve stretches of equal length, assigned to the folds in turn; none where there are too few rows.
+    """Cut the records into about twelve stretches of equal length, assigned to the folds in turn; none if too short.
 
-    The first rows of a record are never held out: a cold run has not settled there.
+    The first rows of a record are never held out, because the transient of a cold run has not decayed there.
     """
     firsts = [min(prep.skip, len(record) // 2) for record in records]
     counts = [len(record) - first for record, first in zip(records, firsts, strict=True)]
@@ -51,9 +48,9 @@ def cut_stretches(records: Sequence[Series], prep: Preprocessor) -> list[Stretch
 
 
 def mask_fold(records: Sequence[Series], stretches: Sequence[Stretch], fold: int) -> list[Series]:
-    """The records with the outputs of one fold's stretches masked (NaN)."""
+    """Mask the outputs of one fold's stretches (NaN)."""
     return [
-        _mask(record, [each for each in stretches if (each.record, each.fold) == (number, fold)])
+        _mask(record, [stretch for stretch in stretches if (stretch.record, stretch.fold) == (number, fold)])
         for number, record in enumerate(records)
     ]
 
@@ -61,5 +58,5 @@ def mask_fold(records: Sequence[Series], stretches: Sequence[Stretch], fold: int
 def _mask(record: Series, stretches: Sequence[Stretch]) -> Series:
     y = record.y.copy()
     for stretch in stretches:
-        y[stretch.rows()] = np.nan
+        y[stretch.rows] = np.nan
     return replace(record, y=y)
