@@ -35,7 +35,7 @@ def test_configuration_survives_json():
         ({"recipe": {"jitter": float("nan")}}, "recipe.jitter must be a finite number"),
         ({"recipe": {"stages": []}}, "recipe.stages must be one or more Stage"),
         ({"recipe": {"stages": [{"free": ["noise"], "iterations": 3}]}}, "unknown parameter group 'noise' in a stage"),
-        ({"recipe": {"stages": [{"free": [], "iterations": 3}]}}, "a stage must free something"),
+        ({"recipe": {"stages": [{"free": [], "iterations": 3}]}}, "a stage must optimise something"),
         ({"recipe": {"stages": [{"free": ["mu"], "iterations": 0}]}}, "iterations of a stage must be"),
     ],
 )
