@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from revarb.baselines.gp_narx import GPNARX
-from revarb.baselines.narx import narx_rows
+from revarb.baselines.narx import build_narx_rows
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
@@ -36,7 +36,7 @@ def plain_rows(record, lags):
 def test_rows_are_measured_lags_and_never_cross_a_seam():
     records = [small.record(0), small.record(1, samples=30)]
     prep = SPEC.fit(records).preprocessor
-    rows = narx_rows(prep, records)
+    rows = build_narx_rows(prep, records)
     everything = Series(np.concatenate([r.u for r in records]), np.concatenate([r.y for r in records]))
     x_hat, y = plain_rows(everything, 2)
     keep = np.r_[0:58, 60:88]  # without the rows that would look back over the seam

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from revarb.baselines.held_out import PIECES, TAIL, held_out_errors, piece, residual_deviation, rms_error, rows_outside
+from revarb.baselines.held_out import (
+    PIECES,
+    TAIL,
+    compute_held_out_errors,
+    estimate_residual_std,
+    locate_piece,
+    rms_error,
+    select_rows_outside,
+)
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.errors import InputError
@@ -13,7 +21,7 @@ from support import small
 def covered(lengths):
     counts = [np.zeros(length, dtype=int) for length in lengths]
     for number in range(PIECES):
-        for count, held in zip(counts, piece(lengths, number), strict=True):
+        for count, held in zip(counts, locate_piece(lengths, number), strict=True):
             count[held] += 1
     return counts
 
@@ -24,8 +32,8 @@ def test_pieces_cover_every_sample_once(lengths):
 
 
 def test_the_tail_is_the_end_of_a_record_and_whole_records_where_there_are_many():
-    assert piece([100, 40], TAIL) == [slice(75, 100), slice(30, 40)]
-    assert [held.stop for held in piece([9, 8, 12, 30, 5], TAIL)] == [0, 0, 0, 30, 0]
+    assert locate_piece([100, 40], TAIL) == [slice(75, 100), slice(30, 40)]
+    assert [held.stop for held in locate_piece([9, 8, 12, 30, 5], TAIL)] == [0, 0, 0, 30, 0]
 
 
 @pytest.mark.parametrize("number", range(PIECES))
@@ -35,41 +43,41 @@ def test_rows_apart_never_touch_the_piece(lengths, number):
     order = Order(2, 3, 1)
     prep = Preprocessor.from_records([small.record(samples=length) for length in lengths], order)
     expected = []
-    for length, held in zip(lengths, piece(lengths, number), strict=True):
+    for length, held in zip(lengths, locate_piece(lengths, number), strict=True):
         inside = set(range(held.start, held.stop))
         for i in range(order.first_row, length):
             used = {i, *(i - age for age in range(1, 3)), *(i - 1 - age for age in range(3))}
             expected.append(not used & inside)
-    np.testing.assert_array_equal(rows_outside(prep, lengths, number), expected)
+    np.testing.assert_array_equal(select_rows_outside(prep, lengths, number), expected)
 
 
 def test_no_rows_left_is_an_error_that_says_so():
     prep = Preprocessor.from_records([small.record(samples=13)], Order(10, 10, 1))
     with pytest.raises(InputError, match="leave no training rows beside a held-out piece"):
-        rows_outside(prep, [13], 0)
+        select_rows_outside(prep, [13], 0)
 
 
 def test_errors_are_those_inside_the_piece():
     record = small.record(samples=40)
     prep = Preprocessor.from_records([record], Order(2, 2, 1))
     run = prep.scaling.outputs(record.y) + np.arange(40.0)[:, None]
-    np.testing.assert_allclose(held_out_errors(prep, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
+    np.testing.assert_allclose(compute_held_out_errors(prep, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
     # The first rows of a run are still settling, and do not count.
-    np.testing.assert_allclose(held_out_errors(prep, [record], [run], 0)[:, 0], np.arange(prep.skip, 10.0))
+    np.testing.assert_allclose(compute_held_out_errors(prep, [record], [run], 0)[:, 0], np.arange(prep.skip, 10.0))
     # But at least half of a piece does.
     slow = Preprocessor.from_records([record], Order(10, 10, 1))
-    np.testing.assert_allclose(held_out_errors(slow, [record], [run], 0)[:, 0], np.arange(5.0, 10.0))
+    np.testing.assert_allclose(compute_held_out_errors(slow, [record], [run], 0)[:, 0], np.arange(5.0, 10.0))
 
 
 def test_too_few_errors_are_no_band():
     record = small.record(samples=8)
     prep = Preprocessor.from_records([record], Order(1, 1, 1))
     with pytest.raises(InputError, match=r"leave 2 held-out one\(s\) to judge the model by, and 3 are needed"):
-        held_out_errors(prep, [record], [np.zeros((8, 1))], TAIL)
+        compute_held_out_errors(prep, [record], [np.zeros((8, 1))], TAIL)
 
 
 def test_sizes():
     assert rms_error(np.array([[3.0], [-4.0]])) == pytest.approx(np.sqrt(12.5))
     assert rms_error(np.array([[np.nan]])) == np.inf and rms_error(np.array([[1e200]])) == np.inf
-    np.testing.assert_allclose(residual_deviation(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
-    assert residual_deviation(np.zeros((3, 1))) == 1e-3  # a band of no width would be no band
+    np.testing.assert_allclose(estimate_residual_std(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
+    assert estimate_residual_std(np.zeros((3, 1))) == 1e-3  # a band of no width would be no band

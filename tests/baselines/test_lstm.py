@@ -29,7 +29,7 @@ def test_a_toy_system_is_learnt():
 
 
 def test_the_memory_runs_as_a_plain_loop(rng):
-    network = LSTMNetwork.random(2, 3, 5, 2, jax.random.key(1))
+    network = LSTMNetwork.draw(2, 3, 5, 2, jax.random.key(1))
     u = rng.normal(size=(7, 2))
     states = [(jnp.zeros(5), jnp.zeros(5))] * 3
     rows = []
@@ -45,7 +45,7 @@ def test_the_memory_runs_as_a_plain_loop(rng):
 def test_cuts_stay_inside_the_heads_and_never_cross_a_seam():
     records = [small.record(0, samples=80), small.record(1, samples=60), small.record(2, samples=9)]
     prep = Preprocessor.from_records(records, Order(0, 1, 1))
-    cuts = lstm._cuts(prep, records, [60, 45, 9], 30)
+    cuts = lstm._cut_records(prep, records, [60, 45, 9], 30)
     assert cuts.length == 30  # the short record has no cuts of its own, and does not shorten the others
     expected = [*range(0, 31), *range(80, 80 + 16)]
     np.testing.assert_array_equal(cuts.starts, expected)
@@ -60,7 +60,7 @@ class Search:
     def __init__(self, spec):
         self.spec, self.records, self.key = spec, [small.record()], jax.random.key(0)
         self.prep = Preprocessor.from_records(self.records, Order(0, 1, 1))
-        self.cuts, self.errors = lstm._cuts(self.prep, self.records, [45], spec.subsequence), []
+        self.cuts, self.errors = lstm._cut_records(self.prep, self.records, [45], spec.subsequence), []
         note = self.errors.append
         self.trial = lstm._train(spec, self.prep, self.records, self.cuts, 1, self.key, lambda _, error: note(error))
 
@@ -80,7 +80,7 @@ def test_the_last_training_takes_as_long_as_was_best():
     network, status = lstm._train_on_everything(
         SHORT, search.prep, search.records, search.trial._replace(rounds=2), search.key
     )
-    rounds = lstm._training(SHORT, lstm._cuts(search.prep, search.records, [60], 20), 1, search.key)
+    rounds = lstm._start_training(SHORT, lstm._cut_records(search.prep, search.records, [60], 20), 1, search.key)
     _, expected = next(rounds), next(rounds)
     for ours, theirs in zip(jax.tree.leaves(network), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -97,7 +97,7 @@ def test_updates_are_a_limit():
 def test_a_training_that_diverges_ends():
     search = Search(replace(SHORT, learning_rate=1e200))
     assert search.trial.status is Status.NOT_FINITE and not np.isfinite(search.errors[-1])
-    with pytest.raises(RevarbError, match="never gave a finite error; use a smaller learning_rate"):
+    with pytest.raises(RevarbError, match="the training of the LSTM diverged; use a smaller learning_rate"):
         replace(SHORT, learning_rate=1e200).fit(small.record())
 
 
@@ -119,7 +119,7 @@ def test_ctrl_c_keeps_the_best_network_of_the_search(monkeypatch, after):
 def test_the_depth_with_the_smallest_error_on_the_tail_is_taken():
     spec, records, key = replace(SHORT, layers=(1, 2), updates=50), [small.record()], jax.random.key(0)
     prep = Preprocessor.from_records(records, Order(0, 1, 1))
-    cuts = lstm._cuts(prep, records, [45], 20)  # of 60 samples the last 15 are not trained on
+    cuts = lstm._cut_records(prep, records, [45], 20)  # of 60 samples the last 15 are not trained on
     tried = [lstm._train(spec, prep, records, cuts, depth, key, lambda *_: None) for depth in (1, 2)]
     best = min(tried, key=lambda trial: trial.error)
     model = spec.fit(records)

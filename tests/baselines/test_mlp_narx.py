@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from revarb.baselines import mlp_narx
-from revarb.baselines.held_out import PIECES, held_out_errors, residual_deviation, rows_outside
+from revarb.baselines.held_out import PIECES, compute_held_out_errors, estimate_residual_std, select_rows_outside
 from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX, Perceptron
-from revarb.baselines.narx import narx_rows, simulated_records
+from revarb.baselines.narx import build_narx_rows, simulate_records
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
@@ -24,7 +24,7 @@ def test_a_toy_system_is_learnt():
 
 
 def test_the_network_is_what_it_says(rng):
-    network = Perceptron.random(3, 4, 2, jax.random.key(0))
+    network = Perceptron.draw(3, 4, 2, jax.random.key(0))
     x = rng.normal(size=(5, 3))
     hidden = np.tanh(x @ np.asarray(network.hidden.weight).T + np.asarray(network.hidden.bias))
     expected = hidden @ np.asarray(network.readout.weight).T + np.asarray(network.readout.bias)
@@ -47,15 +47,15 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     """The folds by hand: the same band, and the network of all rows."""
     spec, records, key = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=5), [small.record(samples=80)], 0
     model, key = spec.fit(records, seed=key), jax.random.key(key)
-    prep, rows = model.preprocessor, narx_rows(model.preprocessor, records)
+    prep, rows = model.preprocessor, build_narx_rows(model.preprocessor, records)
     errors = []
     for number in range(PIECES):
-        outside = rows_outside(prep, [80], number).astype(float)
+        outside = select_rows_outside(prep, [80], number).astype(float)
         assert 0 < outside.sum() < len(outside) == 78
         network, _ = mlp_narx._train(spec, rows, outside, 3, key)
-        runs = simulated_records(prep, Chain((network,), None, 2), records)
-        errors.append(held_out_errors(prep, records, runs, number))
-    np.testing.assert_allclose(model.residual_std, residual_deviation(np.concatenate(errors)))
+        runs = simulate_records(prep, Chain((network,), None, 2), records)
+        errors.append(compute_held_out_errors(prep, records, runs, number))
+    np.testing.assert_allclose(model.residual_std, estimate_residual_std(np.concatenate(errors)))
     final, _ = mlp_narx._train(spec, rows, np.ones(78), 3, key)
     np.testing.assert_array_equal(model.model.hidden.weight, final.hidden.weight)
 

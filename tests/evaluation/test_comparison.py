@@ -89,7 +89,7 @@ def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
     test = small.with_gaps(small.record(1), slice(30, 40))
     result = compare(small.with_gaps(small.record(), 5, 6), test, models, seeds=1)
     lines = {line.model: line for line in result.lines}
-    reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which can do without"
+    reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing outputs"
     assert lines["ARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
     assert result.verdict.startswith("Nothing was learnt here: predicting the training mean misses by 0.458")
     assert lines["Zero"].ranges["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))

@@ -1,4 +1,4 @@
-"""The rivals: other models of the same records, with the same `fit` and `simulate` as `revarb.RGP`."""
+"""Baselines: other models of the same records, with the same `fit` and `simulate` as `revarb.RGP`."""
 
 from revarb.baselines.arx import ARX, FittedARX
 from revarb.baselines.file_formats import BASELINE_FORMATS

@@ -38,23 +38,23 @@ Parts = tuple[dict[str, Any], dict[str, Any]]
 
 
 def _write_mean(model: FittedMean) -> Parts:
-    return {}, _residuals(model)
+    return {}, _get_residuals(model)
 
 
 def _read_mean(header: Header, arrays: Arrays) -> FittedMean:
     fields = common_fields(header)
-    trained = fill_template({"residual_std": blank_array(_outputs(fields))}, arrays)
+    trained = fill_template({"residual_std": blank_array(_count_outputs(fields))}, arrays)
     return FittedMean(*fields, _check_residuals(trained["residual_std"]))
 
 
 def _write_arx(model: FittedARX) -> Parts:
-    return {}, {**_residuals(model), "model": model.model}
+    return {}, {**_get_residuals(model), "model": model.model}
 
 
 def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
     fields = common_fields(header)
-    outputs = _outputs(fields)
-    linear = Linear(blank_array(_regressors(fields), outputs), blank_array(outputs))
+    outputs = _count_outputs(fields)
+    linear = Linear(blank_array(_count_regressors(fields), outputs), blank_array(outputs))
     trained = fill_template({"residual_std": blank_array(outputs), "model": linear}, arrays)
     return FittedARX(*fields, _check_residuals(trained["residual_std"]), trained["model"])
 
@@ -67,8 +67,8 @@ def _write_gp_narx(model: FittedGPNARX) -> Parts:
 def _read_gp_narx(header: Header, arrays: Arrays) -> FittedGPNARX:
     fields = common_fields(header)
     inducing = check_integer("inducing", header["inducing"], least=1)
-    size, blank = _regressors(fields), blank_array
-    beta, reduction = blank(inducing, _outputs(fields)), blank(inducing, inducing)
+    size, blank = _count_regressors(fields), blank_array
+    beta, reduction = blank(inducing, _count_outputs(fields)), blank(inducing, inducing)
     layer = Posterior(blank(inducing, size), blank(size), blank(), blank(), beta, reduction)
     trained = fill_template({"layer": layer}, arrays)["layer"]
     chain: Chain[Posterior] = Chain((trained,), None, fields.preprocessor.order.lags)
@@ -77,29 +77,29 @@ def _read_gp_narx(header: Header, arrays: Arrays) -> FittedGPNARX:
 
 
 def _write_mlp_narx(model: FittedMLPNARX) -> Parts:
-    return {"units": model.model.hidden.out_features}, {**_residuals(model), "model": model.model}
+    return {"units": model.model.hidden.out_features}, {**_get_residuals(model), "model": model.model}
 
 
 def _read_mlp_narx(header: Header, arrays: Arrays) -> FittedMLPNARX:
     fields = common_fields(header)
-    units, outputs = check_integer("units", header["units"], 1, MAX_UNITS), _outputs(fields)
-    network = _blank_network(Perceptron.random, _regressors(fields), units, outputs)
+    units, outputs = check_integer("units", header["units"], 1, MAX_UNITS), _count_outputs(fields)
+    network = _blank_network(Perceptron.draw, _count_regressors(fields), units, outputs)
     trained = fill_template({"residual_std": blank_array(outputs), "model": network}, arrays)
     return FittedMLPNARX(*fields, _check_residuals(trained["residual_std"]), trained["model"])
 
 
 def _write_lstm(model: FittedLSTM) -> Parts:
     cells = model.network.cells
-    return {"layers": len(cells), "units": cells[0].hidden_size}, {**_residuals(model), "network": model.network}
+    return {"layers": len(cells), "units": cells[0].hidden_size}, {**_get_residuals(model), "network": model.network}
 
 
 def _read_lstm(header: Header, arrays: Arrays) -> FittedLSTM:
     fields = common_fields(header)
     layers = check_integer("layers", header["layers"], 1, 3)
     units = check_integer("units", header["units"], 1, MAX_UNITS)
-    prep, outputs = fields.preprocessor, _outputs(fields)
+    prep, outputs = fields.preprocessor, _count_outputs(fields)
     inputs = prep.order.input_lags * len(prep.input_names)
-    network = _blank_network(LSTMNetwork.random, inputs, layers, units, outputs)
+    network = _blank_network(LSTMNetwork.draw, inputs, layers, units, outputs)
     trained = fill_template({"residual_std": blank_array(outputs), "network": network}, arrays)
     return FittedLSTM(*fields, _check_residuals(trained["residual_std"]), trained["network"])
 
@@ -117,7 +117,7 @@ def _read_per_output(header: Header, arrays: Arrays) -> FittedPerOutput:
     return FittedPerOutput(*fields, tuple(members))
 
 
-def _residuals(model: FittedByResiduals) -> dict[str, np.ndarray]:
+def _get_residuals(model: FittedByResiduals) -> dict[str, np.ndarray]:
     return {"residual_std": model.residual_std}
 
 
@@ -127,17 +127,17 @@ def _check_residuals(std: Float64[np.ndarray, " Dy"]) -> Float64[np.ndarray, " D
     return std
 
 
-def _outputs(fields: CommonFields) -> int:
+def _count_outputs(fields: CommonFields) -> int:
     return len(fields.preprocessor.output_names)
 
 
-def _regressors(fields: CommonFields) -> int:
+def _count_regressors(fields: CommonFields) -> int:
     prep = fields.preprocessor
-    return regressor_sizes(prep.order, (_outputs(fields),), len(prep.input_names))[0]
+    return regressor_sizes(prep.order, (_count_outputs(fields),), len(prep.input_names))[0]
 
 
 def _blank_network(make: Any, *sizes: int) -> Any:
-    # The network's tree with arrays that take no memory, whatever sizes a header claims.
+    # The network's tree with arrays that take no memory, whatever sizes the header contains.
     shapes = eqx.filter_eval_shape(make, *sizes, jax.random.key(0))
     return jax.tree.map(lambda leaf: blank_array(*leaf.shape), shapes)
 

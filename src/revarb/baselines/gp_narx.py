@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from revarb.baselines.narx import NarxRows, narx_rows, require_complete
+from revarb.baselines.narx import NarxRows, build_narx_rows, require_complete
 from revarb.config.lagged import Lagged
 from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import Preprocessor
@@ -31,29 +31,44 @@ from revarb.simulation.chain import Chain
 from revarb.simulation.run import Method, simulate_chain
 from revarb.simulation.starts import make_cold_origin
 
-EXACT_ROWS = 1000
-
-
-INDUCING = 200
-
-
-JITTER = 1e-6
-
-
-START_NOISE = 0.1
-
-
-MIN_NOISE = 1e-4  # a hundredth of the output's spread; below it the moments of the free run drown in rounding
+EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
+INDUCING = 200  # number of inducing inputs for more rows
+JITTER = 1e-6  # on the diagonal of K_z, relative to the kernel variance
+START_NOISE = 0.1  # variance, z-scored
+MIN_NOISE = 1e-4  # variance: a hundredth of the output's std; below it rounding dominates the moments of a free run
 
 
 @dataclass(frozen=True)
 class GPNARX(Lagged):
-    """A GP with RBF-ARD kernel on measured lags, its kernel and noise by evidence (L-BFGS-B).
+    """A Gaussian process from measured past outputs and inputs to the next output, with an RBF-ARD kernel.
 
-    Several outputs share the kernel, and each sees the lags of all; `PerOutput(GPNARX(…))` fits separate models.
+    Several outputs share the kernel, and the lags of all of them are regressors; `PerOutput(GPNARX(…))` fits one model
+    per output.
 
-    inducing     None: exact up to 1000 rows, and 200 inducing inputs beyond that; a number: so many, or all rows
-    iterations   at most so many of the optimiser
+    Parameters
+    ----------
+    lags : int
+        Number of past outputs among the regressors.
+    input_lags : int
+        Number of past inputs among the regressors.
+    input_delay : int
+        Age of the newest input: 1 by default, 0 for direct feedthrough, k for a dead time of k samples.
+    inducing : int, optional
+        Number of inducing inputs, at most one per row. By default the GP is exact up to 1000 rows and has 200 inducing
+        inputs beyond that.
+    iterations : int
+        Largest number of iterations of L-BFGS-B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> model = revarb.GPNARX(lags=1, input_lags=2, iterations=20).fit(revarb.Series(u, y))
+    >>> path = model.simulate(u)
+    >>> path.mean.shape, path.std.shape
+    ((60, 1), (60, 1))
     """
 
     inducing: int | None = None
@@ -67,27 +82,54 @@ class GPNARX(Lagged):
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPNARX":
-        """Maximise the evidence, or its collapsed bound. `seed` only moves the k-means start of inducing inputs."""
+        """Maximise the evidence of the training rows, or its collapsed bound, over kernel and noise.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records, without missing outputs.
+        seed : int
+            Seed of the k-means start of the inducing inputs; the exact GP does not use it.
+        progress : bool
+            Show a progress bar on a terminal.
+
+        Returns
+        -------
+        FittedGPNARX
+
+        Raises
+        ------
+        InputError
+            If outputs are missing or the records are too short.
+        """
         records = require_complete(train, "GP-NARX")
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
-        rows = narx_rows(prep, records)
+        rows = build_narx_rows(prep, records)
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
         if inducing is None:
             layer, optimum = _fit_exact(rows, self.iterations, progress)
-            posterior_of = _exact_posterior
+            compute = _exact_posterior
         else:
             rng = np.random.default_rng(check_seed(seed))
             layer, optimum = _fit_sparse(rows, min(inducing, len(rows.y)), self.iterations, rng, progress)
-            posterior_of = _sparse_posterior
-        with capture_interrupts() as pressed:  # what was found is not lost in the last second
-            known = jax.tree.map(np.asarray, posterior_of(layer, rows))
-        status = Status.INTERRUPTED if pressed else optimum.status  # who fits several models must hear of it
-        return FittedGPNARX(prep, status, check_seed(seed), Chain((known,), None, self.lags), optimum.bound)
+            compute = _sparse_posterior
+        with capture_interrupts() as pressed:  # an exception here would lose the result
+            posterior = jax.tree.map(np.asarray, compute(layer, rows))
+        status = Status.INTERRUPTED if pressed else optimum.status  # `PerOutput` stops when it sees this
+        return FittedGPNARX(prep, status, check_seed(seed), Chain((posterior,), None, self.lags), optimum.bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedGPNARX(Fitted):
-    """A trained GP-NARX. `evidence` is log p(y) of the training rows, z-scored, or its bound with inducing inputs."""
+    """A trained GP-NARX.
+
+    Attributes
+    ----------
+    chain : Chain
+        The posterior as a chain of one layer without an output layer.
+    evidence : float
+        log p(y) of the z-scored training rows, or its bound with inducing inputs.
+    """
 
     chain: Chain[Posterior]
     evidence: float
@@ -104,51 +146,75 @@ class FittedGPNARX(Fitted):
         samples: int = 200,
         seed: int = 0,
     ) -> Trajectory:
-        """Free simulation, cold start, by the methods of `FittedRGP.simulate`.
+        """Simulate freely from a cold start.
 
-        The moments are Girard's (2003), with the full covariance of the lag window.
+        Parameters
+        ----------
+        u : array of shape (T, inputs)
+            The inputs, raw units.
+        method : "moments", "mean" or "samples"
+            "moments" has the moments of Girard (2003), with the full covariance of the lag window. See
+            `FittedRGP.simulate`.
+        steps : int, optional
+            Number of steps of a system without inputs, instead of `u`.
+        samples : int
+            Number of trajectories of the method "samples".
+        seed : int
+            Seed of the method "samples".
+
+        Returns
+        -------
+        Trajectory
+            T rows, raw units.
+
+        Raises
+        ------
+        InputError
+            If the inputs do not fit the model.
+        ComputationError
+            If the simulation diverges.
         """
         origin = make_cold_origin(self.preprocessor, self.chain)
         path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
         return replace(path, index=row_index(u))
 
 
-def _start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
-    # Two z-scored rows are about 2 D apart in square, so 1/D makes them neither strangers nor twins.
+def _make_start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
+    # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
     w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])
     return Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE)))
 
 
 def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, Optimum]:
-    start = _start(rows.x_hat, rows.x_hat)
+    start = _make_start(rows.x_hat, rows.x_hat)
     kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
-    with _bar(iterations, progress) as report:
+    with _report_steps(iterations, progress) as report:
         kernel, optimum = maximise_tree(lambda kernel: _evidence(kernel, rows), kernel, iterations, report)
-    return _with_noise_floor(Layer(rows.x_hat, *kernel)), optimum
+    return _add_noise_floor(Layer(rows.x_hat, *kernel)), optimum
 
 
 def _fit_sparse(
     rows: NarxRows, inducing: int, iterations: int, rng: np.random.Generator, progress: bool
 ) -> tuple[Layer, Optimum]:
-    start = _start(rows.x_hat, find_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
-    with _bar(iterations, progress) as report:
+    start = _make_start(rows.x_hat, find_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
+    with _report_steps(iterations, progress) as report:
         layer, optimum = maximise_tree(lambda layer: _bound(layer, rows), start, iterations, report)
-    return _with_noise_floor(layer), optimum
+    return _add_noise_floor(layer), optimum
 
 
-# Rows are arguments, not constants: many fits of one shape compile once.
+# Rows are arguments, not constants, so that all fits of one shape share one compiled program.
 
 
 @jax.jit
 @jax.value_and_grad
 def _evidence(kernel: tuple[AnyArray, AnyArray, AnyArray], rows: NarxRows) -> Float[AnyArray, ""]:
-    return log_evidence(_with_noise_floor(Layer(rows.x_hat, *kernel)), rows.y)
+    return log_evidence(_add_noise_floor(Layer(rows.x_hat, *kernel)), rows.y)
 
 
 @jax.jit
 @jax.value_and_grad
 def _bound(layer: Layer, rows: NarxRows) -> Float[AnyArray, ""]:
-    return collapsed_bound(_with_noise_floor(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
+    return collapsed_bound(_add_noise_floor(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
 
 
 @jax.jit
@@ -161,12 +227,12 @@ def _sparse_posterior(layer: Layer, rows: NarxRows) -> Posterior:
     return compute_posterior(layer, Gaussians(rows.x_hat, None), rows.y, JITTER)
 
 
-def _with_noise_floor(layer: Layer) -> Layer:
-    # The parameter counts from the least noise on.
+def _add_noise_floor(layer: Layer) -> Layer:
+    # The free parameter is the noise above MIN_NOISE.
     return Layer(layer.zeta, layer.raw_w, layer.raw_variance, inverse_softplus(MIN_NOISE + layer.sigma2))
 
 
 @contextmanager
-def _bar(iterations: int, progress: bool) -> Iterator[Callable[[Step], None]]:
+def _report_steps(iterations: int, progress: bool) -> Iterator[Callable[[Step], None]]:
     with progress_bar("fitting GP-NARX", iterations, progress) as update:
         yield lambda step: update(step.iteration, f"evidence {step.bound:.1f}")

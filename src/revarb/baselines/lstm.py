@@ -1,4 +1,4 @@
-"""LSTM: a recurrent network from u to y, its own memory instead of lags."""
+"""LSTM: a recurrent network from inputs to outputs, with memory cells instead of lags."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.held_out import TAIL, held_out_errors, piece, residual_deviation, rms_error
-from revarb.baselines.lstm_network import UPDATES_PER_ROUND, Cuts, LSTMNetwork, run_network, train_rounds
+from revarb.baselines.held_out import TAIL, compute_held_out_errors, estimate_residual_std, locate_piece, rms_error
+from revarb.baselines.lstm_network import UPDATES_PER_ROUND, LSTMNetwork, Subsequences, run_network, train_rounds
 from revarb.baselines.narx import FittedByResiduals, require_complete
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.data.windows import Order, input_windows
-from revarb.errors import InputError, check_integer, check_number, check_seed
+from revarb.data.windows import Order, input_windows_after
+from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
@@ -25,14 +25,34 @@ from revarb.runtime.progress import progress_bar
 class LSTM:
     """A long short-term memory network from inputs to outputs.
 
-    layers         depths to choose from, 1 to 3: the one with the smallest error on the held-out training tail
-    units          cells per layer
-    input_delay    age of the newest input it sees
-    subsequence    training runs over pieces of this length, cut out at random (shorter where the records are)
-    batch          so many of them in every update
-    learning_rate  of Adam
-    updates        at most so many; training stops after `patience` updates without a better error on the tail
-                   (both in rounds of 25)
+    Parameters
+    ----------
+    layers : tuple of int
+        Depths to choose from, 1 to 3, by the error on the held-out tail of the training records.
+    units : int
+        Number of cells per layer.
+    input_delay : int
+        Age of the newest input: 1 by default, 0 for direct feedthrough, k for a dead time of k samples.
+    subsequence : int
+        Length of the random sub-sequences that the network is trained on; less if the records are shorter.
+    batch : int
+        Number of sub-sequences per update.
+    learning_rate : float
+        Learning rate of Adam.
+    updates : int
+        Largest number of updates, in rounds of 25.
+    patience : int
+        Training stops after this number of updates without a smaller error on the tail, in rounds of 25.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> model = revarb.LSTM(layers=(1,), units=4, updates=25).fit(revarb.Series(u, y))
+    >>> model.simulate(u).mean.shape
+    (60, 1)
     """
 
     layers: tuple[int, ...] = (1, 2, 3)
@@ -55,39 +75,59 @@ class LSTM:
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedLSTM":
-        """Train on the head of the training part, stop by the free run of its tail; then once more on all of it.
+        """Train every depth on the head of the records, choose by the free run of the tail, then train on everything.
 
-        The last training has the depth and the number of updates that were best on the tail. Ctrl-C keeps the best
-        network of the search.
+        The last training has the depth and the number of updates with the smallest error on the tail. Ctrl-C returns
+        the best network of the search.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records, without missing outputs.
+        seed : int
+            Seed of the initial weights and of the sub-sequences.
+        progress : bool
+            Show a progress bar on a terminal.
+
+        Returns
+        -------
+        FittedLSTM
+
+        Raises
+        ------
+        InputError
+            If outputs are missing or the records are too short.
+        ComputationError
+            If the training diverges.
         """
         records = require_complete(train, "LSTM")
         prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
         key = jax.random.key(check_seed(seed))
-        with progress_bar("fitting LSTM", _rounds(self) * len(self.layers), progress) as update:
+        with progress_bar("fitting LSTM", _count_rounds(self) * len(self.layers), progress) as update:
             trials = _search(self, prep, records, key, update)
         best = min(trials, key=lambda trial: trial.error)
         if not np.isfinite(best.error):
-            raise InputError("the LSTM's training never gave a finite error; use a smaller learning_rate")
-        spread = residual_deviation(_tail_errors(prep, records, best.network))
+            raise ComputationError("the training of the LSTM diverged; use a smaller learning_rate")
+        residual_std = estimate_residual_std(_compute_tail_errors(prep, records, best.network))
         if trials[-1].status is Status.INTERRUPTED:
-            return FittedLSTM(prep, Status.INTERRUPTED, check_seed(seed), spread, best.network)
+            return FittedLSTM(prep, Status.INTERRUPTED, check_seed(seed), residual_std, best.network)
         network, status = _train_on_everything(self, prep, records, best, key)
-        return FittedLSTM(prep, status, check_seed(seed), spread, network)
+        return FittedLSTM(prep, status, check_seed(seed), residual_std, network)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedLSTM(FittedByResiduals):
-    """A trained LSTM. Its residuals are those on the training tail, before the last training."""
+    """A trained LSTM. Its band is that of the errors on the training tail before the last training."""
 
     network: LSTMNetwork
 
-    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """The network from an empty memory."""
-        return run_network(self.network, _inputs(self.preprocessor, z))
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """Simulate the network from an empty memory."""
+        return run_network(self.network, _delay_inputs(self.preprocessor, z))
 
 
 class _Trial(NamedTuple):
-    """One depth: the best network on the way, after how many rounds it was there, and how the training ended."""
+    """The training of one depth: its best network, after how many rounds, its error, and how the training ended."""
 
     depth: int
     network: LSTMNetwork
@@ -103,16 +143,16 @@ def _search(
     key: Key[jax.Array, ""],
     update: Callable[[int, str], None],
 ) -> list[_Trial]:
-    # Every depth on the head of the training part; Ctrl-C ends it with what there is.
+    # Trains every depth on the head of the records; after Ctrl-C the trials so far are returned.
     lengths = [len(record) for record in records]
-    pieces = zip(piece(lengths, TAIL), lengths, strict=True)
-    cuts = _cuts(prep, records, [held.start if held.stop > held.start else all_ for held, all_ in pieces],
-                 spec.subsequence)  # fmt: skip
+    tails = zip(locate_piece(lengths, TAIL), lengths, strict=True)
+    heads = [tail.start if tail.stop > tail.start else length for tail, length in tails]
+    cuts = _cut_records(prep, records, heads, spec.subsequence)
     trials: list[_Trial] = []
     for number, depth in enumerate(spec.layers):
 
         def report(rounds: int, error: float, number: int = number, depth: int = depth) -> None:
-            update(number * _rounds(spec) + rounds, f"{depth} layer(s): error {error:.3f}")
+            update(number * _count_rounds(spec) + rounds, f"{depth} layer(s): error {error:.3f}")
 
         trials.append(_train(spec, prep, records, cuts, depth, key, report))
         if trials[-1].status is Status.INTERRUPTED:
@@ -124,17 +164,17 @@ def _train(
     spec: LSTM,
     prep: Preprocessor,
     records: Sequence[Series],
-    cuts: Cuts,
+    cuts: Subsequences,
     depth: int,
     key: Key[jax.Array, ""],
     report: Callable[[int, float], None],
 ) -> _Trial:
-    networks = _training(spec, cuts, depth, key)
+    networks = _start_training(spec, cuts, depth, key)
     best: _Trial | None = None
-    for rounds in range(1, _rounds(spec) + 1):
+    for rounds in range(1, _count_rounds(spec) + 1):
         with capture_interrupts() as pressed:
             network = next(networks)
-            error = rms_error(_tail_errors(prep, records, network))
+            error = rms_error(_compute_tail_errors(prep, records, network))
         report(rounds, error)
         if best is None or error < best.error:
             best = _Trial(depth, jax.tree.map(np.asarray, network), rounds, error, Status.ITERATION_LIMIT)
@@ -151,8 +191,8 @@ def _train(
 def _train_on_everything(
     spec: LSTM, prep: Preprocessor, records: Sequence[Series], best: _Trial, key: Key[jax.Array, ""]
 ) -> tuple[LSTMNetwork, Status]:
-    cuts = _cuts(prep, records, [len(record) for record in records], spec.subsequence)
-    networks, network = _training(spec, cuts, best.depth, key), best.network
+    cuts = _cut_records(prep, records, [len(record) for record in records], spec.subsequence)
+    networks, network = _start_training(spec, cuts, best.depth, key), best.network
     for _ in range(best.rounds):
         with capture_interrupts() as pressed:
             network = next(networks)
@@ -161,31 +201,33 @@ def _train_on_everything(
     return jax.tree.map(np.asarray, network), best.status
 
 
-def _training(spec: LSTM, cuts: Cuts, depth: int, key: Key[jax.Array, ""]) -> Iterator[LSTMNetwork]:
+def _start_training(spec: LSTM, cuts: Subsequences, depth: int, key: Key[jax.Array, ""]) -> Iterator[LSTMNetwork]:
     first, draws = jax.random.split(key)
-    network = LSTMNetwork.random(cuts.u_bar.shape[1], depth, spec.units, cuts.y.shape[1], first)
+    network = LSTMNetwork.draw(cuts.u_bar.shape[1], depth, spec.units, cuts.y.shape[1], first)
     return train_rounds(network, cuts, spec.batch, spec.learning_rate, draws)
 
 
-def _rounds(spec: LSTM) -> int:
+def _count_rounds(spec: LSTM) -> int:
     return -(-spec.updates // UPDATES_PER_ROUND)
 
 
-def _cuts(prep: Preprocessor, records: Sequence[Series], heads: Sequence[int], subsequence: int) -> Cuts:
+def _cut_records(prep: Preprocessor, records: Sequence[Series], heads: Sequence[int], subsequence: int) -> Subsequences:
     usable = [head for head in heads if head > 1]
     if not usable:
         lengths = [len(record) for record in records][:5]
-        raise InputError(f"records of {lengths} samples leave nothing to train on; an LSTM needs longer ones")
-    u_bars = [_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
+        raise InputError(f"records of {lengths} samples leave no rows to train on; an LSTM needs longer ones")
+    u_bars = [_delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
     outputs = [prep.scaling.outputs(record.y) for record in records]
-    return Cuts.of(u_bars, outputs, heads, min(subsequence, max(usable)))
+    return Subsequences.from_records(u_bars, outputs, heads, min(subsequence, max(usable)))
 
 
-def _inputs(prep: Preprocessor, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Du"]:
-    # One input per step, `delay` old; before the record inputs are at their mean.
-    return input_windows(np.concatenate([np.zeros((prep.order.reach, z.shape[1])), z]), prep.order)
+def _delay_inputs(prep: Preprocessor, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Du"]:
+    # One input per step, delayed by `input_delay`; inputs before the record are at their mean.
+    return input_windows_after(np.zeros((prep.order.reach, z.shape[1])), z, prep.order)
 
 
-def _tail_errors(prep: Preprocessor, records: Sequence[Series], network: LSTMNetwork) -> Float64[np.ndarray, "E Dy"]:
-    runs = [np.asarray(run_network(network, _inputs(prep, prep.scaling.inputs(record.u)))) for record in records]
-    return held_out_errors(prep, records, runs, TAIL)
+def _compute_tail_errors(
+    prep: Preprocessor, records: Sequence[Series], network: LSTMNetwork
+) -> Float64[np.ndarray, "E Dy"]:
+    runs = [np.asarray(run_network(network, _delay_inputs(prep, prep.scaling.inputs(record.u)))) for record in records]
+    return compute_held_out_errors(prep, records, runs, TAIL)

@@ -1,4 +1,4 @@
-"""The training mean: the row that unmasks a useless benchmark."""
+"""The training mean as a constant prediction: the baseline that every model must beat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.baselines.held_out import MIN_ERRORS, MIN_STD, TAIL, held_out_errors, rows_outside
+from revarb.baselines.held_out import MIN_ERRORS, MIN_STD, TAIL, compute_held_out_errors, select_rows_outside
 from revarb.baselines.narx import FittedByResiduals
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
@@ -17,40 +17,69 @@ from revarb.optim.status import Status
 
 @dataclass(frozen=True)
 class Mean:
-    """Predicts the training mean, whatever the inputs."""
+    """Predicts the training mean for any inputs; the baseline that every model must beat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> model = revarb.Mean().fit(revarb.Series(u, 2.0 + u))
+    >>> np.unique(model.simulate(u).mean.round(3)).tolist()
+    [2.032]
+    """
 
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMean":
-        """Take the mean; its band is as wide as the deviations of a held-out piece from the mean of the rest.
+        """Compute the mean of the training outputs, and a band from the errors on a held-out piece of them.
 
-        Only measured values count. An output that was hardly measured in that piece gets the spread of all its values.
+        Only measured values are used. An output with fewer than three measured values in the held-out piece gets the
+        standard deviation of all its values.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records.
+        seed : int
+            Not used: nothing is random.
+        progress : bool
+            Not used: it takes no time.
+
+        Returns
+        -------
+        FittedMean
+
+        Raises
+        ------
+        InputError
+            If the records are too short.
         """
         records = as_records(train)
         prep = Preprocessor.from_records(records, Order(0, 0, 1))
         y = np.concatenate([prep.scaling.outputs(record.y) for record in records])
-        apart = rows_outside(prep, [len(record) for record in records], TAIL)
-        constant = [np.broadcast_to(_mean_of_measured(y[apart]), record.y.shape) for record in records]
-        spread = _spread(held_out_errors(prep, records, constant, TAIL))
-        return FittedMean(prep, Status.CONVERGED, check_seed(seed), spread)
+        outside = select_rows_outside(prep, [len(record) for record in records], TAIL)
+        constant = [np.broadcast_to(_average_measured(y[outside]), record.y.shape) for record in records]
+        std = _estimate_std(compute_held_out_errors(prep, records, constant, TAIL))
+        return FittedMean(prep, Status.CONVERGED, check_seed(seed), std)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedMean(FittedByResiduals):
-    """The training mean."""
+    """The training mean, with a band from held-out errors."""
 
-    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
-        """Zero, which is the mean of z-scores."""
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
+        """Return zeros, the mean of z-scored outputs."""
         return np.zeros((len(z), len(self.output_names)))
 
 
-def _mean_of_measured(values: Float64[np.ndarray, "R Dy"]) -> Float64[np.ndarray, " Dy"]:
-    # Zero, the mean of all z-scores, where nothing was measured.
-    return np.nansum(values, axis=0) / np.maximum(_measured(values), 1)
+def _average_measured(values: Float64[np.ndarray, "R Dy"]) -> Float64[np.ndarray, " Dy"]:
+    # Zero, the mean of all z-scored values, for an output that was not measured.
+    return np.nansum(values, axis=0) / np.maximum(_count_measured(values), 1)
 
 
-def _spread(deviations: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
-    held_out = np.maximum(np.sqrt(_mean_of_measured(deviations**2)), MIN_STD)
-    return np.where(_measured(deviations) >= MIN_ERRORS, held_out, 1.0)
+def _estimate_std(errors: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
+    held_out = np.maximum(np.sqrt(_average_measured(errors**2)), MIN_STD)
+    return np.where(_count_measured(errors) >= MIN_ERRORS, held_out, 1.0)
 
 
-def _measured(values: Float64[np.ndarray, "R Dy"]) -> Int[np.ndarray, " Dy"]:
+def _count_measured(values: Float64[np.ndarray, "R Dy"]) -> Int[np.ndarray, " Dy"]:
     return np.isfinite(values).sum(0)

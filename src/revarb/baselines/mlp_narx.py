@@ -1,4 +1,4 @@
-"""MLP-NARX: one hidden tanh layer on measured lags, trained one step ahead, simulated free."""
+"""MLP-NARX: a network with one hidden tanh layer on measured lags, trained for one-step predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.held_out import PIECES, held_out_errors, residual_deviation, rms_error, rows_outside
-from revarb.baselines.narx import FittedNarx, NarxRows, narx_rows, require_complete, simulated_records
+from revarb.baselines.held_out import (
+    PIECES,
+    compute_held_out_errors,
+    estimate_residual_std,
+    rms_error,
+    select_rows_outside,
+)
+from revarb.baselines.narx import FittedNarx, NarxRows, build_narx_rows, require_complete, simulate_records
 from revarb.config.lagged import Lagged
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
@@ -31,8 +37,8 @@ class Perceptron(eqx.Module):
     readout: eqx.nn.Linear
 
     @classmethod
-    def random(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Perceptron":
-        """Equinox's own initial weights."""
+    def draw(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Perceptron":
+        """Draw a network with Equinox's default initial weights."""
         first, second = jax.random.split(key)
         return cls(eqx.nn.Linear(inputs, units, key=first), eqx.nn.Linear(units, outputs, key=second))
 
@@ -48,12 +54,32 @@ class Perceptron(eqx.Module):
 
 @dataclass(frozen=True)
 class MLPNARX(Lagged):
-    """A multilayer perceptron on measured lags.
+    """A multilayer perceptron from measured past outputs and inputs to the next output.
 
-    units         numbers of hidden units to choose from: the one whose networks simulate the held-out pieces of a
-                  cross-validation inside the training part best
-    weight_decay  penalty on the squares of the weights, all values z-scored
-    iterations    at most so many of L-BFGS-B for every training
+    Parameters
+    ----------
+    lags : int
+        Number of past outputs among the regressors.
+    input_lags : int
+        Number of past inputs among the regressors.
+    input_delay : int
+        Age of the newest input: 1 by default, 0 for direct feedthrough, k for a dead time of k samples.
+    units : tuple of int
+        Numbers of hidden units to choose from, by free simulation in a cross-validation of the training records.
+    weight_decay : float
+        Penalty on the sum of squared weights; all values are z-scored.
+    iterations : int
+        Largest number of iterations of L-BFGS-B per training.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> model = revarb.MLPNARX(lags=1, input_lags=2, units=(4,), iterations=20).fit(revarb.Series(u, y))
+    >>> model.simulate(u).mean.shape
+    (60, 1)
     """
 
     units: tuple[int, ...] = (2, 4, 8, 16, 32)
@@ -70,10 +96,29 @@ class MLPNARX(Lagged):
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMLPNARX":
-        """Choose the number of units by cross-validation, then train on everything. `seed` draws the first weights."""
+        """Choose the number of units by cross-validation, then train on all rows.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records, without missing outputs.
+        seed : int
+            Seed of the initial weights.
+        progress : bool
+            Show a progress bar on a terminal.
+
+        Returns
+        -------
+        FittedMLPNARX
+
+        Raises
+        ------
+        InputError
+            If outputs are missing or the records are too short.
+        """
         records = require_complete(train, "MLP-NARX")
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
-        rows = narx_rows(prep, records)
+        rows = build_narx_rows(prep, records)
         key = jax.random.key(check_seed(seed))
         total = len(self.units) * PIECES + 1
         with progress_bar("fitting MLP-NARX", total, progress) as update:
@@ -88,7 +133,7 @@ class MLPNARX(Lagged):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedMLPNARX(FittedNarx[Perceptron]):
-    """A trained MLP-NARX. Its residuals are those of the cross-validation, for the number of units it chose."""
+    """A trained MLP-NARX. Its band is that of the cross-validation errors with the chosen number of units."""
 
 
 class _Trial(NamedTuple):
@@ -100,33 +145,35 @@ class _Trial(NamedTuple):
 def _cross_validate(
     spec: MLPNARX, prep: Preprocessor, records: Sequence[Series], rows: NarxRows, units: int, key: Key[jax.Array, ""]
 ) -> _Trial:
-    # Every piece is simulated by a network that has not seen it.
+    # Every piece is simulated by a network that was trained without it.
     errors = []
     for number in range(PIECES):
-        apart = rows_outside(prep, [len(record) for record in records], number)
-        network, optimum = _train(spec, rows, apart.astype(np.float64), units, key)
+        outside = select_rows_outside(prep, [len(record) for record in records], number)
+        network, optimum = _train(spec, rows, outside.astype(np.float64), units, key)
         if optimum.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # before there is anything to keep
+            raise KeyboardInterrupt  # there is no model yet
         with defer_interrupts():
-            runs = simulated_records(prep, Chain((network,), None, spec.lags), records)
-        errors.append(held_out_errors(prep, records, runs, number))
-    together = np.concatenate(errors)
-    return _Trial(units, rms_error(together), residual_deviation(together))
+            runs = simulate_records(prep, Chain((network,), None, spec.lags), records)
+        errors.append(compute_held_out_errors(prep, records, runs, number))
+    joined = np.concatenate(errors)
+    return _Trial(units, rms_error(joined), estimate_residual_std(joined))
 
 
 def _train(
     spec: MLPNARX, rows: NarxRows, weights: Float64[np.ndarray, " R"], units: int, key: Key[jax.Array, ""]
 ) -> tuple[Perceptron, Optimum]:
-    start = Perceptron.random(rows.x_hat.shape[1], units, rows.y.shape[1], key)
-    return maximise_tree(lambda network: _quality(network, rows, weights, spec.weight_decay), start, spec.iterations)
+    start = Perceptron.draw(rows.x_hat.shape[1], units, rows.y.shape[1], key)
+    return maximise_tree(
+        lambda network: _negative_loss(network, rows, weights, spec.weight_decay), start, spec.iterations
+    )
 
 
 @jax.jit
 @jax.value_and_grad
-def _quality(
+def _negative_loss(
     network: Perceptron, rows: NarxRows, weights: Float[AnyArray, " R"], weight_decay: float | Float[AnyArray, ""]
 ) -> Float[AnyArray, ""]:
-    # Minus the mean squared one-step error and the penalty. Rows are left out by weight, so that folds have one shape.
+    # Minus the mean squared one-step error and the penalty. Rows are left out by zero weights: folds have one shape.
     squares = jnp.mean((rows.y - network.mean(rows.x_hat)) ** 2, axis=1)
     size = jnp.sum(network.hidden.weight**2) + jnp.sum(network.readout.weight**2)
     return -jnp.sum(weights * squares) / jnp.sum(weights) - weight_decay * size

@@ -1,4 +1,4 @@
-"""What the baselines share: complete records, rows of measured lags, free runs, and a band from held-out errors."""
+"""Shared parts of the baselines: checks, rows of measured lags, free runs, and a band from held-out errors."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from revarb.simulation.mean import run_mean_cold
 
 
 def require_complete(train: Series | Sequence[Series], model: str) -> tuple[Series, ...]:
-    """The training records of a model that needs every output value; missing ones are refused in its name."""
+    """Return the training records of a model that needs every output value; refuse missing ones."""
     records = as_records(train)
     missing = sum(record.missing for record in records)
     if missing:
         total = sum(record.y.size for record in records)
         raise InputError(
-            f"{model} needs every output value, and {missing} of {total} are missing; fill them, or use RGP, which can "
-            "do without"
+            f"{model} needs every output value, and {missing} of {total} are missing; fill them, or use RGP, which "
+            "accepts missing outputs"
         )
     return records
 
@@ -39,9 +39,12 @@ Residuals = Literal["residuals"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedByResiduals(Fitted):
-    """A trained model whose `std` is that of its errors in free runs over held-out pieces of the training part.
+    """A trained model whose `std` is that of its free-run errors on held-out pieces of the training records.
 
-    residual_std   that standard deviation, z-scored, one per output
+    Attributes
+    ----------
+    residual_std : ndarray of shape (outputs,)
+        That standard deviation, z-scored.
     """
 
     residual_std: Float64[np.ndarray, " Dy"]
@@ -52,30 +55,50 @@ class FittedByResiduals(Fitted):
     def simulate(
         self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
     ) -> Trajectory:
-        """Free simulation on the inputs `u` [T, inputs], cold start; the band is as wide as the held-out errors."""
+        """Simulate freely from a cold start; the band is that of the held-out errors, the same at every step.
+
+        Parameters
+        ----------
+        u : array of shape (T, inputs)
+            The inputs, raw units.
+        method : "residuals"
+            The only method of this model.
+        steps : int, optional
+            Number of steps of a system without inputs, instead of `u`.
+
+        Returns
+        -------
+        Trajectory
+            T rows, raw units.
+
+        Raises
+        ------
+        InputError
+            If the inputs do not fit the model.
+        """
         if method != "residuals":
             raise InputError(
                 f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors "
                 "on held-out training data"
             )
-        mean = np.asarray(self.mean_run(self.preprocessor.check_inputs(u, steps)))
+        mean = np.asarray(self.run_mean(self.preprocessor.check_inputs(u, steps)))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
         return self.preprocessor.to_trajectory(method, self.skip, mean, variance, index=row_index(u))
 
     @abstractmethod
-    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """The free run on z-scored inputs, z-scored."""
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """Simulate the mean freely on z-scored inputs; z-scored."""
 
 
 class NarxRows(NamedTuple):
-    """One step ahead: measured past outputs and inputs, and the output that followed; z-scored, records stacked."""
+    """Training rows, z-scored, records stacked: measured past outputs and inputs, and the output that follows them."""
 
     x_hat: Float64[np.ndarray, "R D"]
     y: Float64[np.ndarray, "R Dy"]
 
 
-def narx_rows(prep: Preprocessor, records: Sequence[Series]) -> NarxRows:
-    """The rows of a NARX model: those of a first hidden layer whose states are the measured outputs."""
+def build_narx_rows(prep: Preprocessor, records: Sequence[Series]) -> NarxRows:
+    """Build the rows of a NARX model: those of a first hidden layer whose states are the measured outputs."""
     blocks = prep.blocks(records)
     y, u_bar = (np.concatenate(parts) for parts in ([block.y for block in blocks], [block.u_bar for block in blocks]))
     lags, lengths = prep.order.lags, [len(block.y) for block in blocks]
@@ -83,17 +106,17 @@ def narx_rows(prep: Preprocessor, records: Sequence[Series]) -> NarxRows:
     return NarxRows(np.asarray(x_hat), np.asarray(later_states(y, lags, lengths)))
 
 
-def simulated_records(prep: Preprocessor, chain: Chain, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
-    """Mean-only free runs of whole training records, cold, z-scored."""
+def simulate_records(prep: Preprocessor, chain: Chain, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
+    """Simulate the mean of every training record freely from a cold start; z-scored."""
     return [np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(record.u))) for record in records]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
-    """A trained NARX model without an uncertainty of its own."""
+    """A trained NARX model that predicts a mean only."""
 
     model: AnyLayer
 
-    def mean_run(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """The model on its own past outputs."""
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """Simulate the model on its own past outputs."""
         return run_mean_cold(Chain((self.model,), None, self.order.lags), self.order, z)

@@ -1,4 +1,4 @@
-"""One model per output: each sees the past of its own output and of the inputs, and nothing of the other outputs."""
+"""One model per output, each with the past of its own output and of the inputs as regressors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,56 +17,84 @@ from revarb.models.base import Fitted
 from revarb.optim.status import Status
 from revarb.runtime.progress import progress_bar
 
-WORST_FIRST = (
-    Status.INTERRUPTED,
-    Status.NOT_FINITE,
-    Status.STALLED,
-    Status.ITERATION_LIMIT,
-    Status.CONVERGED,
-)
+WORST_FIRST = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STALLED, Status.ITERATION_LIMIT, Status.CONVERGED)
 
 
 @runtime_checkable
-class Rival(Protocol):
-    """A configuration that can be fitted to every output alone."""
+class Fittable(Protocol):
+    """A configuration with a `fit` method, such as `GPNARX`."""
 
     def fit(self, train: Sequence[Series], seed: int = ...) -> Fitted:
-        """Train it on a list of records."""
+        """Train a model on a list of records."""
         ...
 
 
 @dataclass(frozen=True)
 class PerOutput:
-    """As many separate models as there are outputs, all of one configuration.
+    """Separate models of the outputs, all of one configuration.
 
-    spec   the configuration, such as `GPNARX(20, 20)`
+    Parameters
+    ----------
+    spec : RGP, GPNARX, …
+        The configuration of every model, such as `GPNARX(20, 20)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.column_stack([np.convolve(u, [0.0, 0.5])[:60], np.convolve(u, [0.0, 0.0, 1.0])[:60]])
+    >>> model = revarb.baselines.PerOutput(revarb.ARX(lags=1, input_lags=2)).fit(revarb.Series(u, y))
+    >>> len(model.members)
+    2
+    >>> model.simulate(u).mean.shape
+    (60, 2)
     """
 
-    spec: Rival
+    spec: Fittable
 
     def __post_init__(self):
-        if isinstance(self.spec, type) or not isinstance(self.spec, Rival):
+        if isinstance(self.spec, type) or not isinstance(self.spec, Fittable):
             raise InputError(f"PerOutput takes a configuration, such as PerOutput(GPNARX()), received {self.spec!r}")
 
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedPerOutput":
-        """Fit one model after the other, all with the same seed.
+        """Fit one model per output, one after the other, all with the same seed.
 
-        Ctrl-C during the last one keeps them all, as it left them; before, some output would have no model.
+        Ctrl-C during the last fit returns all models; an earlier one raises KeyboardInterrupt, because outputs would
+        have no model.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records. A record without any measured value of an output is left out of that output's fit.
+        seed : int
+            Seed of every fit.
+        progress : bool
+            Show a progress bar on a terminal.
+
+        Returns
+        -------
+        FittedPerOutput
+
+        Raises
+        ------
+        InputError
+            If the records do not fit the configuration.
         """
         seed, records = check_seed(seed), as_records(train)
-        scaling = Standardiser.from_records(records)  # a constant column is refused before anything else takes its time
+        scaling = Standardiser.from_records(records)  # refuses a constant column before the first fit
         first, fitted = records[0], {}
-        parts = [_measured_parts(records, column) for column in range(len(first.output_names))]
-        # A model that cannot do with gaps says so before the others take their time.
+        parts = [_split_records(records, column) for column in range(len(first.output_names))]
+        # Outputs with gaps first: a model that needs complete records refuses them before the other fits.
         gaps_first = sorted(range(len(parts)), key=lambda column: -sum(record.missing for record in parts[column]))
         with progress_bar("fitting output by output", len(parts), progress) as update:
             for column in gaps_first:
                 fitted[column] = self._fit_one(parts[column], seed)
                 update(len(fitted), f"{first.output_names[column]} {fitted[column].status}")
                 if fitted[column].status is Status.INTERRUPTED and len(fitted) < len(parts):
-                    raise KeyboardInterrupt  # before there is anything to keep
+                    raise KeyboardInterrupt
         members = [fitted[column] for column in range(len(parts))]
-        prep = Preprocessor(scaling, _widest(members), first.input_names, first.output_names, first.dt)
+        prep = Preprocessor(scaling, _find_largest_order(members), first.input_names, first.output_names, first.dt)
         status = min((member.status for member in members), key=WORST_FIRST.index)
         return FittedPerOutput(prep, status, seed, tuple(members))
 
@@ -74,34 +102,58 @@ class PerOutput:
         member = self.spec.fit(records, seed=seed)
         if not isinstance(member, Fitted):
             raise InputError(
-                f"PerOutput takes a configuration whose fit returns a Fitted (revarb.frame), received {self.spec!r}, "
-                f"which returns a {type(member).__name__}"
+                f"PerOutput takes a configuration whose fit returns a Fitted (revarb.models.base), received "
+                f"{self.spec!r}, which returns a {type(member).__name__}"
             )
         return member
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedPerOutput(Fitted):
-    """Separate models of the outputs, as one.
+    """Separate trained models of the outputs, with the surface of one.
 
-    members   the trained models, in the order of the outputs
-    status    the gravest of theirs
+    Attributes
+    ----------
+    members : tuple of Fitted
+        The trained models, in the order of the outputs.
+    status : Status
+        The worst of their statuses.
     """
 
     members: tuple[Fitted, ...]
 
     @property
     def methods(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (the members' class's)
-        """The methods of `simulate`: those that a comparison shows of the members."""
+        """Methods of `simulate`: those that a comparison shows of the members."""
         return self.members[0].methods
 
     def simulate(
         self, u: ArrayLike | None = None, method: str | None = None, *, steps: int | None = None
     ) -> Trajectory:
-        """Free simulation of every output alone, cold start. `method` is one of `methods`; default: the last."""
+        """Simulate every output separately from a cold start.
+
+        Parameters
+        ----------
+        u : array of shape (T, inputs)
+            The inputs, raw units.
+        method : str, optional
+            One of `methods`; by default the last.
+        steps : int, optional
+            Number of steps of a system without inputs, instead of `u`.
+
+        Returns
+        -------
+        Trajectory
+            T rows, raw units.
+
+        Raises
+        ------
+        InputError
+            If the inputs do not fit the model.
+        """
         method = self.methods[-1] if method is None else method
         if method not in self.methods:
-            known = " or ".join(repr(each) for each in self.methods)
+            known = " or ".join(repr(name) for name in self.methods)
             raise InputError(f"method must be {known}, received {method!r}; for others simulate the members")
         paths = [member.simulate(u, method, steps=steps) for member in self.members]
         bands = [path.std for path in paths if path.std is not None]
@@ -116,8 +168,8 @@ class FittedPerOutput(Fitted):
         )
 
 
-def _measured_parts(records: Sequence[Series], column: int) -> list[Series]:
-    # One output alone; a record in which it was never measured says nothing about it.
+def _split_records(records: Sequence[Series], column: int) -> list[Series]:
+    # The records with one output; those without a measured value of it are left out.
     parts = [
         Series(record.u, record.y[:, column], record.dt, record.input_names, (record.output_names[column],))
         for record in records
@@ -125,7 +177,7 @@ def _measured_parts(records: Sequence[Series], column: int) -> list[Series]:
     return [part for part in parts if part.missing < len(part)]
 
 
-def _widest(members: Sequence[Fitted]) -> Order:
-    # A model that chooses its order (ARX) may choose another one for every output.
+def _find_largest_order(members: Sequence[Fitted]) -> Order:
+    # A model that chooses its order (ARX) can choose a different one for every output.
     orders = [member.order for member in members]
-    return Order(max(each.lags for each in orders), max(each.input_lags for each in orders), orders[0].input_delay)
+    return Order(max(order.lags for order in orders), max(order.input_lags for order in orders), orders[0].input_delay)
