@@ -23,6 +23,8 @@ extensions = [
     "mathml",
     "results_directives",
     "package_matrix",
+    "cli_reference",
+    "console",
 ]
 exclude_patterns = ["gallery/*", "**/README.md"]
 templates_path = ["_templates"]
