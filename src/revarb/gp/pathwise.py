@@ -15,9 +15,7 @@ from revarb.gp.kernel import rbf
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 
-FEATURES = (
-    512  # frequencies per layer: standard deviations of drawn functions are then within 3 % (docs/design/decisions)
-)
+FEATURES = 512  # frequencies per layer: the error of the standard deviation is then 3 % (docs/design/decisions)
 TERMS = 8  # terms of the power series of sine and cosine: up to π/4 the remainder is below rounding
 
 

@@ -13,7 +13,7 @@ from revarb.errors import InputError
 from revarb.evaluation.results_file import write_results
 from revarb.experiments.experiment import AnyPart, Experiment, Part
 from revarb.report.tables import terminal_table
-from revarb.runtime.figure_style import encode_figure
+from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import check_writable, make_folder, write_atomic
 from revarb.runtime.machine import describe_machine
 from revarb.runtime.progress import progress_bar
@@ -89,7 +89,7 @@ def _print_sentences(sentences: Sequence[str]) -> None:
 def write_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
     """Write figures as PNG files, and name these."""
     for name, figure in figures.items():
-        print_written(write_atomic(folder / f"{name}.png", encode_figure(figure, "png")))
+        print_written(save_figure(folder / f"{name}.png", figure))
 
 
 def _write_page(target: Path, page: str | None) -> None:
