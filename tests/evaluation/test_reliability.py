@@ -124,7 +124,7 @@ def test_an_output_that_stands_still_is_no_obstacle():
 @pytest.mark.parametrize(
     ("std", "y", "message"),
     [
-        (None, np.ones(3), "method='test' has no band to judge"),
+        (None, np.ones(3), "a simulation with method='test' has no band"),
         (1.0, np.full(3, np.nan), "no output was measured after the first 0 rows"),
         (1.0, np.array([1.0, np.inf, 1.0]), "not finite"),
         (1.0, np.ones(4), r"y has shape \(4, 1\) but"),

@@ -48,7 +48,7 @@ def test_verdict_names_the_best_and_its_band():
         )
     )
     assert sentence == (
-        "Use REVARB: RMSE 0.245, the next best is GP-NARX 0.38. Its 95 % band holds 96 % of the measurements."
+        "Use REVARB: RMSE 0.245, the next best is GP-NARX 0.38. Its 95 % band contains 96 % of the measurements."
     )
 
 
@@ -65,12 +65,12 @@ def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_of_no_use():
 
 def test_verdict_nothing_was_learnt():
     sentence = state_verdict(lines(Mean=[("residuals", 0.073, 0, 0.9)], REVARB=[("mean", 0.072, 0, np.nan)]))
-    assert sentence.startswith("Nothing was learnt here: predicting the training mean misses by 0.073")
+    assert sentence.startswith("Nothing was learnt here: predicting the training mean has an error of 0.073")
 
 
 def test_verdict_when_nothing_worked_or_there_is_one_model():
     failed = Line("A", "", {}, 1, ("why",))
-    assert state_verdict([failed]) == "No model worked: the reasons stand beside the table."
+    assert state_verdict([failed]) == "Every model failed; the reasons are listed with the table."
     assert state_verdict(lines(REVARB=[("mean", 0.1, 0, np.nan)])).startswith(
         "REVARB has RMSE 0.1; there is nothing to"
     )

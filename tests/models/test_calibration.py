@@ -27,31 +27,49 @@ def model(record):
     return SPEC.fit(record)
 
 
+def factors(model, simulate):
+    """How much wider the band is than with factors of one, row by row."""
+    unit = replace(model, calibration=replace(model.calibration, factors=(1.0, 1.0, 1.0)))
+    return (simulate(model).std / simulate(unit).std)[:, 0]
+
+
 def test_it_changes_the_noise_and_the_bands_but_not_the_mean_run(model):
-    u = small.record(5).u
+    u, record = small.record(5).u, small.record(5)
     changed, plain = replace(model, calibration=SOME), replace(model, calibration=None)
     np.testing.assert_array_equal(changed.simulate(u, "mean").mean, plain.simulate(u, "mean").mean)
     assert float(changed.chain.output.sigma2) == 0.04
     assert float(changed.chain.hidden[0].sigma2) == pytest.approx(0.3 * float(plain.chain.hidden[0].sigma2))
-    warm = changed.simulate(u, start="continue")
-    np.testing.assert_array_equal(warm.widening[:12], [0.8] * 2 + [1.0] * 8 + [1.5] * 2)
-    assert (changed.simulate(u).widening == 1.5).all()  # cold
-    lower, upper = warm.interval(0.9)
-    np.testing.assert_allclose(upper - lower, 2 * half_width(0.9) * warm.std * warm.widening[:, None])
-    ahead = changed.predict(small.record(5), 2).widening
-    assert (ahead[:2] == 1.5).all() and (ahead[2:] == 0.8).all()  # the first rows are a cold run
-    assert (changed.predict(small.record(5), 11).widening == 1.5).all()
+    warm = factors(changed, lambda each: each.simulate(u, start="continue"))
+    np.testing.assert_allclose(warm[:12], [0.8] * 2 + [1.0] * 8 + [1.5] * 2)
+    np.testing.assert_allclose(factors(changed, lambda each: each.simulate(u)), 1.5)  # cold
+    ahead = factors(changed, lambda each: each.predict(record, 2))
+    np.testing.assert_allclose(ahead, [1.5] * 2 + [0.8] * (len(ahead) - 2))  # the first rows are a cold run
+    np.testing.assert_allclose(factors(changed, lambda each: each.predict(record, 11)), 1.5)
 
 
-def test_scores_judge_the_widened_band(model):
+def test_the_interval_follows_from_the_standard_deviation(model):
+    path = replace(model, calibration=SOME).simulate(small.record(5).u)
+    lower, upper = path.interval(0.9)
+    np.testing.assert_allclose(upper - path.mean, half_width(0.9) * path.std)
+    np.testing.assert_allclose(path.mean - lower, half_width(0.9) * path.std)
+
+
+def test_scores_judge_the_calibrated_distribution(model):
     test = small.record(5)
     wide = replace(model, calibration=replace(SOME, factors=(10.0, 10.0, 10.0)))
     narrow = replace(model, calibration=replace(SOME, factors=(0.01, 0.01, 0.01)))
-    assert revarb.scores(wide.simulate(test.u), test.y).coverage95 == 1.0
-    assert revarb.scores(narrow.simulate(test.u), test.y).coverage95 < 0.5
-    plain = replace(model, calibration=None, seed=2)
-    ensemble = revarb.Ensemble.from_members([replace(wide, seed=0), replace(narrow, seed=1), plain])
-    np.testing.assert_allclose(ensemble.simulate(test.u).widening, (10.0 + 0.01 + 1.0) / 3.0)
+    found = [revarb.scores(each.simulate(test.u), test.y) for each in (wide, narrow)]
+    assert found[0].coverage95 == 1.0 and found[1].coverage95 < 0.5
+    assert found[0].nlpd < found[1].nlpd and found[0].rmse == found[1].rmse
+
+
+def test_an_ensemble_mixes_the_calibrated_distributions(model):
+    u = small.record(5).u
+    wide = replace(model, calibration=replace(SOME, factors=(10.0, 10.0, 10.0)), seed=0)
+    members = [wide, replace(model, calibration=SOME, seed=1), replace(model, calibration=None, seed=2)]
+    paths = [member.simulate(u) for member in members]
+    variance = np.mean([path.std**2 for path in paths], axis=0) + np.var([path.mean for path in paths], axis=0)
+    np.testing.assert_allclose(revarb.Ensemble.from_members(members).simulate(u).std, np.sqrt(variance))
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
     ("change", "message"),
     [
         (lambda header: header["members"].pop(), "names 2 members and has arrays of 3"),
-        (lambda header: header["members"][1].update(kind="LSTM"), "a member is of kind 'LSTM'"),
+        (lambda header: header["members"][1].update(kind="Oracle"), "kind 'Oracle'"),
         (lambda header: header["members"][1].update(seed=3), r"must differ in their seeds, received \[3, 3, 5\]"),
         (lambda header: header["members"][1].update(seed=float("inf")), "seed must be a whole number"),
         (lambda header: header.update(members=[]), "names 0 members"),

@@ -110,7 +110,7 @@ def test_foreign_files_are_refused(tmp_path):
         (lambda h: h["configuration"].update(hidden=10**12), "hidden must be a whole number from 1 to 1000"),
         (lambda h: h.update(dt=0), "dt must be a finite number above 0"),
         (lambda h: h.update(bound=float("nan")), "bound must be a finite number"),
-        (lambda h: h.update(kind="LSTM"), "a model of kind 'LSTM'"),
+        (lambda h: h.update(kind="Oracle"), "a model of kind 'Oracle'"),
         (lambda h: h["configuration"].update(colour="red"), "unknown key 'colour'"),
         (lambda h: h["configuration"].update(lags=4), r"array 'chain.*' has shape .* expected"),
         (lambda h: h.update(inducing=10**9), "expected"),
@@ -141,7 +141,7 @@ def test_damaged_arrays_are_refused(saved):
         ("chain.hidden.0.sigma2", -1.0, "a kernel or a noise that is not positive"),
         ("chain.output.variance", 0.0, "a kernel or a noise that is not positive"),
         ("chain.hidden.1.w", -1e-9, "a kernel or a noise that is not positive"),
-        ("final_states.1.cov", -1.0, "a covariance that is not one"),
+        ("final_states.1.cov", -1.0, "an invalid covariance"),
     ],
 )
 def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, name, value, message):

@@ -112,4 +112,4 @@ def test_more_outputs_than_pictures_are_mentioned():
     section = comparison_section("many", compare(record, record, {"Mean": Mean()}, seeds=1))
     *outputs, bands = section.pictures
     assert len(outputs) == 6 and all("2 further output(s)" in caption for caption in outputs)
-    assert bands.startswith("Are the bands honest?")
+    assert bands.startswith("Reliability of the bands.")
