@@ -74,7 +74,7 @@ def fit_is_finite(case) -> bool:
 
 def _is_sound(model: FittedRGP, u: np.ndarray) -> bool:
     assert np.isfinite(model.bound) and repr(model)
-    fitted, (mean, std) = model.training_fit()[0], model.latent_paths()[0]
+    fitted, (mean, std) = model.smooth()[0].mean, model.latent_paths()[0]
     assert np.isfinite(fitted).all() and np.isfinite(mean).all() and np.isfinite(std).all()
     for method in ("mean", "moments"):
         check_path(attempt(lambda method=method: model.simulate(u, method=method)))

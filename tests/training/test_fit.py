@@ -42,7 +42,7 @@ def test_every_shape_of_the_model_fits_and_simulates(changes, inputs, outputs):
     path = model.simulate(steps=30) if inputs == 0 else model.simulate(small.record(2, 30, inputs).u)
     assert path.mean.shape == path.std.shape == (30, outputs)
     assert np.isfinite(path.mean).all() and (path.std > 0).all()
-    assert [len(fitted) for fitted in model.training_fit()] == [n - model.order.first_row for n in (40, 25)]
+    assert [len(path) for path in model.smooth()] == [n - model.order.first_row for n in (40, 25)]
 
 
 def test_same_seed_same_numbers_and_another_seed_others():
@@ -60,7 +60,7 @@ def test_the_bound_grows_and_the_fit_follows_the_record():
     bounds = [step.bound for step in model.history]
     assert bounds == sorted(bounds)
     assert model.bound == pytest.approx(bounds[-1])
-    residual = model.training_fit()[0] - record.y[2:]
+    residual = model.smooth()[0].mean - record.y[2:]
     assert residual.std() < 0.2 * record.y.std()
 
 
