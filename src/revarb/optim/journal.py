@@ -143,7 +143,7 @@ class Journal:
         replayed = self._replay(name, digest) if self._replaying else None
         if replayed is not None:
             return replayed
-        # The first call compiles, also after a replay, and JAX does not survive an exception there.
+        # The first call compiles, also after a replay, and JAX cannot recover from an exception there.
         with nullcontext() if name in self._compiled else capture_interrupts():
             results = compute()
         self._compiled.add(name)

@@ -92,7 +92,7 @@ class _Tracker:
                 "for an RGP, use a larger recipe.jitter or recipe.zeta_noise, which separates the inducing inputs"
             )
 
-    def minus_bound(self, vector: Vector) -> tuple[float, Vector]:
+    def evaluate_negative(self, vector: Vector) -> tuple[float, Vector]:
         """Evaluate minus the bound and its gradient, which L-BFGS-B minimises."""
         bound, gradient = self._objective(vector)
         if not _is_finite(bound, gradient):
@@ -118,7 +118,7 @@ def _run_phase(
     def function(values: np.ndarray) -> tuple[float, np.ndarray]:
         vector = base.copy()
         vector[free] = values
-        value, gradient = tracker.minus_bound(vector)
+        value, gradient = tracker.evaluate_negative(vector)
         return value, gradient[free]
 
     iteration = 0

@@ -25,7 +25,7 @@ def finish_figure(figure: Figure, title: str) -> None:
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
-    # Above the first panel, where it covers no data; an entry that several panels share stands once.
+    # Above the first panel, where it covers no data; an entry that several panels share is shown once.
     drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
     handles = {label: handle for these in drawn for handle, label in zip(*these, strict=True)}
     figure.axes[0].legend(

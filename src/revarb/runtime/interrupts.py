@@ -12,7 +12,7 @@ _captures: list[list[int]] = []  # the active captures; an interrupt is recorded
 def capture_interrupts(raise_after: int | None = None) -> Iterator[list[int]]:
     """Record SIGINT instead of raising KeyboardInterrupt; the yielded list is not empty if it was received.
 
-    Used during compilation, because JAX does not survive an exception there, and while the result of a long fit is
+    Used during compilation, because JAX cannot recover from an exception there, and while the result of a long fit is
     built. With `raise_after`, that number of interrupts is recorded and the next one raises. Python delivers signals to
     the main thread only; in other threads nothing is captured.
     """

@@ -56,7 +56,7 @@ def fit_restarts(
     members = list(zip(seeds, locate_checkpoints(task, seeds, resume), strict=True))
     lines = progress_lines([f"seed {seed}" for seed in seeds], count_all_steps(task), progress)
     with lines as update, capture_interrupts(raise_after=1) as pressed:
-        outcomes = list(_fit_members(task, members, jobs, update, pressed))
+        outcomes = list(_fit_all(task, members, jobs, update, pressed))
     ensemble = _build_ensemble(outcomes, len(seeds), interrupted=bool(pressed))
     if len(outcomes) == len(seeds) and ensemble.status is not Status.INTERRUPTED:
         discard_journals([checkpoint for _, checkpoint in members])
@@ -69,10 +69,10 @@ def _check_jobs(jobs: int | None) -> int | None:
     return check_integer("jobs (or -1 for one per core)", jobs, least=1)
 
 
-def _fit_members(
+def _fit_all(
     task: Task, members: Members, jobs: int | None, report: MemberReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
-    if not _cluster_is_set():
+    if not _is_cluster_set():
         if jax.default_backend() != "cpu":
             return iter(fit_batched(task, [seed for seed, _ in members], _stop_on_interrupt(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
@@ -82,7 +82,7 @@ def _fit_members(
     return _fit_in_processes(task, members, jobs, report, pressed)
 
 
-def _cluster_is_set() -> bool:
+def _is_cluster_set() -> bool:
     # joblib's own backends run on this machine; another one (Dask, Ray) was registered by the user.
     return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
 
