@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from docutils import nodes
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 DOCS = Path(__file__).parents[1]
 FOLDER = DOCS.parent / "build" / "tutorial"
 COPIES = DOCS / "auto_gallery" / "tutorial"
+WIDTH = 88  # columns of a code block on a wide page
 
 
 def setup(app):
@@ -43,25 +45,32 @@ class RunConsole(Directive):
     """Commands and their output."""
 
     has_content = True
-    option_spec = {"status": directives.nonnegative_int, "head": directives.positive_int}  # noqa: RUF012
+    option_spec = {"status": directives.nonnegative_int}  # noqa: RUF012
 
     def run(self):
         """Run the commands in turn."""
         lines = []
-        for command in (line[2:] for line in self.content if line.startswith("$ ")):
+        for command in commands(self.content):
             finished = run(command)
             if finished.returncode != self.options.get("status", 0):
                 place = (self.state.document.current_source, self.lineno)
                 logger.warning("%s: status %d: %s", command, finished.returncode, finished.stdout, location=place)
-            lines += [f"$ {command}", *finished.stdout.rstrip().splitlines()[: self.options.get("head")]]
+            lines.append(f"$ {command}")
+            for line in finished.stdout.rstrip().splitlines():
+                lines += textwrap.wrap(line, WIDTH, drop_whitespace=False) if len(line) > WIDTH else [line]
         block = nodes.literal_block(text="\n".join(lines), language="console")
         return [block]
+
+
+def commands(lines):
+    """The commands after the `$ ` of each; a line that ends in a backslash continues on the next."""
+    return "\n".join(lines).removeprefix("$ ").split("\n$ ")
 
 
 def run(command):
     """Run a command line with the interpreter of the build first in the path."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    settings = {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "ignore"}
+    settings = {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb", "PYTHONWARNINGS": "ignore"}
     return subprocess.run(
         command, shell=True, cwd=FOLDER, env=os.environ | settings, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,

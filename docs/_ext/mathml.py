@@ -1,6 +1,7 @@
 """Math renderer for Sphinx that writes MathML while building, so that pages need no JavaScript and no network."""
 
 import re
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.utils.math import MathError, latex2mathml
@@ -12,6 +13,10 @@ TAG = re.compile(r"\\tag\{(\w+)\}")
 CLOSING = re.compile(r"\\([bB]igg?)\s*(\)|\]|\\rangle|\\})")
 OPENING = re.compile(r"\\([bB]igg?)(?![A-Za-z])")
 SYNONYMS = {r"\dots": r"\ldots", r"\gt": ">", r"\lt": "<"}
+FRACTION = re.compile(r"\\(t?frac)(\d)(\d|[A-Za-z](?![A-Za-z])|(?=\{))")
+SPACE = "http://www.w3.org/1998/Math/MathML"
+ACCENTS = {"ˆ", "ˉ", "^", "¯", "‾"}
+FUNCTION = re.compile(r"(?<=[\w})])\s*\\(exp|log|cos|sin)(?![A-Za-z])")
 
 
 def setup(app):
@@ -39,12 +44,40 @@ def visit_block(writer, node):
 
 def to_mathml(code, node, as_block=False):
     """Convert LaTeX to MathML; a formula that docutils cannot convert is a warning."""
+    code = FRACTION.sub(lambda found: rf"\{found[1]}{{{found[2]}}}" + (f"{{{found[3]}}}" if found[3] else ""), code)
+    code = FUNCTION.sub(r"\\,\\\1", code)
     code = CLOSING.sub(r"\\\1r\2", code)
     code = OPENING.sub(r"\\\1l", code)
     for command, replacement in SYNONYMS.items():
         code = re.sub(re.escape(command) + r"(?![A-Za-z])", lambda _, r=replacement: r, code)
     try:
-        return latex2mathml.tex2mathml(code, as_block=as_block)
+        return _place_indices(latex2mathml.tex2mathml(code, as_block=as_block))
     except MathError as error:
         logger.warning("cannot convert to MathML: %s: %s", error, code, location=node)
         return f"<code>{nodes.unescape(code)}</code>"
+
+
+def _place_indices(mathml):
+    # docutils puts the index of an accented letter below it: x̂_i as <munderover> x, i, ˆ. It belongs to the right.
+    ElementTree.register_namespace("", SPACE)
+    root = ElementTree.fromstring(mathml.replace("&ApplyFunction;", "\u2061"))
+    for parent in list(root.iter()):
+        for position, child in enumerate(list(parent)):
+            if child.tag == f"{{{SPACE}}}munderover" and (child[2].text or "").strip() in ACCENTS:
+                parent[position] = _indexed(*child, tail=child.tail)
+        if parent.tag == f"{{{SPACE}}}msup" and parent[0].get("accented"):
+            (base, index), power = list(parent[0]), parent[1]
+            parent.tag = f"{{{SPACE}}}msubsup"
+            parent[:] = [base, index, power]
+    for element in root.iter():
+        element.attrib.pop("accented", None)
+    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
+
+
+def _indexed(letter, index, accent, tail):
+    outer = ElementTree.Element(f"{{{SPACE}}}msub", accented="yes")
+    outer.tail = tail
+    inner = ElementTree.SubElement(outer, f"{{{SPACE}}}mover", accent="true")
+    inner[:] = [letter, accent]
+    outer.append(index)
+    return outer

@@ -68,5 +68,9 @@ def _table(head, rows):
 def _row(cells):
     row = nodes.row()
     for cell in cells:
-        row += nodes.entry("", nodes.paragraph(text=cell))
+        median, bracket, rest = cell.partition(" (")
+        paragraph = nodes.paragraph(text=median)
+        if bracket:
+            paragraph += nodes.inline(text=f" ({rest}", classes=["range"])
+        row += nodes.entry("", paragraph)
     return row

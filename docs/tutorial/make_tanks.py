@@ -1,6 +1,7 @@
 """Write train.csv and test.csv: the voltage of a pump and the level of the lower of two tanks, every four seconds."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,7 @@ rng = np.random.default_rng(0)
 voltage = np.repeat(rng.uniform(-1.0, 1.0, 63), 8)[:500]
 level = simulate_tanks(voltage, rng)
 for name, rows in (("train.csv", slice(0, 250)), ("test.csv", slice(250, 500))):
-    with open(name, "w", newline="") as file:
+    with Path(name).open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["time", "voltage", "level"])
         for k in range(rows.start, rows.stop):
