@@ -3,7 +3,6 @@ import pty
 import signal
 import subprocess
 import sys
-import threading
 
 import jax
 import joblib
@@ -23,7 +22,7 @@ from revarb.training.restarts import _build_ensemble, _fit_member, fit_batched
 from support import small
 from support.journals import count_evaluations
 from support.processes import environment
-from support.waiting import read_until, wait_until
+from support.waiting import read_until
 
 
 @pytest.fixture(scope="module")
@@ -125,27 +124,21 @@ def test_a_start_that_leads_nowhere_does_not_cost_the_others(ensemble):
         _build_ensemble([failed], 1, interrupted=False)
 
 
-def worker_processes():
-    found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
-    return [int(word) for word in found.stdout.split()]
-
-
+@with_numerics
 def test_a_killed_worker_is_said_and_nothing_hangs():
-    """A real worker process is killed as soon as there is one."""
-    others = set(worker_processes())
+    """A real worker process is killed as soon as it has reported its first step."""
 
-    def kill_a_worker():
-        os.kill(wait_until(lambda: set(worker_processes()) - others).pop(), signal.SIGKILL)
+    def kill_a_worker(member, steps, text):
+        found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
+        for child in found.stdout.split()[:1]:
+            os.kill(int(child), signal.SIGKILL)
 
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
-    thread = threading.Thread(target=kill_a_worker)
-    thread.start()
-    with (
-        pytest.warns(UserWarning, match="restarts were lost"),
-        pytest.raises(ComputationError, match="no fit was completed"),
-    ):
-        small.spec(recipe=endless).fit(small.record(), restarts=2, jobs=2)
-    thread.join()
+    task = prepare(small.spec(recipe=endless), [small.record()])
+    with pytest.warns(UserWarning, match="restarts were lost"):
+        outcomes = list(_outcomes(task, [(0, None), (1, None)], 2, kill_a_worker, []))
+    with pytest.raises(ComputationError, match="no fit was completed"):
+        _ensemble(outcomes, 2, interrupted=False)
 
 
 def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
