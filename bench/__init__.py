@@ -1,10 +1,11 @@
-"""Speed and memory, beside a peer in the same run: `python -m bench`.
+"""Speed and memory, compared with GPy in the same run: `python -m bench`.
 
-Every part runs in a process of its own, on as many cores as it says, and gives rows of numbers:
+Every part runs in its own process, on a given number of cores, and gives rows of numbers:
 
-    evaluation     one bound with its gradient, against GPy's psi statistics and against the floor
+    evaluation     one bound with its gradient, compared with GPy's psi statistics and with a lower limit (floor)
     long_records   the same for up to 100,000 rows: time and memory
-    fits           recipe R0 on Drive from the import on, programs not yet compiled and kept; eight restarts
-    simulation     free simulation of Actuator's test part, against GPy's predictions in a Python loop
-    accelerator    evaluations on a GPU: one, sixteen together, 100,000 rows (not part of `python -m bench`)
+    fits           recipe R0 on Drive, import included, with an empty and a full compilation cache; eight restarts
+    simulation     free simulation of Actuator's test part, compared with GPy's predictions in a Python loop
+    frames         one frame of the avatar
+    accelerator    evaluations on a GPU: one, a batch of sixteen, 100,000 rows (not part of `python -m bench`)
 """

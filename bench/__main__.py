@@ -1,4 +1,4 @@
-"""`python -m bench [--json FILE]`: all parts, one table (Linux: it counts cores and memory as Linux does)."""
+"""`python -m bench [--json FILE]`: run all parts and print one table (Linux only: affinity and memory)."""
 
 import argparse
 import json
@@ -22,16 +22,16 @@ def main() -> None:
     if options.json is not None:
         make_folder(options.json.parent)
         check_writable(options.json)
-    load = os.getloadavg()[0]  # before the work, which is a load itself
+    load = os.getloadavg()[0]  # before the benchmark adds its own load
     usable = len(os.sched_getaffinity(0))
     rows: list[dict[str, Any]] = []
     for threads in sorted({1, usable}):
-        rows += _part("evaluation", threads)
-    rows += _part("simulation", usable)
+        rows += _run_part("evaluation", threads)
+    rows += _run_part("simulation", usable)
     for samples in (1_000, 10_000, 100_000):
-        rows += _part("long_records", usable, str(samples))
-    rows += _part("frames", 1)
-    rows += _part("fits", usable)
+        rows += _run_part("long_records", usable, str(samples))
+    rows += _run_part("frames", 1)
+    rows += _run_part("fits", usable)
     Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
     if options.json is not None:
         meta = {"command": "python -m bench", "gpy": version("GPy"), "load_before": load, "notes": NOTES}
@@ -44,8 +44,8 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _part(name: str, threads: int, *arguments: str) -> list[dict[str, Any]]:
-    # The affinity binds XLA's thread pool; BLAS would follow the variables that the user may have set instead.
+def _run_part(name: str, threads: int, *arguments: str) -> list[dict[str, Any]]:
+    # The affinity limits XLA's thread pool; BLAS follows these variables, which the user may have set.
     cores = sorted(os.sched_getaffinity(0))[:threads]
     counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     done = subprocess.run(
@@ -58,7 +58,7 @@ def _part(name: str, threads: int, *arguments: str) -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="speed", caption="peer: GPy, doing less than we do (see the notes in the JSON file)")
+    table = Table(title="speed", caption="GPy computes less than revarb (see the notes in the JSON file)")
     for heading in ("what", "N", "cores", "ours", "GPy", "ratio", "floor", "of floor", "peak, MiB", "steps/s"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
     for row in rows:

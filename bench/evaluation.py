@@ -1,4 +1,4 @@
-"""One evaluation of the bound with its gradient, as the optimiser asks for it, beside GPy's and the floor under it."""
+"""One evaluation of the bound with its gradient, compared with GPy's psi statistics and with the floor."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,29 +7,29 @@ from typing import Any
 import jax
 import numpy as np
 
-from bench.gpy_peer import statistics_and_gradients
-from bench.problems import SEED, SPEC, fit_step, problem, psi_width
-from bench.timing import alternating_medians, median_seconds
+from bench.gpy_peer import make_gpy_evaluation
+from bench.problems import SEED, SPEC, count_psi_columns, make_fit_step, make_problem
+from bench.timing import time_alternately, time_median
 from revarb.gp.layer import Gaussians, Layer
 from revarb.runtime.numerics import with_numerics
 from revarb.training.problem import Problem
 from revarb.variational.bound import build_layer_problems
 
-SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the cache
+SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the processor's cache
 
 
-def row(samples: int) -> dict[str, Any]:
-    """Ours, GPy's and the floor's."""
-    given = problem(samples)
-    layers = regressions(given)
-    # `fit` enters `with_numerics` once (2 ms), not at every step; GPy and the floor keep BLAS on all threads.
-    ours, peer = with_numerics(fit_step)(given), statistics_and_gradients(layers)
-    least = floor(len(given.rows.y), [psi_width(x_hat) for _, x_hat in layers])
-    own_seconds, peer_seconds, floor_seconds = alternating_medians(
+def measure(samples: int) -> dict[str, Any]:
+    """Time revarb, GPy and the floor."""
+    given = make_problem(samples)
+    layers = list_regressions(given)
+    # `fit` enters `with_numerics` once (2 ms), not at every step; GPy and the floor use BLAS on all threads.
+    ours, peer = with_numerics(make_fit_step)(given), make_gpy_evaluation(layers)
+    floor = make_floor(len(given.rows.y), [count_psi_columns(x_hat) for _, x_hat in layers])
+    own_seconds, peer_seconds, floor_seconds = time_alternately(
         [
-            lambda: with_numerics(median_seconds)(ours),
-            lambda: median_seconds(peer, repetitions=3),
-            lambda: median_seconds(least),
+            lambda: with_numerics(time_median)(ours),
+            lambda: time_median(peer, repetitions=3),
+            lambda: time_median(floor),
         ]
     )
     return {
@@ -45,18 +45,18 @@ def row(samples: int) -> dict[str, Any]:
 
 
 @with_numerics
-def regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
-    """Every layer with its regressors, as the bound sees them."""
+def list_regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
+    """Every layer with its regressors, as in the bound."""
     problems = build_layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 
-def floor(rows: int, widths: Sequence[int]) -> Callable[[], object]:
-    """What Ψ2 and its gradient cannot avoid, in NumPy: per layer a product, its exponential, two products back."""
+def make_floor(rows: int, widths: Sequence[int]) -> Callable[[], object]:
+    """Lower limit for Ψ2 and its gradient, in NumPy: per layer a product, its exponential, two products back."""
     rng = np.random.default_rng(SEED)
     pairs = SPEC.inducing * (SPEC.inducing + 1) // 2
     factors = [(rng.standard_normal((rows, k)) / k, rng.standard_normal((pairs, k))) for k in widths]
-    block = 256  # rows at a time: the exponentials stay in the cache, or this would be no floor for many rows
+    block = 256  # rows at a time: the exponentials stay in the processor's cache
     exponentials = np.empty((block, pairs))
 
     def evaluate() -> None:
@@ -71,4 +71,4 @@ def floor(rows: int, widths: Sequence[int]) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps([row(samples) for samples in SAMPLES]))
+    print(json.dumps([measure(samples) for samples in SAMPLES]))

@@ -1,4 +1,4 @@
-"""Whole fits of Drive in fresh interpreters: cold, warm, and eight restarts."""
+"""Whole fits of Drive in fresh interpreters, with an empty and a full compilation cache; eight restarts."""
 
 import json
 import os
@@ -13,8 +13,8 @@ CALIBRATED = "import revarb; revarb.RGP().fit(revarb.datasets.load('drive').trai
 RESTARTS = "import revarb; revarb.RGP(calibrate=False).fit(revarb.datasets.load('drive').train, restarts=8, jobs=2)"
 
 
-def rows() -> list[dict[str, Any]]:
-    """Every interpreter finds what the one before has compiled."""
+def measure() -> list[dict[str, Any]]:
+    """Time the programs one after the other; all but the first find compiled functions in the cache."""
     with tempfile.TemporaryDirectory() as cache:
         named = {
             "fit of Drive, nothing compiled": FIT,
@@ -28,10 +28,10 @@ def rows() -> list[dict[str, Any]]:
 def _seconds(program: str, cache: str) -> float:
     begin = time.perf_counter()
     environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
-    environment["XDG_CACHE_HOME"] = cache  # where revarb keeps its programs
+    environment["XDG_CACHE_HOME"] = cache  # of compiled functions
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     return time.perf_counter() - begin
 
 
 if __name__ == "__main__":
-    print(json.dumps(rows()))
+    print(json.dumps(measure()))

@@ -1,4 +1,4 @@
-"""The peer: GPy's psi statistics with their gradients, for the same layers."""
+"""GPy's psi statistics with their gradients, for the same layers."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from revarb.runtime.numerics import with_numerics
 
 
 class PeerLayer(NamedTuple):
-    """One layer in GPy's objects, and gradients to send back through Ψ0, Ψ1 and Ψ2."""
+    """One layer in GPy's objects, and incoming gradients of Ψ0, Ψ1 and Ψ2."""
 
     kernel: GPy.kern.RBF
     zeta: GPy.Param
@@ -22,8 +22,8 @@ class PeerLayer(NamedTuple):
     incoming: tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def statistics_and_gradients(regressions: Sequence[tuple[Layer, Gaussians]]) -> Callable[[], object]:
-    """The statistics of all layers and their gradients, to be called; no Cholesky factors, no bound."""
+def make_gpy_evaluation(regressions: Sequence[tuple[Layer, Gaussians]]) -> Callable[[], object]:
+    """Make a function that evaluates the statistics of all layers with gradients; no Cholesky factors, no bound."""
     rng = np.random.default_rng(SEED)
     layers = [_peer_layer(layer, x_hat, rng) for layer, x_hat in regressions]
     for (layer, x_hat), peer in zip(regressions, layers, strict=True):
@@ -40,12 +40,12 @@ def statistics_and_gradients(regressions: Sequence[tuple[Layer, Gaussians]]) -> 
 def _peer_layer(layer: Layer, x_hat: Gaussians, rng: np.random.Generator) -> PeerLayer:
     rows, size = x_hat.mean.shape
     inducing = len(layer.zeta)
-    known = size - x_hat.variance.shape[1]  # GPy has no known regressors
+    known = size - x_hat.variance.shape[1]  # in GPy all regressors are uncertain
     variance = np.pad(x_hat.variance, ((0, 0), (0, known)), constant_values=1e-12)
     lengthscales = 1.0 / np.sqrt(np.asarray(layer.w))
     return PeerLayer(
         GPy.kern.RBF(size, variance=float(layer.variance), lengthscale=lengthscales, ARD=True),
-        # A Param, as in GPy's own models: GPy does not cache for a plain array, and would compute Ψ2 six times.
+        # A Param, as in GPy's own models: for a plain array GPy does not cache, and computes Ψ2 six times.
         GPy.Param("zeta", np.array(layer.zeta)),
         NormalPosterior(np.array(x_hat.mean), variance),
         (rng.standard_normal(rows), rng.standard_normal((rows, inducing)), rng.standard_normal((inducing, inducing))),
@@ -54,8 +54,8 @@ def _peer_layer(layer: Layer, x_hat: Gaussians, rng: np.random.Generator) -> Pee
 
 def _evaluate_layer(layer: PeerLayer) -> None:
     kernel, zeta, x_hat, incoming = layer
-    # GPy remembers its results until a parameter is set: without this, as after a step of an optimiser, all but the
-    # first call would cost nothing. Within one evaluation it keeps its cache, and gradients reuse the statistics.
+    # GPy caches its results until a parameter is set. Setting one, as a step of an optimiser does, empties the cache;
+    # within one evaluation the gradients still reuse the statistics.
     kernel.lengthscale[:] = kernel.lengthscale.values
     kernel.psi0(zeta, x_hat)
     kernel.psi1(zeta, x_hat)

@@ -1,4 +1,4 @@
-"""What the numbers of a results file mean."""
+"""Meaning of the numbers in a results file."""
 
 NOTES = {
     "evaluation": "medians; ours, the peer and the floor take turns, three times; one bound with its gradient at the "

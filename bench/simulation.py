@@ -1,4 +1,4 @@
-"""Free simulation of Actuator's test part, ours and the same recursion in Python with GPy's predictions."""
+"""Free simulation of Actuator's test part, compared with the same recursion in Python with GPy's predictions."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +9,10 @@ import numpy as np
 from GPy.core.parameterization.variational import NormalPosterior
 from GPy.inference.latent_function_inference.posterior import Posterior as PeerPosterior
 
-from bench.timing import alternating_medians, median_seconds
+from bench.timing import time_alternately, time_median
 from revarb import datasets
 from revarb.config.rgp import RGP
-from revarb.data.windows import input_windows
+from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import Posterior
 from revarb.models.fitted_rgp import FittedRGP
 
@@ -41,8 +41,8 @@ class PeerLayer:
         return float(f[0, 0]), float(spread[0, 0]) + self.sigma2
 
 
-def peer_mean(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarray:
-    """The mean-only free run with one state per layer."""
+def simulate_peer_mean(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarray:
+    """Mean-only free run with one state per layer."""
     *hidden, output = layers
     windows, path = [np.zeros(lags) for _ in hidden], []
     for inputs in u_bar:
@@ -54,8 +54,8 @@ def peer_mean(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarr
     return np.array(path)
 
 
-def peer_moments(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarray:
-    """The same with variances, states taken for independent."""
+def simulate_peer_moments(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.ndarray:
+    """Free run with variances; states are treated as independent."""
     *hidden, output = layers
     windows, path = [(np.zeros(lags), np.ones(lags)) for _ in hidden], []
     for inputs in u_bar:
@@ -68,23 +68,23 @@ def peer_moments(layers: list[PeerLayer], u_bar: np.ndarray, lags: int) -> np.nd
     return np.array(path)
 
 
-def rows() -> list[dict[str, Any]]:
-    """Both methods, ours and the peer's, one after the other."""
+def measure() -> list[dict[str, Any]]:
+    """Time both methods of revarb and of the peer."""
     split = datasets.load("actuator")
     model = RGP(calibrate=False).fit(split.train)
     chain = model.trained.chain
     layers = [PeerLayer(layer) for layer in (*chain.hidden, chain.output)]
     u_bar = _input_rows(model, split.test.u)
-    _check_same_work(model, split.test.u, peer_mean(layers, u_bar, model.spec.lags))
+    _check_same_work(model, split.test.u, simulate_peer_mean(layers, u_bar, model.spec.lags))
     return [
-        _row("mean", model, split.test.u, lambda: peer_mean(layers, u_bar, model.spec.lags)),
-        _row("moments", model, split.test.u, lambda: peer_moments(layers, u_bar, model.spec.lags)),
+        _row("mean", model, split.test.u, lambda: simulate_peer_mean(layers, u_bar, model.spec.lags)),
+        _row("moments", model, split.test.u, lambda: simulate_peer_moments(layers, u_bar, model.spec.lags)),
     ]
 
 
 def _row(method: str, model: FittedRGP, u: np.ndarray, peer: Callable[[], np.ndarray]) -> dict[str, Any]:
-    own_seconds, peer_seconds = alternating_medians(
-        [lambda: median_seconds(lambda: model.simulate(u, method)), lambda: median_seconds(peer, repetitions=1)]
+    own_seconds, peer_seconds = time_alternately(
+        [lambda: time_median(lambda: model.simulate(u, method)), lambda: time_median(peer, repetitions=1)]
     )
     return {
         "name": f"Actuator simulated, {method}",
@@ -98,14 +98,14 @@ def _row(method: str, model: FittedRGP, u: np.ndarray, peer: Callable[[], np.nda
 
 def _input_rows(model: FittedRGP, u: np.ndarray) -> np.ndarray:
     past = np.zeros((model.order.reach, u.shape[1]))
-    return input_windows(np.concatenate([past, model.scaling.inputs(u)]), model.lags)
+    return input_windows_after(past, model.scaling.inputs(u), model.order)
 
 
 def _check_same_work(model: FittedRGP, u: np.ndarray, peer: np.ndarray) -> None:
-    # Ours starts cold again where the window of inputs is full, the peer does not: they meet when that is forgotten.
+    # revarb resets the states where the window of inputs is full, the peer does not: they agree after the transient.
     ours = model.simulate(u, "mean").mean[-100:]
     np.testing.assert_allclose(model.scaling.raw_outputs(peer[-100:, None]), ours, rtol=1e-3, atol=1e-3)
 
 
 if __name__ == "__main__":
-    print(json.dumps(rows()))
+    print(json.dumps(measure()))

@@ -9,17 +9,17 @@ WARM_UPS = 2
 REPETITIONS = 7
 
 
-def median_seconds(evaluate: Callable[[], object], repetitions: int = REPETITIONS) -> float:
-    """Median time of a call, once it is compiled and its caches are full."""
+def time_median(evaluate: Callable[[], object], repetitions: int = REPETITIONS) -> float:
+    """Median time of a call, after warm-up calls."""
     for _ in range(WARM_UPS):
         evaluate()
     return median(_seconds(evaluate) for _ in range(repetitions))
 
 
-def alternating_medians(timings: list[Callable[[], float]]) -> list[float]:
-    """Medians of several timings that take turns: what else the machine does should favour none of them.
+def time_alternately(timings: list[Callable[[], float]]) -> list[float]:
+    """Medians of several timings that alternate, so that other load on the machine affects all of them.
 
-    Each timing is a run of calls, warm-ups first: threads of the one before may still be waiting for work.
+    Each timing starts with warm-up calls: threads of the one before may still be spinning.
     """
     rounds = [[timing() for timing in timings] for _ in range(ROUNDS)]
     return [median(column) for column in zip(*rounds, strict=True)]
