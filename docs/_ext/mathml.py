@@ -15,7 +15,9 @@ OPENING = re.compile(r"\\([bB]igg?)(?![A-Za-z])")
 SYNONYMS = {r"\dots": r"\ldots", r"\gt": ">", r"\lt": "<"}
 FRACTION = re.compile(r"\\(t?frac)(\d)(\d|[A-Za-z](?![A-Za-z])|(?=\{))")
 SPACE = "http://www.w3.org/1998/Math/MathML"
+FENCES = {"|", "‖", "⟨", "⟩"}
 ACCENTS = {"ˆ", "ˉ", "^", "¯", "‾"}
+OPERATOR = re.compile(r"(\\(?:log|cos|sin)|\\mathrm\{diag\})\s+(?=[\w\\])(?!\\[bB]ig|\\left)")
 FUNCTION = re.compile(r"(?<=[\w})])\s*\\(exp|log|cos|sin)(?![A-Za-z])")
 
 
@@ -46,6 +48,7 @@ def to_mathml(code, node, as_block=False):
     """Convert LaTeX to MathML; a formula that docutils cannot convert is a warning."""
     code = FRACTION.sub(lambda found: rf"\{found[1]}{{{found[2]}}}" + (f"{{{found[3]}}}" if found[3] else ""), code)
     code = FUNCTION.sub(r"\\,\\\1", code)
+    code = OPERATOR.sub(r"\1\\,", code)
     code = CLOSING.sub(r"\\\1r\2", code)
     code = OPENING.sub(r"\\\1l", code)
     for command, replacement in SYNONYMS.items():
@@ -58,7 +61,8 @@ def to_mathml(code, node, as_block=False):
 
 
 def _place_indices(mathml):
-    # docutils puts the index of an accented letter below it: x̂_i as <munderover> x, i, ˆ. It belongs to the right.
+    # Repairs of docutils' output for browsers. It puts the index of an accented letter below it (x̂_i is a <munderover>
+    # of x, i and ˆ), where it belongs to the right; and it stretches fences that have an exponent on one side only.
     ElementTree.register_namespace("", SPACE)
     root = ElementTree.fromstring(mathml.replace("&ApplyFunction;", "\u2061"))
     for parent in list(root.iter()):
@@ -71,6 +75,12 @@ def _place_indices(mathml):
             parent[:] = [base, index, power]
     for element in root.iter():
         element.attrib.pop("accented", None)
+        if element.get("class") == "ams-align":
+            element.set("displaystyle", "true")
+        if (element.text or "").strip() in FENCES and "minsize" not in element.attrib:
+            element.set("stretchy", "false")
+            if element.text.strip() in "|‖":
+                element.attrib |= {"lspace": "0", "rspace": "0"}
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
 
 
