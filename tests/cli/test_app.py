@@ -25,7 +25,7 @@ from support.command_line import COLUMNS, FIT, START, run
         (("predict", "m.rgp", "test.csv", "-o", "p.csv"), "cannot read the model file m.rgp"),
         ((*START[:-1], "train.csv"), "would overwrite train.csv, which is read"),
         ((*START[:-1], "."), "it is a folder"),
-        ((*START, "--dt", "0.1", "--time", "t"), "--dt and --time both say how the records are sampled"),
+        ((*START, "--dt", "0.1", "--time", "t"), "dt and a column of times both give the sampling interval"),
         ((*START, "--time", "t"), "train.csv has no column 't'; its columns are valve, pressure"),
         ((*START, "--dt", "0"), "dt must be a finite number above 0, received 0"),
         (("fit", "none.parquet", *START[2:]), "cannot read none.parquet"),

@@ -18,7 +18,7 @@ from revarb.models.ensemble import Ensemble
 from revarb.runtime.numerics import with_numerics
 from revarb.training.objective import bound_and_gradient
 from revarb.training.problem import prepare
-from revarb.training.restarts import _build_ensemble, _fit_member, fit_batched
+from revarb.training.restarts import _build_ensemble, _fit_all, _fit_member, fit_batched
 from support import small
 from support.journals import count_evaluations
 from support.processes import environment
@@ -136,9 +136,9 @@ def test_a_killed_worker_is_said_and_nothing_hangs():
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
     task = prepare(small.spec(recipe=endless), [small.record()])
     with pytest.warns(UserWarning, match="restarts were lost"):
-        outcomes = list(_outcomes(task, [(0, None), (1, None)], 2, kill_a_worker, []))
+        outcomes = list(_fit_all(task, [(0, None), (1, None)], 2, kill_a_worker, []))
     with pytest.raises(ComputationError, match="no fit was completed"):
-        _ensemble(outcomes, 2, interrupted=False)
+        _build_ensemble(outcomes, 2, interrupted=False)
 
 
 def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
