@@ -97,7 +97,7 @@ def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series],
     if status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C ends the whole comparison, not one fit
     simulated = {}
-    for method in getattr(model, "compared", (None,)):
+    for method in getattr(model, "methods", (None,)):
         started = time.perf_counter()
         paths = tuple(_simulate(model, method, record) for record in test)
         simulated[paths[0].method] = Simulated(paths, time.perf_counter() - started)
