@@ -6,6 +6,9 @@ Fit a recurrent Gaussian process to 200 samples of a simulated system and simula
 alone.
 """
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 
 import revarb
@@ -61,6 +64,7 @@ print(revarb.scores(path, level[200:]))
 
 # %%
 # Save the model to one file and load it again.
-model.save("tanks.rgp")
-again = revarb.load("tanks.rgp")
+with TemporaryDirectory() as folder:
+    file = model.save(Path(folder) / "tanks.rgp")
+    again = revarb.load(file)
 print(np.array_equal(again.simulate(voltage[200:]).mean, path.mean))
