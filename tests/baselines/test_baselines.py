@@ -106,7 +106,7 @@ for name, spec in small_rivals.QUICK_MODELS.items():
 """
 
 
-def test_the_callers_jax_is_left_alone():
+def test_the_callers_jax_keeps_its_precision():
     """In an interpreter of its own: float32 stays the caller's default, and float64 comes out."""
     done = run_python("-c", PROGRAM)
     assert done.returncode == 0, done.stderr

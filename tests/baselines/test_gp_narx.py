@@ -138,7 +138,7 @@ def test_samples_agree_with_moments(model):
     np.testing.assert_allclose(samples.std[3:6], moments.std[3:6], rtol=0.25)
 
 
-def test_it_learns_and_its_band_is_honest(model):
+def test_it_learns_and_its_band_is_reliable(model):
     test = small.record(7, samples=200)
     result = scores(model.simulate(test.u), test.y)
     assert result.nrmse < 0.3 and 0.85 <= result.coverage95 <= 1.0

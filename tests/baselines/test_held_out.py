@@ -38,7 +38,7 @@ def test_the_tail_is_the_end_of_a_record_and_whole_records_where_there_are_many(
 
 @pytest.mark.parametrize("number", range(PIECES))
 @pytest.mark.parametrize("lengths", [[40], [30, 25], [30, 20, 20, 20, 30]])
-def test_rows_apart_never_touch_the_piece(lengths, number):
+def test_rows_outside_use_no_sample_of_the_piece(lengths, number):
     """Every sample that a row uses, as target or regressor, by a plain loop."""
     order = Order(2, 3, 1)
     prep = Preprocessor.from_records([small.record(samples=length) for length in lengths], order)

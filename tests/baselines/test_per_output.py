@@ -88,7 +88,7 @@ class Ending:
 
 
 @pytest.mark.parametrize("ends", [("converged", "stalled"), ("stalled", "not finite"), ("iteration limit", "stalled")])
-def test_the_status_is_the_gravest(ends):
+def test_the_status_is_the_worst_of_the_members(ends):
     for order in (ends, ends[::-1]):
         assert PerOutput(Ending(list(order))).fit(small.record(outputs=2)).status is Status(ends[1])
 

@@ -75,7 +75,7 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
     assert not (folder / "revarb-compare" / "compare.json").exists()
 
 
-def test_a_comparison_with_gaps_names_who_cannot_do_with_them(capsys, folder):
+def test_a_comparison_names_the_models_that_need_every_output(capsys, folder):
     with_cells(folder, "gap.csv", "NA", [6, 7])
     some = ("--only", "Mean", "--only", "ARX", "--seeds", "1", "--out", "all")
     code, out, err = run(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *some)

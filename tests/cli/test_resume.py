@@ -100,7 +100,7 @@ def test_the_journal_stays_until_the_model_is_on_disk(long_command, unfinished, 
     [_] = unfinished.iterdir()
 
 
-def test_nothing_to_resume_is_said_in_one_line(capsys, long_command):
+def test_nothing_to_resume_is_a_warning_of_one_line(capsys, long_command):
     code, out, err = run(capsys, *FIT, "--resume")
     assert code == 0 and "wrote m.rgp" in out
     assert err == "warning: there is no unfinished fit like this one to resume: it starts from the beginning\n"

@@ -60,7 +60,7 @@ def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
 
 
 @pytest.mark.parametrize("several", [(), ("--restarts", "2")])
-def test_a_simulation_begins_where_it_is_told(capsys, folder, drawn, several):
+def test_starts_of_a_simulation(capsys, folder, drawn, several):
     assert run(capsys, *FIT, *several)[0] == 0
     with_cells(folder, "gaps.csv", "", [6, 7])
     (folder / "test.csv").write_text((folder / "gaps.csv").read_text())
@@ -108,7 +108,7 @@ def test_wrong_starts_and_records(capsys, folder):
         assert out == "" and not (folder / "p.csv").exists()
 
 
-def test_a_gap_in_the_measured_output_is_no_obstacle(capsys, folder):
+def test_the_measured_output_may_have_gaps(capsys, folder):
     assert run(capsys, *FIT)[0] == 0
     with_cells(folder, "gap.csv", "", [6])
     code, out, err = run(capsys, "simulate", "m.rgp", "gap.csv", "-o", "p.csv")

@@ -71,7 +71,7 @@ def test_no_scale_is_too_small_or_too_large(scale, rng):
     np.testing.assert_allclose(scaling.inputs(scale * u[:, None]), ((u - u.mean()) / u.std())[:, None], rtol=1e-9)
 
 
-def test_inputs_beyond_all_measure_are_refused(rng):
+def test_inputs_too_far_from_the_training_data_are_refused(rng):
     scaling = Standardiser.from_records([Series(1e-9 * rng.normal(size=50), rng.normal(size=50))])
     with pytest.raises(InputError, match="too far from the training inputs"):
         scaling.inputs(np.full((3, 1), 1.7e308))

@@ -89,7 +89,9 @@ def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
     test = small.with_gaps(small.record(1), slice(30, 40))
     result = compare(small.with_gaps(small.record(), 5, 6), test, models, seeds=1)
     lines = {line.model: line for line in result.lines}
-    reason = "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing outputs"
+    reason = (
+        "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing outputs"
+    )
     assert lines["ARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
     assert result.verdict.startswith("Nothing was learnt here: predicting the training mean has an error of 0.458")
     assert lines["Zero"].ranges["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))
@@ -122,7 +124,7 @@ def test_outputs_that_cannot_be_squared_are_compared_all_the_same():
     np.testing.assert_allclose(line.ranges["rmse"].median, 1e200 * plain.ranges["rmse"].median)
 
 
-def test_an_error_beyond_all_numbers_is_a_reason():
+def test_an_infinite_error_is_a_reason():
     train, test = (
         Series(record.u, offset + 1e305 * record.y)
         for record, offset in ((small.record(), -1e306), (small.record(1), 1.795e308))
@@ -131,13 +133,13 @@ def test_an_error_beyond_all_numbers_is_a_reason():
     assert line.reasons == ["1 of 1 seed(s) failed: its error is inf: the outputs are too large"]
 
 
-def test_the_environment_is_left_alone():
+def test_the_environment_is_unchanged():
     before = dict(os.environ)
     compare(small.record(), small.record(1), {"Mean": Mean()}, seeds=1)
     assert dict(os.environ) == before
 
 
-def test_a_warning_of_a_model_is_heard_once():
+def test_a_warning_of_a_model_is_given_once():
     models = {"REVARB": small.spec(inducing=1000)}
     with pytest.warns(UserWarning, match="REVARB: inducing=1000, but there are only") as caught:
         compare(small.record(), small.record(1), models, seeds=2)

@@ -93,7 +93,7 @@ def test_no_bin_has_fewer_than_ten_values_unless_there_are_no_more(rng, rows):
     assert len(result.counts) <= 20 and (np.diff(result.steps) > 0.0).all()
 
 
-def test_honest_bands_lie_on_the_diagonal(rng):
+def test_reliable_bands_lie_on_the_diagonal(rng):
     mean, std = rng.normal(size=(4000, 1)), rng.uniform(0.1, 3.0, size=(4000, 1))
     y = mean + std * rng.normal(size=mean.shape)
     result = check_bands([trajectory(mean, std)], [y])
@@ -115,7 +115,7 @@ def test_overconfident_bands_lie_below_it_and_their_pit_has_walls(rng):
     assert (result.horizon.error > result.horizon.predicted).all()
 
 
-def test_an_output_that_stands_still_is_no_obstacle():
+def test_an_output_may_be_constant():
     result = error_by_horizon([trajectory(np.zeros((20, 1)), 2.0)], [np.ones((20, 1))])
     np.testing.assert_allclose(result.error, 1.0)
     np.testing.assert_allclose(result.predicted, 2.0)

@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 import revarb
-import small
 from fuzz.arrays import Gaps, gaps
 from fuzz.harness import Property, attempt, check_path
 from revarb.config.recipe import GROUPS, Recipe, Stage
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.models.fitted_rgp import FittedRGP
+from support import small
 
 SAMPLES = 20
 LONG_ENOUGH = 112  # to be calibrated

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import small
 
 from revarb.config.recognition import Recognition
 from revarb.config.rgp import RGP
@@ -20,6 +19,7 @@ from revarb.optim.status import Status, Step
 from revarb.training.solve import build_model
 from revarb.variational.networks import RecognisedStates, draw_networks
 from revarb.variational.parameters import Parameters, flatten
+from support import small
 
 ROWS = 8
 RECORDS = (small.record(0, samples=14), small.record(1, samples=10))

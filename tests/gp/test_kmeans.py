@@ -25,5 +25,5 @@ def test_kmeans_finds_separate_clusters(rng):
     np.testing.assert_array_less(nearest, 0.2)
 
 
-def test_repeated_points_are_no_obstacle(rng):
+def test_points_may_be_repeated(rng):
     assert draw_seeds(np.ones((5, 2)), 4, rng).shape == (4, 2)

@@ -79,7 +79,7 @@ def test_cosine_and_sine(rng):
         np.testing.assert_allclose(got, expected, atol=1e-13)
 
 
-def test_the_remaining_doubt_survives_a_reduction_full_of_large_numbers(rng):
+def test_the_residual_root_is_accurate_for_crowded_inducing_inputs(rng):
     """Crowded inducing inputs: where a regressor sees it, the root is that of G − G K G, to the last digits."""
     x = rng.normal(size=(200, 2))
     layer = make_layer(x[:60], np.array([0.1, 0.05]), 1.0, 1e-3)

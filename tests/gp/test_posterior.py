@@ -63,7 +63,7 @@ def test_prediction_at_a_gaussian_agrees_with_quadrature(problem, rng):
     np.testing.assert_allclose(cov @ got.gain, with_point - np.outer(mean, f_mean), atol=1e-7)
 
 
-def test_a_lone_far_regressor_gives_back_the_prior(problem):
+def test_far_from_the_data_the_posterior_is_the_prior(problem):
     x, y, w, variance, sigma2 = problem
     trained = compute_posterior(make_layer(x, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, 1e-6)
     mean, spread = predict_certain(trained, np.full((1, 3), 1e3))

@@ -127,7 +127,7 @@ def test_full_covariance_statistics_agree_with_quadrature(case, rng):
     )
 
 
-def test_an_irrelevant_regressor_does_no_harm(case):
+def test_an_irrelevant_regressor_changes_nothing(case):
     # Optimised lengthscales run off to infinity: w = 0 exactly must be as good as leaving the column out.
     mu, lam, zeta, w, variance = case(1, 5, 3)
     w = w.copy()

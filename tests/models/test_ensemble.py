@@ -57,7 +57,7 @@ def test_samples_are_shared_out_among_the_members(ensemble):
         ensemble.simulate(u, "samples", samples=4)
 
 
-def test_an_ensemble_goes_on_where_its_records_ended(ensemble):
+def test_an_ensemble_continues_from_its_final_states(ensemble):
     u = small.record(1).u
     path = ensemble.simulate(u, start=ensemble.final_states[0])
     each = [member.simulate(u, start=member.final_states[0]) for member in ensemble.members]

@@ -27,7 +27,7 @@ def test_steps_are_the_mean_only_run(model, start):
     np.testing.assert_array_equal(live.step(u[0]).mean, steps[0])
 
 
-def test_ghosts_leave_the_run_until_they_begin_anew(model):
+def test_ghosts_spread_until_they_are_reset(model):
     def spreads(horizon):
         live = Live(model, model.final_states[0], ghosts=800, horizon=horizon)
         return [live.step(row).ghosts.std() for row in small.record(5).u]

@@ -110,7 +110,7 @@ def test_bvh_has_the_joints_of_a_recorded_motion(recorded_data, tmp_path, number
     assert_the_same_motion(write_bvh(tmp_path / "motion.bvh", motion, cmu35.DT), motion)
 
 
-def test_a_root_alone_is_a_motion_too(tmp_path):
+def test_a_skeleton_may_be_a_root_alone(tmp_path):
     motion = Motion(Skeleton((ROOT,), 1.0), ARM_FRAMES[:, :6])
     joints, _, rows = read_bvh(write_bvh(tmp_path / "root.bvh", motion, DT))
     assert [name for name, *_ in joints] == ["root", "end of root"]

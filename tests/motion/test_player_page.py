@@ -71,13 +71,13 @@ def test_the_page_is_well_formed_and_has_its_controls():
     assert {"¼×", "½×", "1×", "35_05 walk", "It walks.", "now"} <= set(outline.text)
 
 
-def test_nothing_comes_from_elsewhere():
+def test_the_page_is_self_contained():
     page = page_of(clip())
     assert not re.search(r"https?:|//\w+\.|@import|url\(|\bfetch\(|XMLHttp|\bimport\b", page)
     assert not any({"src", "href"} & set(attributes) for _, attributes in Outline(page).opened)
 
 
-def test_names_are_shown_not_obeyed():
+def test_names_are_escaped():
     page = make_motion_page(HOSTILE, HOSTILE, BODY, [clip(HOSTILE, note=HOSTILE)], meta={HOSTILE: HOSTILE})
     assert page.count("<script") == page.count("</script>") == 2 and "<!-- &" not in page
     assert embedded(page)["clips"][0]["note"] == HOSTILE
@@ -143,7 +143,7 @@ say(seen.join(" "));"""
     assert expected[-4:] == [11, 0, 0, 1]
 
 
-def test_who_wants_less_motion_starts_it_himself(browser, tmp_path):
+def test_reduced_motion_starts_paused(browser, tmp_path):
     texts = dom_after(browser, tmp_path, "", "--force-prefers-reduced-motion")
     assert texts["play"] == "Play" and texts["clock"] == "frame 1 of 30 · 0.00 s · not scored yet"
     assert texts["note"] == "RMSE 0.81" and texts["start"] == "scored from frame 11 (0.33 s)"

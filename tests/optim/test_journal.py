@@ -36,7 +36,7 @@ from support.processes import environment
 from support.waiting import wait_until
 
 
-def test_wherever_it_is_cut_the_numbers_are_the_same(unfinished, at_once):
+def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
     spec = small.spec(recipe=TWO_STAGES)
     plain = spec.fit(small.record())
     model, path, content = fit_with_journal(unfinished, spec)
@@ -54,7 +54,7 @@ def test_wherever_it_is_cut_the_numbers_are_the_same(unfinished, at_once):
 
 
 @pytest.mark.slow
-def test_a_fit_that_was_killed_while_it_was_calibrated_goes_on(unfinished, at_once):
+def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
     spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
     record = small.record(samples=130)
     plain = spec.fit(record)
@@ -84,7 +84,7 @@ def test_a_resumed_fit_can_be_killed_and_resumed_again(unfinished, at_once):
 
 
 @pytest.mark.parametrize("where", [0.0, 0.01, 0.3, 0.31, 0.6, 0.999])
-def test_from_a_damaged_byte_on_nothing_is_believed(unfinished, at_once, where):
+def test_entries_after_a_damaged_byte_are_ignored(unfinished, at_once, where):
     spec = small.spec()
     model, path, content = fit_with_journal(unfinished, spec)
     damaged = bytearray(content)
@@ -96,7 +96,7 @@ def test_from_a_damaged_byte_on_nothing_is_believed(unfinished, at_once, where):
     assert len(seen) == len(entry_ends(content)) - max(hit, 1)
 
 
-def test_a_length_beyond_all_memory_is_no_length(unfinished, at_once):
+def test_an_impossible_entry_length_is_refused(unfinished, at_once):
     spec = small.spec()
     model, path, content = fit_with_journal(unfinished, spec)
     third = entry_ends(content)[2]
@@ -181,7 +181,7 @@ def test_a_journal_that_is_full_is_still_good(unfinished, at_once, monkeypatch):
     assert_same(spec.fit(small.record(), resume=True), model)
 
 
-def test_a_place_that_cannot_be_written_to_is_no_reason_to_fail(tmp_path, at_once, monkeypatch):
+def test_a_fit_works_where_no_journal_can_be_written(tmp_path, at_once, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(journal, "user_cache_path", lambda name: tmp_path / "file" / name)
     assert np.isfinite(small.spec().fit(small.record()).bound)
@@ -207,12 +207,12 @@ def test_old_journals_are_removed(unfinished):
     assert [path.name for path in unfinished.iterdir()] == ["new.journal"]
 
 
-def test_hosts_that_compute_together_have_none(monkeypatch):
+def test_several_hosts_keep_no_journal(monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     assert make_checkpoints(["one", "two"], resume=True) == [None, None]
 
 
-def test_ctrl_c_keeps_the_journal_and_resume_goes_on(unfinished, at_once):
+def test_after_ctrl_c_a_fit_can_be_resumed(unfinished, at_once):
     spec = small.spec(recipe=TWO_STAGES)
     model, path, _ = fit_with_journal(unfinished, spec)
     with count_evaluations(press_at=9):
@@ -252,7 +252,7 @@ def test_networks_go_on_wherever_they_were(unfinished, at_once, start):
 
 
 @pytest.mark.slow
-def test_ctrl_c_during_adam_is_resumed_without_a_word(unfinished, at_once, recwarn):
+def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, recwarn):
     """Interrupted, the fit goes straight to its end and notes that as well: nothing that a resumed one asks for."""
     spec = small.spec(recognition=NETWORKS)
     model, path, _ = fit_with_journal(unfinished, spec)

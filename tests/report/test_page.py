@@ -26,7 +26,7 @@ def page():
     return comparison_page("Which model?", result.verdict, [section], {"made": "now", "versions": {"jax": "0"}})
 
 
-def test_nothing_comes_from_elsewhere(page):
+def test_the_page_is_self_contained(page):
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
     assert "@import" not in page and "<script" not in page
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", page))
@@ -34,7 +34,7 @@ def test_nothing_comes_from_elsewhere(page):
     assert all(re.search(r"w3\.org|purl\.org|creativecommons\.org", address) for address in addresses)
 
 
-def test_names_are_shown_not_obeyed(page):
+def test_names_are_escaped(page):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "&lt;b&gt;&amp;" in page
 
 
@@ -46,7 +46,7 @@ def test_it_opens_with_the_sentence_and_has_every_model(page):
     assert page.count("<svg") == 3  # one per output, and one of the bands
 
 
-def test_it_shows_whether_the_bands_are_honest_and_names_the_start_of_every_number(page):
+def test_it_shows_the_reliability_of_the_bands_and_the_start(page):
     bands = page[page.rindex("<svg") :]
     for text in ("ARX (residuals)", "REVARB (moments)", "nominal level of the band", "predicted std"):
         assert text in bands

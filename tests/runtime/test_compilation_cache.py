@@ -33,19 +33,19 @@ def test_the_second_run_finds_its_programs_and_the_same_numbers(tmp_path):
 
 
 @pytest.mark.slow
-def test_who_has_told_jax_where_is_left_alone(tmp_path):
+def test_the_users_cache_folder_is_respected(tmp_path):
     fit_in(tmp_path / "home", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"))
     assert not kept(tmp_path / "home")
 
 
 @pytest.mark.slow
-def test_who_has_told_jax_not_to_is_left_alone(tmp_path):
+def test_a_disabled_cache_stays_disabled(tmp_path):
     fit_in(tmp_path, JAX_ENABLE_COMPILATION_CACHE="false")
     assert not kept(tmp_path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
 @pytest.mark.slow
-def test_a_home_that_cannot_be_written_to_is_no_reason_to_fail(tmp_path):
+def test_a_fit_works_without_a_writable_cache_folder(tmp_path):
     (tmp_path / "home").write_text("not a folder")
     fit_in(tmp_path / "home")

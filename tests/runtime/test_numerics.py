@@ -6,7 +6,7 @@ from support import small
 from support.processes import run_python
 
 
-def test_float64_inside_leaves_the_callers_jax_alone():
+def test_float64_inside_and_the_callers_jax_unchanged():
     """In a fresh interpreter with JAX's defaults: ours is float64, the caller's arrays stay float32."""
     program = textwrap.dedent("""
         import jax, jax.numpy as jnp, numpy as np

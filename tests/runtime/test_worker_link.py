@@ -21,14 +21,14 @@ def test_reports_arrive_in_order_and_stop_comes_back():
     assert len(taken) == 3
 
 
-def test_nobody_there_is_no_reason_to_stop_working():
+def test_a_worker_without_a_listener_continues():
     with receive_reports(print, lambda: True) as address:
         pass
     with send_reports(address) as report:
         report("unheard")
 
 
-def test_strangers_are_not_let_in_and_others_still_are():
+def test_connections_without_the_key_are_refused():
     """One with the wrong key, one that says nothing, one that leaves at once."""
     taken = []
     with receive_reports(taken.append, lambda: False) as address:
@@ -42,7 +42,7 @@ def test_strangers_are_not_let_in_and_others_still_are():
     assert taken == ["heard"]
 
 
-def test_another_host_is_not_dialled():
+def test_another_host_is_not_contacted():
     with receive_reports(print, lambda: True) as address, send_reports(address._replace(host="elsewhere")) as report:
         report("unheard")
 

@@ -12,7 +12,7 @@ from support import small
 from support.chains import smooth_chain
 
 
-def test_a_gaussian_is_conditioned_as_the_textbook_says():
+def test_the_update_is_that_of_the_textbook():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)
@@ -24,7 +24,7 @@ def test_a_gaussian_is_conditioned_as_the_textbook_says():
     np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_missing_is_not_conditioned_on():
+def test_missing_outputs_do_not_update_the_state():
     rng = np.random.default_rng(1)
     root = rng.normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)

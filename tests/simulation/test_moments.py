@@ -30,7 +30,7 @@ def test_moments_agree_with_monte_carlo(which, steps, request, rng):
     np.testing.assert_allclose(np.sqrt(got.variance), std, rtol=0.03)
 
 
-def test_covariances_between_lags_matter(model, rng):
+def test_covariances_between_lags_are_carried(model, rng):
     """The same variances without their correlations give another answer: the full covariance is really carried."""
     chain = smooth_chain(model.trained.chain, 1e-3)
     start = correlated_start(chain, rng, scale=0.5)

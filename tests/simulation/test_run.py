@@ -49,7 +49,7 @@ def test_wrong_simulations_are_refused(model, arguments, message):
         model.simulate(**arguments)
 
 
-def test_a_system_without_inputs_is_told_how_long_to_run():
+def test_a_system_without_inputs_needs_steps():
     model = small.spec().fit(small.record(inputs=0))
     assert len(model.simulate(steps=7)) == 7
     with pytest.raises(InputError, match=r"steps \(the model has no inputs"):
@@ -82,14 +82,14 @@ def test_where_a_system_is_nearly_linear_all_methods_agree():
     assert samples.disagreement == pytest.approx(np.sqrt(max(squares[samples.skip :].mean(), 0.0)), abs=1e-9)
 
 
-def test_the_doubt_of_a_slow_system_adds_up():
+def test_the_uncertainty_of_a_slow_system_accumulates():
     """A function that is too high is so at every step; moments have it too high now and too low then."""
     moments, samples = (hand_made_run(0.8 * GRID + 0.1, name) for name in ("moments", "samples"))
     assert samples.std[-1, 0] > 1.2 * moments.std[-1, 0]
     np.testing.assert_allclose(samples.std[0], moments.std[0], rtol=0.1)
 
 
-def test_where_it_has_two_ends_the_trajectory_says_that_moments_fail():
+def test_two_stable_states_give_a_warning_about_moments():
     """Whoever is left of −0.5 goes to −1.5, all others to 1: no Gaussian is in both places."""
     path = hand_made_run(np.where(GRID < -0.5, -1.5, 1.0), "samples")
     assert path.disagreement > 1.0

@@ -62,7 +62,7 @@ def remembering_loop(layer, start, steps, count, rng):
     return np.stack(rows, axis=1)
 
 
-def test_every_trajectory_remembers_what_its_function_was(rng):
+def test_every_trajectory_keeps_its_function(rng):
     """Against draws that are given all earlier ones; a loop that forgets them is told apart."""
     x = np.array([[-2.0], [0.5], [2.0]])
     layer = exact_layer(make_layer(x, np.array([0.3]), 1.0, 0.02), 0.9 * x)

@@ -18,7 +18,7 @@ def test_a_measured_window_beats_a_cold_start(shallow_model):
     assert error[0] < 0.7 * error[1] and warm.std[0] < cold.std[0]
 
 
-def test_it_is_the_outputs_of_a_window_that_tell(shallow_model):
+def test_the_outputs_of_a_window_reduce_the_error(shallow_model):
     record = small.record(7, samples=160)
     errors = []
     for begin in range(0, 140, 7):
@@ -40,7 +40,7 @@ def test_a_window_may_have_gaps(shallow_model):
     assert (nothing.std[0] > path.std[0]).all()
 
 
-def test_going_on_where_training_ended(shallow_model):
+def test_continuing_where_training_ended(shallow_model):
     u = small.record(3).u
     went_on = shallow_model.simulate(u, start="continue")
     assert went_on.start == "continued"

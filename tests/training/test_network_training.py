@@ -49,7 +49,7 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_of_several_starts_the_best_goes_on(order):
+def test_the_best_of_several_starts_is_trained_further(order):
     problem, good = recognised_problem()
     bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
     spec, starts, told = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
@@ -80,7 +80,7 @@ def test_networks_can_start_from_what_the_free_form_has_found():
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
 
 
-def test_who_listens_can_stop_it():
+def test_a_report_can_stop_the_training():
     problem, start = recognised_problem()
 
     def stop(steps, text):
@@ -107,7 +107,7 @@ def test_networks_learn_with_gaps():
 
 
 @with_numerics
-def test_networks_are_not_told_to_follow_the_straight_line_in_a_gap():
+def test_interpolated_gaps_are_no_targets_of_the_networks():
     problem = small.problem(small.spec(hidden=1), small.with_gaps(small.record(), slice(20, 30)), small.record(1))
     followed = _mark_measured_states(problem.rows, problem.layout)
     first = small.spec().order_for(1).first_row

@@ -114,7 +114,7 @@ def test_a_member_that_fails_is_its_error():
     assert isinstance(outcome, ComputationError) and str(outcome) == "the bound is nan"
 
 
-def test_a_start_that_leads_nowhere_does_not_cost_the_others(ensemble):
+def test_a_failed_restart_is_left_out_with_a_warning(ensemble):
     first, _, third = ensemble.members
     failed = ComputationError("the bound is nan")
     with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
@@ -125,7 +125,7 @@ def test_a_start_that_leads_nowhere_does_not_cost_the_others(ensemble):
 
 
 @with_numerics
-def test_a_killed_worker_is_said_and_nothing_hangs():
+def test_a_killed_worker_is_reported_and_nothing_hangs():
     """A real worker process is killed as soon as it has reported its first step."""
 
     def kill_a_worker(member, steps, text):

@@ -25,7 +25,7 @@ def preprocessor_of(*records):
     return Preprocessor(Standardiser.from_records(records), Order(2, 2, 1), ("u",), ("y",), 1.0)
 
 
-def test_stretches_cover_a_record_and_neighbours_are_seen(record):
+def test_stretches_cover_a_record_and_neighbours_are_in_other_folds(record):
     found = cut_stretches([record], preprocessor_of(record))
     assert len(found) == STRETCHES and {stretch.fold for stretch in found} == set(range(FOLDS))
     assert found[0].begin == preprocessor_of(record).skip and found[-1].end == len(record)

@@ -71,7 +71,7 @@ def test_it_stands_still_and_begins_anew(avatar):
         np.testing.assert_array_equal(again.joints, before.joints)
 
 
-def test_a_preset_is_followed_again_and_again_until_the_hand_takes_over(avatar):
+def test_a_preset_repeats_until_a_speed_is_set(avatar):
     avatar.presets = {"short": np.array([1.0, 2.0, 3.0])}
     avatar.follow_preset("short")
     assert [scene.speed for scene in walk_on(avatar, 5)] == [1.0, 2.0, 3.0, 1.0, 2.0] and avatar.preset == "short"
