@@ -8,7 +8,7 @@ import pytest
 
 import revarb
 from revarb import errors
-from revarb.cli.app import main
+from revarb.cli.application import main
 
 
 def test_both_kinds_of_error_have_a_common_base():

@@ -18,7 +18,7 @@ class CommandReference(Directive):
 
     def run(self):
         """Walk through the commands and their subcommands."""
-        from revarb.cli.app import app
+        from revarb.cli.application import app
 
         return list(_sections(typer.main.get_command(app), "revarb"))
 

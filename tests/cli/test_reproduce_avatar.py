@@ -5,7 +5,7 @@ import json
 import pytest
 
 import revarb
-from revarb.cli.app import main
+from revarb.cli.application import main
 from revarb.cli.reproduce import avatar
 from revarb.data.tables.table import Table
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from revarb.baselines.arx import ARX
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.evaluation.comparison import compare
 from revarb.evaluation.comparison.comparison_figure import draw_comparison
 from revarb.runtime.figure_style import encode_figure

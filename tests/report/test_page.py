@@ -6,7 +6,7 @@ import matplotlib.image
 import pytest
 
 from revarb.baselines.arx import ARX
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.evaluation.comparison import compare
 from revarb.evaluation.comparison.lines import Line, SeedRange

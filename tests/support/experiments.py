@@ -1,7 +1,7 @@
 """Experiments with models that take no time."""
 
 import revarb
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.experiments.table2 import Table2, load_table2
 
 

@@ -4,9 +4,9 @@ from revarb.baselines.arx import ARX, FittedARX
 from revarb.baselines.file_formats import BASELINE_FORMATS
 from revarb.baselines.gp_narx import GPNARX, FittedGPNARX
 from revarb.baselines.lstm import LSTM, FittedLSTM
-from revarb.baselines.mean import FittedMean, Mean
 from revarb.baselines.mlp_narx import MLPNARX, FittedMLPNARX
 from revarb.baselines.per_output import FittedPerOutput, PerOutput
+from revarb.baselines.training_mean import FittedMean, Mean
 from revarb.models.model_file import register_format
 
 for _baseline_format in BASELINE_FORMATS:

@@ -11,10 +11,10 @@ from revarb.baselines.arx import FittedARX, Linear
 from revarb.baselines.gp_narx import FittedGPNARX
 from revarb.baselines.lstm import FittedLSTM
 from revarb.baselines.lstm_network import LSTMNetwork
-from revarb.baselines.mean import FittedMean
 from revarb.baselines.mlp_narx import FittedMLPNARX, Perceptron
 from revarb.baselines.narx import FittedByResiduals
 from revarb.baselines.per_output import FittedPerOutput
+from revarb.baselines.training_mean import FittedMean
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior

@@ -2,6 +2,6 @@
 
 # In the order in which `revarb --help` names them.
 from revarb.cli import fit, simulate, predict, demo, compare, datasets, reproduce, avatar  # noqa: I001
-from revarb.cli.app import app, main
+from revarb.cli.application import app, main
 
 __all__ = ["app", "avatar", "compare", "datasets", "demo", "fit", "main", "predict", "reproduce", "simulate"]

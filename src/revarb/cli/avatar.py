@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import app, print_written, screen
+from revarb.cli.application import app, print_written, screen
 from revarb.errors import InputError
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.motion.avatar.live_avatar import LiveAvatar

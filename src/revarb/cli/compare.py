@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from revarb.cli.app import app, command_line, print_written, screen
+from revarb.cli.application import app, command_line, print_written, screen
 from revarb.data.tables.records import read_records
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare

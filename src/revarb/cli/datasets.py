@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from revarb import datasets
-from revarb.cli.app import app, screen
+from revarb.cli.application import app, screen
 from revarb.report.tables import dataset_table
 
 datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from revarb import datasets
-from revarb.baselines.mean import Mean
-from revarb.cli.app import app, print_written, screen
+from revarb.baselines.training_mean import Mean
+from revarb.cli.application import app, print_written, screen
 from revarb.config.rgp import RGP
 from revarb.data.tables.writing import write_table
 from revarb.evaluation.results_file import write_results

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import app, figure_target, print_line, print_written, screen
+from revarb.cli.application import app, figure_target, print_line, print_written, screen
 from revarb.config.plain_values import read_toml
 from revarb.config.rgp import RGP
 from revarb.data.series import Series

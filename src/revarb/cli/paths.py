@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 import numpy as np
 import typer
 
-from revarb.cli.app import print_line, print_written, screen
+from revarb.cli.application import print_line, print_written, screen
 from revarb.data.series import Series
 from revarb.data.tables import Table, check_interval
 from revarb.data.trajectory import Trajectory

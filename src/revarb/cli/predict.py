@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import app, figure_target
+from revarb.cli.application import app, figure_target
 from revarb.cli.paths import TimeColumn, make_record, open_table, write_path
 from revarb.data.series import Series
 from revarb.errors import InputError

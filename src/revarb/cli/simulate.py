@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from revarb.cli.app import app, figure_target
+from revarb.cli.application import app, figure_target
 from revarb.cli.paths import TimeColumn, make_record, open_table, write_path
 from revarb.data.series import Window
 from revarb.data.tables.table import Table

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from revarb import datasets
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.config.rgp import RGP
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.scoring import scores

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from revarb import datasets
 from revarb.baselines.gp_narx import GPNARX
-from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.per_output import PerOutput
+from revarb.baselines.training_mean import Mean
 from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.app import print_written, screen
+from revarb.cli.application import print_written, screen
 from revarb.cli.reproduce.runner import Targets, experiments_app, write_figures, write_rows
 from revarb.config.rgp import RGP
 from revarb.experiments.avatar import draw_signals, export_step, measure_signals, tabulate_signals

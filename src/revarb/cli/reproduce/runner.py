@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from matplotlib.figure import Figure
 
-from revarb.cli.app import app, command_line, print_written, screen
+from revarb.cli.application import app, command_line, print_written, screen
 from revarb.errors import InputError
 from revarb.evaluation.results_file import write_results
 from revarb.experiments.experiment import AnyPart, Experiment, Part

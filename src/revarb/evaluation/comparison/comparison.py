@@ -10,8 +10,8 @@ import numpy as np
 from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.lstm import LSTM
-from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX
+from revarb.baselines.training_mean import Mean
 from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
