@@ -28,9 +28,9 @@ def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
     assert content["meta"]["skip"] == content["rows"][0]["skip"]
     page = (folder / "all" / "compare.html").read_text()
     assert content["meta"]["verdict"] in page and page.count("<svg") == 2
-    for name in ("compare", "calibration", "mean", "arx", "gp-narx"):
+    for name in ("compare", "reliability", "mean", "arx", "gp-narx"):
         assert (folder / "all" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "residuals: a model without an uncertainty of its own" in out
+    assert "residuals: a model without its own uncertainty" in out
     for text in (
         "GP-NARX",
         "moments",
