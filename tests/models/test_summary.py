@@ -73,7 +73,7 @@ def test_html_escapes_and_rich_draws():
     summary = Summary("a<b", (Table("t", ("x", ""), (("1", "<i>"),)),))
     html = summary._repr_html_()
     assert "a&lt;b" in html
-    assert "<td>&lt;i&gt;</td>" in html
+    assert ">&lt;i&gt;</td>" in html
     screen = Console(file=io.StringIO(), width=60)
     screen.print(summary)
     assert "<i>" in screen.file.getvalue()

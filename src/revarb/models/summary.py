@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table as RichTable
 
 TEXT_WIDTH = 110  # columns of the plain text
+_LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
 
 class Table(NamedTuple):
@@ -54,7 +55,8 @@ def _rich_table(table: Table) -> RichTable:
 
 
 def _html_table(table: Table) -> str:
-    heads = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
+    heads = "".join(f"<th{_LEFT}>{escape(column)}</th>" for column in table.columns)
     header = f"<thead><tr>{heads}</tr></thead>" if any(table.columns) else ""
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    return f"<table><caption>{escape(table.title)}</caption>{header}<tbody>{rows}</tbody></table>"
+    rows = "".join("<tr>" + "".join(f"<td{_LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    caption = f'<caption style="text-align: left; font-weight: bold">{escape(table.title)}</caption>'
+    return f'<table style="margin-left: 0">{caption}{header}<tbody>{rows}</tbody></table>'
