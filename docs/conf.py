@@ -33,6 +33,7 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 # Markdown
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 4
+smartquotes_action = "qe"  # quotes and ellipses; two dashes are an option of a command
 html_math_renderer = "mathml"  # rendered while building: the pages load nothing from the network
 
 # API reference

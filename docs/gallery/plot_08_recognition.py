@@ -36,7 +36,7 @@ train, test = revarb.Series(voltage[:200], level[:200]), revarb.Series(voltage[2
 
 # %%
 # Few steps of Adam and two starts, so that the page builds quickly. The defaults take minutes.
-recognition = revarb.Recognition(hidden=(20,), starts=2, start_steps=300, rounds=(100, 200))
+recognition = revarb.Recognition(hidden=(20,), starts=2, start_steps=200, rounds=(50, 100))
 spec = revarb.RGP(lags=4, input_lags=4, hidden=1, inducing=30, calibrate=False, recognition=recognition)
 model = spec.fit(train, seed=0)
 print(model)
