@@ -1,4 +1,4 @@
-"""The sampling interval of a csv_table, from its column of times."""
+"""The sampling interval of a table, from its column of times."""
 
 from datetime import UTC, date, datetime, timedelta
 

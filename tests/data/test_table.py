@@ -141,5 +141,5 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
     parquet_table(tmp_path, {"y": [1.0]})
     monkeypatch.delitem(sys.modules, "revarb.data.tables.parquet_cells")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r't.parquet needs pyarrow; pip install "revarb\[parquet_table\]"'):
+    with pytest.raises(InputError, match=r't.parquet needs pyarrow; pip install "revarb\[parquet\]"'):
         Table(tmp_path / "t.parquet")

@@ -18,7 +18,7 @@ draw = jax.jit(draw_functions, static_argnames="count")
 
 @pytest.fixture(scope="module")
 def layers():
-    """A sparse layer that has seen uncertain regressors, and an exact_layer GP of the same shape; two outputs each."""
+    """A sparse layer that has seen uncertain regressors, and an exact GP of the same shape; two outputs each."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(40, 3))
     y = np.stack([np.sin(x[:, 0]) + 0.3 * x[:, 1], np.cos(x[:, 2])], axis=1)

@@ -56,7 +56,7 @@ def test_known_regressors_are_those_whose_variance_is_zero(case, uncertain):
         psi1, psi2 = (function(mu, lam, zeta, w, variance) for function in (psi.psi1, psi.psi2))
         return jnp.sum(psi1**2) + jnp.sum(jnp.log(psi2))
 
-    gradient = jax.value_and_grad(statistics, argnums=(0, 1, 2, 3))
+    gradient = jax.jit(jax.value_and_grad(statistics, argnums=(0, 1, 2, 3)))
     got, got_slopes = gradient(mu, lam[:, :uncertain], zeta, w)
     expected, slopes = gradient(mu, lam, zeta, w)
     np.testing.assert_allclose(got, expected, rtol=1e-12)

@@ -78,8 +78,14 @@ def test_filling_up_short_records_changes_nothing(networks, initial, u_bar):
     for record in range(len(LENGTHS)):
         for path, expected in zip(together, alone(networks, record), strict=True):
             np.testing.assert_allclose(path[states[record] : states[record + 1]], expected, rtol=1e-12)
-    joint = jax.grad(lambda g: jnp.sum(run_networks(g, initial, u_bar, ORDER.lags, LENGTHS)[-1] ** 2))(networks)
-    parts = jax.grad(lambda g: sum(jnp.sum(alone(g, record)[-1] ** 2) for record in range(len(LENGTHS))))(networks)
+
+    def squares(g):
+        return jnp.sum(run_networks(g, initial, u_bar, ORDER.lags, LENGTHS)[-1] ** 2)
+
+    def squares_alone(g):
+        return sum(jnp.sum(alone(g, record)[-1] ** 2) for record in range(len(LENGTHS)))
+
+    joint, parts = (jax.jit(jax.grad(function))(networks) for function in (squares, squares_alone))
     for a, b in zip(jax.tree.leaves(joint), jax.tree.leaves(parts), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
