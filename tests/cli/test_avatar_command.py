@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from revarb import cli
+from revarb.cli import avatar
 from revarb.models.model_file import load
 from revarb.motion.avatar import model as models
 from support.avatars import TINY, trained
@@ -25,30 +26,25 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def test_a_model_is_trained_once(capsys, own_cache, model, monkeypatch):
-    from revarb.cli.avatar import _load_or_train_model
-
     trainings = []
-    monkeypatch.setattr("revarb.cli.avatar.train_model", lambda: trainings.append(1) or model)
+    monkeypatch.setattr(avatar, "train_model", lambda: trainings.append(1) or model)
     assert models.load_cached_model() is None
-    assert _load_or_train_model() is model
+    assert avatar._load_or_train_model() is model
     assert "training the avatar" in capsys.readouterr().out
-    assert _load_or_train_model().bound == load(models.cached_model_path(TINY)).bound == model.bound
+    assert avatar._load_or_train_model().bound == load(models.cached_model_path(TINY)).bound == model.bound
     assert len(trainings) == 1 and capsys.readouterr().out == ""
     models.cached_model_path(TINY).write_bytes(b"cut short")
-    _load_or_train_model()
+    avatar._load_or_train_model()
     assert len(trainings) == 2 and models.load_cached_model() is not None
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(own_cache, model, monkeypatch):
-    from revarb.cli.avatar import _load_or_train_model
-
     (own_cache / "revarb").write_text("not a folder")
-    monkeypatch.setattr("revarb.cli.avatar.train_model", lambda: model)
+    monkeypatch.setattr(avatar, "train_model", lambda: model)
     with pytest.warns(UserWarning, match="the trained model could not be cached: cannot create"):
-        assert _load_or_train_model() is model
+        assert avatar._load_or_train_model() is model
 
 
-# --- the command -----------------------------------------------------------------------------------------------------
 def run(capsys, *arguments):
     with pytest.raises(SystemExit) as end:
         cli.main(["avatar", *map(str, arguments)])
