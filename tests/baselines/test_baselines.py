@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError

@@ -12,7 +12,7 @@ import pytest
 from revarb.baselines import lstm
 from revarb.baselines.lstm import LSTM
 from revarb.baselines.lstm_network import LSTMNetwork
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.errors import InputError, RevarbError

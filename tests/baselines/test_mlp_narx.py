@@ -6,9 +6,9 @@ import pytest
 
 from revarb.baselines import mlp_narx
 from revarb.baselines.held_out import PIECES, compute_held_out_errors, estimate_residual_std, select_rows_outside
-from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX, Perceptron
 from revarb.baselines.narx import build_narx_rows, simulate_records
+from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores

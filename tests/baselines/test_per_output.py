@@ -10,8 +10,8 @@ import pytest
 from revarb.baselines import gp_narx
 from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX
-from revarb.baselines.mean import Mean
 from revarb.baselines.per_output import PerOutput
+from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revarb.baselines.arx import ARX
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare, state_verdict

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from revarb.baselines.arx import ARX
-from revarb.baselines.mean import Mean
+from revarb.baselines.training_mean import Mean
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare

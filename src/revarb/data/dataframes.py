@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -76,9 +77,6 @@ def _column_values(name: str, label: Any, column: nw.Series) -> Float64[np.ndarr
 
 def _installed_backend() -> str:
     for backend in DEFAULT_BACKENDS:
-        try:
-            __import__(backend)
-        except ModuleNotFoundError:
-            continue
-        return backend
+        if find_spec(backend) is not None:
+            return backend
     raise InputError('to_frame needs pandas or polars; pip install "revarb[pandas]", or use to_csv')
