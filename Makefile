@@ -1,4 +1,5 @@
-# Two commands for users: `make demo` and `make test`. Each sets up .venv from nothing first.
+# For users: `make demo` (a fit and a simulation, in demo/), `make test` (all quick tests) and `make docs` (the site, in build/docs).
+# Every target sets up .venv from nothing first. CONTRIBUTING.md lists the others.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
@@ -57,5 +58,6 @@ results: $(READY)
 	$(BIN)/python docs/results_tables.py
 	$(BIN)/python -m pytest -q tests/release
 
+# Everything that a target writes, but for results/*.json.
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo build docs/auto_gallery docs/api/generated docs/sg_execution_times.rst
