@@ -1,10 +1,11 @@
-"""Sphinx directive that draws which package of revarb imports which, as an inline SVG read from the source."""
+"""Sphinx directives about the packages of revarb, read from the source: which imports which, and their sizes."""
 
 import ast
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from results_directives import make_table
 
 SOURCE = Path(__file__).parents[2] / "src" / "revarb"
 ORDER = ["errors", "runtime", "data", "config", "gp", "optim", "variational", "simulation", "models", "training"]
@@ -13,8 +14,9 @@ CELL, LABEL, TOP = 22, 130, 96
 
 
 def setup(app):
-    """Register `package-matrix`."""
+    """Register `package-matrix` and `package-sizes`."""
     app.add_directive("package-matrix", PackageMatrix)
+    app.add_directive("package-sizes", PackageSizes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -24,6 +26,29 @@ class PackageMatrix(Directive):
     def run(self):
         """Return the SVG as raw HTML."""
         return [nodes.raw("", draw(imports()), format="html")]
+
+
+class PackageSizes(Directive):
+    """A table of the packages: modules, lines, and the largest file of each."""
+
+    def run(self):
+        """Return the table."""
+        return [make_table(["package", "modules", "lines", "largest file"], sizes())]
+
+
+def sizes():
+    """Return a row per package and one for all of revarb; `__init__.py` counts as lines, not as a module."""
+    files = {path.relative_to(SOURCE): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
+    groups = {package: {} for package in ORDER}
+    for path, lines in files.items():
+        groups.get(path.parts[0].removesuffix(".py"), {})[path] = lines
+    return [_size_row(name, group) for name, group in [*groups.items(), ("all", files)]]
+
+
+def _size_row(name, files):
+    largest = max(files, key=files.get)
+    modules = sum(path.name != "__init__.py" for path in files)
+    return [name, str(modules), str(sum(files.values())), f"{largest.as_posix()}, {files[largest]} lines"]
 
 
 def imports():

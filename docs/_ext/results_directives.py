@@ -1,4 +1,4 @@
-"""Sphinx directives for the results pages: tables from results/*.json, and pictures that `make results` has drawn."""
+"""Sphinx directives for results: tables and percentages from results/*.json, pictures that `make results` has drawn."""
 
 import shutil
 
@@ -12,9 +12,10 @@ COPIES = ROOT / "docs" / "auto_gallery" / "results"
 
 
 def setup(app):
-    """Register `results-table` and `results-picture`."""
+    """Register `results-table`, `results-picture` and the role `result`."""
     app.add_directive("results-table", ResultsTable)
     app.add_directive("results-picture", ResultsPicture)
+    app.add_role("result", result_role)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -26,10 +27,22 @@ class ResultsTable(Directive):
     def run(self):
         """Return the table and its origin."""
         name = self.arguments[0]
-        source = results_tables.SOURCES[name]
-        self.state.document.settings.env.note_dependency(str(ROOT / "results" / source))
+        sources = results_tables.SOURCES[name]
+        for source in sources:
+            self.state.document.settings.env.note_dependency(str(ROOT / "results" / source))
         head, *rows = results_tables.TABLES[name]()
-        return [_table(head, rows), nodes.paragraph(text=results_tables.origin(source), classes=["origin"])]
+        origins = (nodes.paragraph(text=results_tables.origin(source), classes=["origin"]) for source in sources)
+        return [make_table(head, rows), *origins]
+
+
+def result_role(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Insert one of `results_tables.percentages`."""
+    inliner.document.settings.env.note_dependency(str(ROOT / "results" / "calibration.json"))
+    found = results_tables.percentages()
+    if text not in found:
+        message = inliner.reporter.error(f"no result {text!r}; there are {', '.join(found)}", line=lineno)
+        return [inliner.problematic(rawtext, rawtext, message)], [message]
+    return [nodes.Text(found[text])], []
 
 
 class ResultsPicture(Directive):
@@ -53,7 +66,8 @@ class ResultsPicture(Directive):
         return [figure]
 
 
-def _table(head, rows):
+def make_table(head, rows):
+    """Return a table node; a bracket in a cell is a range, in smaller type."""
     table, group = nodes.table(classes=["results"]), nodes.tgroup(cols=len(head))
     table += group
     for _ in head:
