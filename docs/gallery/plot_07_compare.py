@@ -1,6 +1,6 @@
 """
-Comparing with rivals
-=====================
+Comparing with baselines
+========================
 
 Is a Gaussian process worth it on this record? ``revarb.compare`` fits several models to the same record, simulates the
 same test part from the same cold start and scores the same rows. On a nearly linear system the answer is often: use
@@ -34,8 +34,8 @@ level = simulate_tanks(voltage, seed=1, noise=0.1)
 train, test = revarb.Series(voltage[:200], level[:200]), revarb.Series(voltage[200:], level[200:])
 
 # %%
-# Without ``models=`` all rivals take part (mean, ARX, MLP-NARX, LSTM, GP-NARX) with three seeds. Here are three of them
-# and one seed, so that the page builds quickly.
+# Without ``models=`` all baselines take part (mean, ARX, MLP-NARX, LSTM, GP-NARX) with three seeds. Here are three of
+# them and one seed, so that the page builds quickly.
 models = {
     "Mean": revarb.Mean(),
     "ARX": revarb.ARX(lags=6, input_lags=6),
