@@ -2,13 +2,14 @@
 
 import numbers
 import operator
+import os
 import sys
 import warnings
 from pathlib import Path
 
 MAX_MESSAGE = 1000  # characters
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
 _WRAPPERS = ("contextlib.py", "functools.py")  # frames of decorators and context managers between two of ours
 
 
@@ -34,7 +35,18 @@ class InputError(RevarbError, ValueError):
 
 
 class ComputationError(RevarbError, RuntimeError):
-    """The arguments were valid but the computation failed: it diverged, or a worker process died."""
+    """The arguments were valid but the computation failed: it diverged, or a worker process died.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> path = revarb.Trajectory(np.zeros((3, 1)), np.full((3, 1), 1e308), "moments", 0, ("y",))
+    >>> try:
+    ...     path.interval(0.95)
+    ... except revarb.ComputationError as error:
+    ...     print(error)
+    the ends of the band overflow; rescale the outputs
+    """
 
 
 def shorten(text: str, longest: int) -> str:

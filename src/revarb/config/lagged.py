@@ -29,5 +29,16 @@ class Lagged:
             object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
 
     def order_for(self, inputs: int) -> Order:
-        """The order of the model for a system with this number of inputs."""
+        """The order of the model for a system with this number of inputs.
+
+        Parameters
+        ----------
+        inputs : int
+            Number of inputs of the system.
+
+        Returns
+        -------
+        Order
+            `lags`, `input_lags` and `input_delay`; `input_lags` is 0 for a system without inputs.
+        """
         return Order(self.lags, self.input_lags if inputs else 0, self.input_delay)

@@ -27,13 +27,15 @@ class Stage:
     Parameters
     ----------
     free : tuple of str
-        Parameter groups that are optimised, from `GROUPS`: mu, lam, zeta, w, variance, sigma2, prior.
+        Parameter groups that are optimised, from `revarb.config.recipe.GROUPS`: mu, lam, zeta, w, variance, sigma2,
+        prior.
     iterations : int
         Largest number of iterations.
 
     Examples
     --------
-    >>> Stage(("mu", "lam"), 50)
+    >>> import revarb
+    >>> revarb.Stage(("mu", "lam"), 50)
     Stage(free=('mu', 'lam'), iterations=50)
     """
 
@@ -76,7 +78,7 @@ class Recipe:
         Prior of the initial states.
     stages : tuple of Stage
         Stages of the optimisation.
-    memory, ftol, gtol
+    memory, ftol, gtol : int, float, float
         L-BFGS-B: number of corrections, relative change of the bound and size of the gradient at convergence.
     jitter : float
         Added to the diagonal of K_z, relative to the kernel variance.
@@ -85,7 +87,10 @@ class Recipe:
     --------
     Some parameters fixed first, then all of them free:
 
-    >>> Recipe(stages=(Stage(R0_FREE, 50), Stage(GROUPS, 200))).stages[1].iterations
+    >>> import revarb
+    >>> from revarb.config.recipe import GROUPS, R0_FREE
+    >>> recipe = revarb.Recipe(stages=(revarb.Stage(R0_FREE, 50), revarb.Stage(GROUPS, 200)))
+    >>> recipe.stages[1].iterations
     200
     """
 

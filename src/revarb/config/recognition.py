@@ -22,7 +22,7 @@ class Recognition:
         "free-form": they are first trained to follow the latent path of a fit without networks.
     starts : int
         Number of networks that are drawn; all have the first round, the one with the best bound has the others.
-    start_steps, start_rate, weight_decay
+    start_steps, start_rate, weight_decay : int, float, float
         Steps of Adam for the start, their learning rate and penalty on squared weights.
     rounds : tuple of int
         Steps of Adam on the bound; every round begins with new inducing inputs along the latent paths.
@@ -33,7 +33,8 @@ class Recognition:
 
     Examples
     --------
-    >>> Recognition(hidden=(50, 20)).steps
+    >>> import revarb
+    >>> revarb.Recognition(hidden=(50, 20)).steps
     3500
     """
 

@@ -49,8 +49,8 @@ class RGP(Lagged):
     >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0))
     >>> quick = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
-    >>> model = RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=quick).fit(revarb.Series(u, np.cumsum(u)))
-    >>> model.simulate(u)
+    >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=quick)
+    >>> spec.fit(revarb.Series(u, np.cumsum(u))).simulate(u)
     Trajectory(60 rows, outputs ('y',), method='moments', start='cold')
     """
 
@@ -136,6 +136,13 @@ class RGP(Lagged):
         FittedRGP or Ensemble
             An `Ensemble` where `restarts` is given.
 
+        Raises
+        ------
+        InputError
+            If the records do not fit the configuration, such as a constant column or too few samples.
+        ComputationError
+            If the optimisation diverges, or a worker process dies.
+
         Examples
         --------
         >>> import numpy as np, revarb
@@ -159,12 +166,50 @@ class RGP(Lagged):
         return fit_restarts(self, train, seed=seed, restarts=restarts, jobs=jobs, progress=progress, resume=resume)
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration as plain values, for JSON and TOML."""
+        """The configuration as plain values, for JSON and TOML.
+
+        Returns
+        -------
+        dict
+            Values by the names of the parameters; `recipe` and `recognition` are dictionaries too.
+
+        Examples
+        --------
+        >>> import revarb
+        >>> spec = revarb.RGP(lags=5)
+        >>> spec.to_dict()["lags"]
+        5
+        >>> revarb.RGP.from_dict(spec.to_dict()) == spec
+        True
+        """
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RGP":
-        """The configuration from plain values; an unknown key is refused by its name."""
+        """The configuration from plain values, such as `to_dict` returns or a TOML file has.
+
+        Parameters
+        ----------
+        values : dict
+            Values by the names of the parameters, with lists in place of tuples where need be; what is not given has
+            its default.
+
+        Returns
+        -------
+        RGP
+
+        Raises
+        ------
+        InputError
+            If a key is unknown or a value is invalid.
+
+        Examples
+        --------
+        >>> import revarb
+        >>> spec = revarb.RGP.from_dict({"lags": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 20}]}})
+        >>> spec.lags, spec.recipe.stages[0].iterations
+        (5, 20)
+        """
         values = check_keys(cls, values)
         if "recipe" in values:
             recipe = check_keys(Recipe, values["recipe"], "recipe.")

@@ -28,10 +28,11 @@ class Trajectory:
 
     Attributes
     ----------
-    mean : array [T, Dy]
+    mean : array [T, outputs]
         Mean of the output.
-    std : array [T, Dy] or None
-        Standard deviation of a measurement, noise and calibration included; None for a mean-only run.
+    std : array [T, outputs] or None
+        Standard deviation of a measurement, output noise included; None for a mean-only run. For `simulate` and
+        `predict` of a calibrated model it is the calibrated one; `smooth` has the noise as fitted, uncalibrated.
     method : str
         How it was computed: "moments", "mean", "samples", "network", "residuals" or "smoothed".
     skip : int
@@ -40,7 +41,7 @@ class Trajectory:
         Names of the outputs.
     dt : float
         Sampling interval.
-    samples : array [K, T, Dy] or None
+    samples : array [K, T, outputs] or None
         Sampled trajectories of measurements, for method "samples".
     disagreement : float or None
         For method "samples": distance of the sampled mean from that of method "moments", in standard deviations of the
@@ -52,8 +53,8 @@ class Trajectory:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> path = Trajectory(np.zeros((3, 1)), np.ones((3, 1)), "moments", 0, ("level",))
+    >>> import numpy as np, revarb
+    >>> path = revarb.Trajectory(np.zeros((3, 1)), np.ones((3, 1)), "moments", 0, ("level",))
     >>> path
     Trajectory(3 rows, outputs ('level',), method='moments', start='cold')
     >>> lower, upper = path.interval(0.95)
@@ -99,8 +100,23 @@ class Trajectory:
 
         Returns
         -------
-        lower, upper : arrays [T, Dy]
+        lower, upper : arrays [T, outputs]
             mean ± z(level) · std.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1, or the run has no uncertainty.
+        ComputationError
+            If the ends overflow.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> path = revarb.Trajectory(np.zeros((3, 1)), np.ones((3, 1)), "moments", 0, ("level",))
+        >>> lower, upper = path.interval(0.5)
+        >>> lower[:, 0].round(2).tolist(), upper[:, 0].round(2).tolist()
+        ([-0.67, -0.67, -0.67], [0.67, 0.67, 0.67])
         """
         if not check_number("level", level) < 1.0 or not level > 0.0:
             raise InputError(f"level must be between 0 and 1, received {level!r}")
@@ -141,11 +157,28 @@ class Trajectory:
         data frame
             Of the same library as the inputs of the simulation, with their row labels; pandas (or else polars) where
             they were arrays.
+
+        Raises
+        ------
+        InputError
+            If the inputs were arrays and neither pandas nor polars is installed.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> path = revarb.Trajectory(np.zeros((3, 1)), np.ones((3, 1)), "moments", 0, ("level",))
+        >>> list(path.to_frame().columns)
+        ['level_mean', 'level_std', 'level_lower', 'level_upper']
         """
         return make_dataframe(self.columns(), self.index)
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write the columns of `columns` to a CSV file with all digits (atomic write).
+
+        Parameters
+        ----------
+        path : path
+            Name of the file.
 
         Returns
         -------
@@ -159,7 +192,7 @@ class Trajectory:
 
         Parameters
         ----------
-        measured : array-like [T, Dy], optional
+        measured : array-like [T, outputs] or data frame, optional
             Measured outputs at the same rows, raw units; NaN where missing.
         title : str
             Title of the figure.
@@ -167,6 +200,15 @@ class Trajectory:
         Returns
         -------
         matplotlib.figure.Figure
+            One panel per output. Save it with `figure.savefig("simulation.png")`; a notebook displays it.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> path = revarb.Trajectory(np.zeros((3, 1)), np.ones((3, 1)), "moments", 0, ("level",))
+        >>> figure = path.plot(measured=[0.3, -0.2, 0.1], title="tank")
+        >>> figure.axes[0].get_ylabel()
+        'level'
         """
         from revarb.data.trajectory_figure import draw_trajectory  # matplotlib is slow to import
 

@@ -10,7 +10,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.models.summary import Summary, Table
+from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
 
 
@@ -41,7 +41,22 @@ class Fitted(ABC):
 
     @abstractmethod
     def simulate(self, u: Any = None, method: Any = ..., *, steps: int | None = ...) -> Trajectory:
-        """Free simulation on the inputs `u` [T, inputs], cold start, raw units in and out; one row out per row in."""
+        """Free simulation from a cold start, raw units in and out.
+
+        Parameters
+        ----------
+        u : array-like [T, inputs] or data frame
+            Inputs; None for a system without inputs.
+        method : str
+            One of `methods`.
+        steps : int, optional
+            Number of steps for a system without inputs.
+
+        Returns
+        -------
+        Trajectory
+            One row per row of `u`.
+        """
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to one file (atomic write); `revarb.load` reads it.
@@ -55,21 +70,42 @@ class Fitted(ABC):
         -------
         pathlib.Path
             The file that was written.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0))
+        >>> model = revarb.Mean().fit(revarb.Series(u, 3.0 + u))
+        >>> with TemporaryDirectory() as folder:
+        ...     file = model.save(f"{folder}/mean.rgp")
+        ...     revarb.load(file)
+        FittedMean(inputs ('u',), outputs ('y',), status='converged')
         """
         from revarb.models.model_file import save_model  # which imports this module
 
         return save_model(self, path)
 
     def summary(self) -> Summary:
-        """What the model is and how its training went, as tables; prints itself in a terminal and in a notebook.
+        """What the model is and how its training went; for an RGP also which lags matter, noises and calibration.
 
         Returns
         -------
         Summary
+            Tables that print as text; `rich.print` draws them with colours, a notebook as HTML.
         """
-        return Summary(repr(self).partition("(")[0], (self._common_table(),))
+        return Summary(type(self).__name__, (self._common_table(), *self._own_tables()))
 
-    def _common_table(self) -> Table:
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        # What a kind of model adds to its summary.
+        return ()
+
+    def _common_table(self) -> SummaryTable:
         order = self.order
         rows = (
             ("inputs", ", ".join(self.input_names) or "none"),
@@ -78,7 +114,7 @@ class Fitted(ABC):
             ("lags, input lags, input delay", f"{order.lags}, {order.input_lags}, {order.input_delay}"),
             ("training", f"{self.status.value}, seed {self.seed}"),
         )
-        return Table("model", ("", ""), rows)
+        return SummaryTable("model", ("", ""), rows)
 
     @property
     def scaling(self) -> Standardiser:

@@ -36,7 +36,8 @@ class Calibration:
 
     Examples
     --------
-    >>> calibration = Calibration(1.0, 0.02, edges=(10,), factors=(1.0, 1.3), stretches=12, error=0.2)
+    >>> import numpy as np, revarb
+    >>> calibration = revarb.Calibration(1.0, 0.02, edges=(10,), factors=(1.0, 1.3), stretches=12, error=0.2)
     >>> calibration.width_factors(np.array([1, 10, 11]), cold=False).tolist()
     [1.0, 1.0, 1.3]
     """
@@ -62,17 +63,50 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Calibration":
-        """The calibration from the plain values of a model file."""
+        """The calibration from the plain values of a model file.
+
+        Parameters
+        ----------
+        values : dict
+            Values by the names of the attributes; `edges` and `factors` may be lists.
+
+        Returns
+        -------
+        Calibration
+        """
         return cls(**{**values, "edges": tuple(values["edges"]), "factors": tuple(values["factors"])})
 
     def apply_to(self, chain: Chain[Posterior]) -> Chain[Posterior]:
-        """The chain with calibrated noise."""
+        """The chain with calibrated noise.
+
+        Parameters
+        ----------
+        chain : Chain
+            The trained layers, with noise as fitted.
+
+        Returns
+        -------
+        Chain
+            A copy with the noise of the hidden layers multiplied by `latent_scale`, and `output_noise` at the output.
+        """
         return replace_noises(chain, self.latent_scale, self.output_noise)
 
     def width_factors(
         self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]
     ) -> Float64[np.ndarray, " T"]:
-        """The factor of every row, by the number of steps since the start; cold rows have the factor of long runs."""
+        """The factor on the standard deviation of every row, by its number of steps since the start.
+
+        Parameters
+        ----------
+        steps : array of int [T]
+            Number of steps since the start of the run; the first row is step 1.
+        cold : bool or array of bool [T]
+            Rows of a cold run; they have the factor of the last horizon band, that of long runs.
+
+        Returns
+        -------
+        array [T]
+        """
         bands = np.where(cold, len(self.edges), np.searchsorted(self.edges, steps, side="left"))
         return np.array(self.factors)[bands]
 

@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
-from revarb.data.safe_statistics import safe_std
+from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.summary import Summary, Table
+from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status, Step
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
@@ -69,6 +69,11 @@ class Ensemble(Fitted):
         Returns
         -------
         Ensemble
+
+        Raises
+        ------
+        InputError
+            If the members differ in configuration or records, or two have the same seed.
         """
         members = tuple(members)
         if not members or not all(isinstance(member, FittedRGP) for member in members):
@@ -148,16 +153,30 @@ class Ensemble(Fitted):
 
         Parameters
         ----------
-        u, method, steps, seed
-            As in `FittedRGP.simulate`.
+        u : array-like [T, inputs] or data frame
+            Inputs, raw units; None for a system without inputs.
+        method : str
+            "moments", "mean", "samples" or "network", as in `FittedRGP.simulate`.
         start : str, Window or list of StartState
             As there, or one of `final_states`, with a state for each member.
+        steps : int, optional
+            Number of steps for a system without inputs.
         samples : int
             Number of trajectories in all, divided among the members.
+        seed : int
+            Seed of the sampled trajectories.
 
         Returns
         -------
         Trajectory
+            One row per row of `u`.
+
+        Raises
+        ------
+        InputError
+            If the inputs or the start do not fit the model.
+        ComputationError
+            If the simulation of a member diverges.
         """
         seed = check_seed(seed)
         starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
@@ -172,32 +191,86 @@ class Ensemble(Fitted):
         return mix_paths(paths)
 
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
-        """The mixture of the members' predictions; see `FittedRGP.predict`."""
+        """Predict every sample of a measured record by all members; see `FittedRGP.predict`.
+
+        Parameters
+        ----------
+        record : Series
+            Measured inputs and outputs; missing outputs are NaN.
+        horizon : int
+            Number of samples ahead.
+
+        Returns
+        -------
+        Trajectory
+            Mixture of the members' predictions, one row per sample of the record.
+        """
         return mix_paths([member.predict(record, horizon) for member in self.members])
 
     def smooth(self) -> list[Trajectory]:
-        """The mixture of the members' fits of the training records; see `FittedRGP.smooth`."""
+        """The training records as fitted by all members; see `FittedRGP.smooth`.
+
+        Returns
+        -------
+        list of Trajectory
+            Mixture of the members' fits, one per record, with the noise as fitted (no calibration).
+        """
         return [mix_paths(paths) for paths in zip(*(member.smooth() for member in self.members), strict=True)]
 
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Latent paths of the best member; see `FittedRGP.latent_paths`."""
+        """Latent paths of the best member; see `FittedRGP.latent_paths`.
+
+        Returns
+        -------
+        list of (mean, std)
+            One pair of arrays [states, latent states] per hidden layer, z-scored.
+        """
         return self.best.latent_paths()
 
     def recognise(self, u: Any = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
-        """Latent paths of the best member for new inputs; see `FittedRGP.recognise`."""
+        """Latent paths of the best member for new inputs; see `FittedRGP.recognise`.
+
+        Parameters
+        ----------
+        u : array-like [T, inputs] or data frame
+            Inputs, raw units; None for a system without inputs.
+        steps : int, optional
+            Number of steps for a system without inputs.
+
+        Returns
+        -------
+        list of arrays [T, latent states]
+            One per hidden layer, z-scored.
+        """
         return self.best.recognise(u, steps=steps)
 
     def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
-        """Draw the fit of the best member; see `FittedRGP.plot_fit`."""
+        """Draw the fit of the best member; see `FittedRGP.plot_fit`.
+
+        Parameters
+        ----------
+        records : Series or list of Series, optional
+            The training records, to draw the measured outputs too; a model does not keep them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         return self.best.plot_fit(records)
 
     def summary(self) -> Summary:
-        """The members with their bounds and held-out errors, and the summary of the best one."""
+        """The members with their bounds and held-out errors, and the summary of the best one.
+
+        Returns
+        -------
+        Summary
+            Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
+        """
         rows = [
             (str(member.seed), member.status.value, f"{member.bound:.2f}", _describe_error(member.calibration))
             for member in self.members
         ]
-        members = Table("members", ("seed", "status", "bound", "held-out error"), rows)
+        members = SummaryTable("members", ("seed", "status", "bound", "held-out error"), rows)
         return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables))
 
     def _divide(self, samples: int) -> list[int]:
@@ -220,11 +293,9 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
 
 
 def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray, "K T Dy"]) -> np.ndarray:
-    # Law of total variance. Scaled by the largest value: no square overflows or underflows.
-    largest = max(float(stds.max()), np.finfo(np.float64).tiny)
-    within = largest * np.sqrt(np.mean((stds / largest) ** 2, axis=0))
-    between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(within.shape)
-    return np.hypot(within, between)
+    # Law of total variance.
+    between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(means.shape[1:])
+    return np.hypot(safe_rms(stds), between)
 
 
 def _same_records(one: FittedRGP, other: FittedRGP) -> bool:

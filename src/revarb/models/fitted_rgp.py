@@ -18,7 +18,7 @@ from revarb.errors import InputError, check_integer
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
-from revarb.models.summary import Summary
+from revarb.models.summary import SummaryTable
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
@@ -93,17 +93,10 @@ class FittedRGP(Fitted):
         calibrated = "not calibrated" if self.calibration is None else f"held-out error {self.calibration.error:.3g}"
         return f"FittedRGP({columns}, status={self.status.value!r}, {calibrated})"
 
-    def summary(self) -> Summary:
-        """Order, lengthscales by lag and input, noises, calibration and status, as tables.
-
-        Returns
-        -------
-        Summary
-            Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
-        """
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
         from revarb.models.rgp_summary import rgp_tables  # which imports this module
 
-        return Summary("FittedRGP", (self._common_table(), *rgp_tables(self)))
+        return rgp_tables(self)
 
     def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
         """Draw the fitted outputs, the latent path of every hidden layer, and the bound.
@@ -116,6 +109,7 @@ class FittedRGP(Fitted):
         Returns
         -------
         matplotlib.figure.Figure
+            Save it with `figure.savefig("fit.png")`; a notebook displays it.
         """
         from revarb.models.fit_figure import draw_fit  # matplotlib is slow to import
 
@@ -133,7 +127,23 @@ class FittedRGP(Fitted):
 
     @with_numerics
     def resolve_start(self, start: StartChoice) -> Origin:
-        """The state that a run starts from."""
+        """The state that a run starts from.
+
+        Parameters
+        ----------
+        start : str, Window or StartState
+            As in `simulate`.
+
+        Returns
+        -------
+        Origin
+            `state`, the state before the first step, and `name`, the name that `Trajectory.start` has.
+
+        Raises
+        ------
+        InputError
+            If `start` is none of these, or does not fit the model.
+        """
         return resolve_start(start, self.preprocessor, self.trained.chain, self.final_states)
 
     @with_numerics
@@ -172,6 +182,29 @@ class FittedRGP(Fitted):
         Returns
         -------
         Trajectory
+            One row per row of `u`.
+
+        Raises
+        ------
+        InputError
+            If the inputs or the start do not fit the model.
+        ComputationError
+            If the simulation diverges.
+
+        Examples
+        --------
+        A cold start, and a start after ten measured samples:
+
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0))
+        >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+        >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
+        >>> record = revarb.Series(u, np.cumsum(u))
+        >>> model = spec.fit(record)
+        >>> model.simulate(u)
+        Trajectory(60 rows, outputs ('y',), method='moments', start='cold')
+        >>> model.simulate(u[10:], start=revarb.Window(u[:10], record.y[:10]))
+        Trajectory(50 rows, outputs ('y',), method='moments', start='window of 10 samples')
         """
         origin = self.resolve_start(start)
         if method == "network":
@@ -195,6 +228,24 @@ class FittedRGP(Fitted):
         Returns
         -------
         Trajectory
+            One row per sample of the record.
+
+        Raises
+        ------
+        InputError
+            If the record does not fit the model.
+        ComputationError
+            If the prediction diverges.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0))
+        >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+        >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
+        >>> record = revarb.Series(u, np.cumsum(u))
+        >>> spec.fit(record).predict(record, horizon=3)
+        Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
         horizon = check_integer("horizon", horizon, least=1, most=MAX_HORIZON)
         if not isinstance(record, Series):
@@ -226,7 +277,7 @@ class FittedRGP(Fitted):
 
         Parameters
         ----------
-        u : array-like [T, inputs]
+        u : array-like [T, inputs] or data frame
             Inputs, raw units; None for a system without inputs.
         steps : int, optional
             Number of steps for a system without inputs.
@@ -235,6 +286,11 @@ class FittedRGP(Fitted):
         -------
         list of arrays [T, latent states]
             One per hidden layer, z-scored.
+
+        Raises
+        ------
+        InputError
+            If the model was fitted without `RGP(recognition=…)`.
         """
         return recognise_paths(self.preprocessor, self.trained.chain, self._networks, u, steps)
 
@@ -251,8 +307,9 @@ class FittedRGP(Fitted):
         Returns
         -------
         list of Trajectory
-            One per record, for its last rows. The band is narrow where the output was measured, and as wide as the
-            latent states are uncertain in a gap.
+            One per record, for the samples with a full window of lags behind them. The band is narrow where the output
+            was measured, and as wide as the latent states are uncertain in a gap. `std` has the variance of the latent
+            states and the output noise as fitted; the calibration, which is for simulations, is not applied.
         """
         lags, states = self.spec.lags, self._states
         means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))

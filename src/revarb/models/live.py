@@ -21,7 +21,26 @@ from revarb.simulation.starts import StartChoice
 
 
 class LiveStep(NamedTuple):
-    """One step of `Live`, raw units: the mean-only run, and the sampled trajectories without output noise."""
+    """One step of `Live`, raw units: the mean-only run, and the sampled trajectories without output noise.
+
+    Attributes
+    ----------
+    mean : array [outputs]
+        Output of the mean-only run.
+    ghosts : array [G, outputs]
+        Outputs of the G sampled trajectories; G is the argument `ghosts` of `Live`.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+    >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
+    >>> live = revarb.Live(spec.fit(revarb.Series(u, np.cumsum(u))), ghosts=3)
+    >>> step = live.step(0.3)
+    >>> step.mean.shape, step.ghosts.shape
+    ((1,), (3, 1))
+    """
 
     mean: Float64[np.ndarray, " Dy"]
     ghosts: Float64[np.ndarray, "G Dy"]
@@ -47,9 +66,9 @@ class Live:
     --------
     >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0))
-    >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu",), 2),))
+    >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
     >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
-    >>> live = Live(spec.fit(revarb.Series(u, np.cumsum(u))), start="continue")
+    >>> live = revarb.Live(spec.fit(revarb.Series(u, np.cumsum(u))), start="continue")
     >>> live.step(0.3).mean.shape
     (1,)
     """
@@ -96,6 +115,14 @@ class Live:
         Returns
         -------
         LiveStep
+            The outputs of this step.
+
+        Raises
+        ------
+        InputError
+            If the inputs do not fit the model.
+        ComputationError
+            If the run diverges.
         """
         prep, chain = self._model.preprocessor, self._model.chain
         one_row: Any = [u]

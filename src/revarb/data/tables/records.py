@@ -44,10 +44,11 @@ def read_records(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> import revarb
     >>> with TemporaryDirectory() as folder:
     ...     table = Path(folder) / "tank.csv"
     ...     _ = table.write_text("t,valve,level\\n0.0,1,0.2\\n0.5,0,0.4\\n1.0,1,\\n")
-    ...     [record] = read_records(table, inputs="valve", outputs="level", time="t")
+    ...     [record] = revarb.read_records(table, inputs="valve", outputs="level", time="t")
     >>> record
     Series(3 samples, inputs ('valve',), outputs ('level',), dt=0.5, 1 of 3 output values missing)
     """
