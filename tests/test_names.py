@@ -1,5 +1,6 @@
 """Names that cannot be confused: modules, what packages export, and the public names of revarb."""
 
+import ast
 import importlib
 import pkgutil
 from collections import Counter
@@ -34,6 +35,20 @@ def test_modules_of_the_library_have_names_of_their_own():
     counts = Counter(path.stem for path in files if path.parts[0] not in APPLICATIONS)
     doubled = {stem for stem, count in counts.items() if count > 1}
     assert not doubled, [str(path) for path in files if path.stem in doubled and path.parts[0] not in APPLICATIONS]
+
+
+def test_classes_of_the_library_have_names_of_their_own():
+    """No two packages define a class of the same name; private names may repeat."""
+    packages = {}
+    for path in SOURCE.rglob("*.py"):
+        package = path.relative_to(SOURCE).parts[0]
+        if package in APPLICATIONS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                packages.setdefault(node.name, set()).add(package)
+    doubled = {name: sorted(found) for name, found in packages.items() if len(found) > 1}
+    assert not doubled
 
 
 def test_public_names_differ_by_more_than_case_and_underscores():

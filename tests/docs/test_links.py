@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
-GENERATED = ("gallery/", "api/generated/")
+GENERATED = ("auto_gallery/", "api/generated/")
 """Folders of the site that Sphinx writes."""
 
 

@@ -1,9 +1,19 @@
-"""The README is short, and its Python runs."""
+"""The README is short, its Python runs, and its table has the numbers of the committed results."""
 
+import importlib.util
 import re
 from pathlib import Path
 
-README = Path(__file__).parent.parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent.parent
+README = ROOT / "README.md"
+
+
+def import_script(path):
+    """Import a Python file that belongs to no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_it_is_short():
@@ -18,3 +28,8 @@ def test_its_python_runs(recorded_data, in_empty_folder, capsys):
     for block in blocks:
         exec(compile(block, "README.md", "exec"), scope)
     assert "rmse" in capsys.readouterr().out.lower()
+
+
+def test_its_table_is_that_of_the_results():
+    tables = import_script(ROOT / "docs" / "results_tables.py")
+    assert tables.marked(README.read_text(), "overview") == tables.block("overview")
