@@ -2,14 +2,13 @@
 
 import numbers
 import operator
-import os
 import sys
 import warnings
 from pathlib import Path
 
 MAX_MESSAGE = 1000  # characters
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_PACKAGE = str(Path(__file__).parent)
 _WRAPPERS = ("contextlib.py", "functools.py")  # frames of decorators and context managers between two of ours
 
 

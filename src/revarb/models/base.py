@@ -10,7 +10,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.models.summary import Summary, SummaryTable
+from revarb.models.summary import Summary, Table
 from revarb.optim.status import Status
 
 
@@ -92,20 +92,15 @@ class Fitted(ABC):
         return save_model(self, path)
 
     def summary(self) -> Summary:
-        """What the model is and how its training went; for an RGP also which lags matter, noises and calibration.
+        """What the model is and how its training went, as tables; prints itself in a terminal and in a notebook.
 
         Returns
         -------
         Summary
-            Tables that print as text; `rich.print` draws them with colours, a notebook as HTML.
         """
-        return Summary(type(self).__name__, (self._common_table(), *self._own_tables()))
+        return Summary(repr(self).partition("(")[0], (self._common_table(),))
 
-    def _own_tables(self) -> tuple[SummaryTable, ...]:
-        # What a kind of model adds to its summary.
-        return ()
-
-    def _common_table(self) -> SummaryTable:
+    def _common_table(self) -> Table:
         order = self.order
         rows = (
             ("inputs", ", ".join(self.input_names) or "none"),
@@ -114,7 +109,7 @@ class Fitted(ABC):
             ("lags, input lags, input delay", f"{order.lags}, {order.input_lags}, {order.input_delay}"),
             ("training", f"{self.status.value}, seed {self.seed}"),
         )
-        return SummaryTable("model", ("", ""), rows)
+        return Table("model", ("", ""), rows)
 
     @property
     def scaling(self) -> Standardiser:
