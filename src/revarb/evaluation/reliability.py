@@ -24,7 +24,17 @@ MIN_VALUES = 10  # measurements per bin of the horizon
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Reliability diagram: `observed[k]` of `count` measurements are inside the interval of level `levels[k]`."""
+    """Reliability diagram: the share of measurements inside the central interval, for every level.
+
+    Attributes
+    ----------
+    levels : array [K]
+        Nominal levels of the intervals.
+    observed : array [K]
+        Share of the measurements inside; equal to `levels` where the bands are reliable.
+    count : int
+        Number of measurements.
+    """
 
     levels: Float64[np.ndarray, " K"]
     observed: Float64[np.ndarray, " K"]
@@ -35,10 +45,16 @@ class Reliability:
 class ErrorByHorizon:
     """Error and predicted standard deviation in bins of steps since the start; the first row of a record is step 1.
 
-    steps      mean step of a bin
-    error      root of the mean squared error, every output divided by its measured standard deviation
-    predicted  root of the mean predicted variance, likewise; equal to `error` where the bands are reliable
-    counts     measurements in a bin
+    Attributes
+    ----------
+    steps : array [B]
+        Mean step of a bin.
+    error : array [B]
+        Root of the mean squared error, every output divided by its measured standard deviation.
+    predicted : array [B]
+        Root of the mean predicted variance, likewise; equal to `error` where the bands are reliable.
+    counts : array of int [B]
+        Number of measurements in a bin.
     """
 
     steps: Float64[np.ndarray, " B"]
@@ -49,7 +65,19 @@ class ErrorByHorizon:
 
 @dataclass(frozen=True, eq=False)
 class BandCheck:
-    """Three views of one model's bands. The first `skip` rows count in `horizon` only."""
+    """Reliability diagram, PIT values and error by horizon of one model's bands.
+
+    Attributes
+    ----------
+    reliability : Reliability
+        Coverage by level.
+    pit : array [V]
+        PIT values of the V measurements.
+    horizon : ErrorByHorizon
+        Error and predicted standard deviation by the number of steps since the start.
+    skip : int
+        Number of first rows of every record that count in `horizon` only.
+    """
 
     reliability: Reliability
     pit: Float64[np.ndarray, " V"]
@@ -58,7 +86,31 @@ class BandCheck:
 
 
 def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> BandCheck:
-    """Reliability diagram, PIT values and error by horizon of the same bands."""
+    """Reliability diagram, PIT values and error by horizon of the same bands.
+
+    Parameters
+    ----------
+    paths : list of Trajectory
+        Simulations with a band, one per record.
+    outputs : list of array-like [T, outputs] or data frames
+        Outputs measured at the same rows, raw units; NaN is a missing value.
+    skip : int, optional
+        Number of first rows of every record to leave out; default: the largest `skip` of the paths.
+
+    Returns
+    -------
+    BandCheck
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> from revarb.evaluation.reliability import check_bands
+    >>> y = np.random.default_rng(0).standard_normal(200)
+    >>> path = revarb.Trajectory(np.zeros((200, 1)), np.ones((200, 1)), "moments", 0, ("y",))
+    >>> check = check_bands([path], [y])
+    >>> check.reliability.count, check.pit.shape, check.horizon.counts.sum().item()
+    (200, (200,), 200)
+    """
     skip = _pooled(paths, outputs, skip).skip
     return BandCheck(
         reliability_diagram(paths, outputs, skip),
@@ -74,7 +126,33 @@ def reliability_diagram(
     skip: int | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> Reliability:
-    """The share of measurements inside `Trajectory.interval` for every level, without the first `skip` rows."""
+    """The share of measurements inside `Trajectory.interval` for every level, without the first `skip` rows.
+
+    Parameters
+    ----------
+    paths : list of Trajectory
+        Simulations with a band, one per record.
+    outputs : list of array-like [T, outputs] or data frames
+        Outputs measured at the same rows, raw units; NaN is a missing value.
+    skip : int, optional
+        Number of first rows of every record to leave out; default: the largest `skip` of the paths.
+    levels : list of float
+        Levels between 0 and 1; default: 5 % to 95 % in steps of 5 %, and 99 %.
+
+    Returns
+    -------
+    Reliability
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> from revarb.evaluation.reliability import reliability_diagram
+    >>> y = np.random.default_rng(0).standard_normal(200)
+    >>> path = revarb.Trajectory(np.zeros((200, 1)), np.ones((200, 1)), "moments", 0, ("y",))
+    >>> diagram = reliability_diagram([path], [y], levels=(0.5, 0.95))
+    >>> bool(abs(diagram.observed - diagram.levels).max() < 0.1)
+    True
+    """
     rows = _pooled(paths, outputs, skip)
     count = int(rows.measured.sum())
     observed = []
@@ -91,6 +169,30 @@ def pit_values(
     """Probability integral transform of every measurement under its N(mean, std²): uniform where bands are reliable.
 
     The first `skip` rows are left out.
+
+    Parameters
+    ----------
+    paths : list of Trajectory
+        Simulations with a band, one per record.
+    outputs : list of array-like [T, outputs] or data frames
+        Outputs measured at the same rows, raw units; NaN is a missing value.
+    skip : int, optional
+        Number of first rows of every record to leave out; default: the largest `skip` of the paths.
+
+    Returns
+    -------
+    array [V]
+        One value between 0 and 1 per measurement.
+
+    Examples
+    --------
+    A measurement at the mean has 0.5, one at the upper end of the 95 % band 0.975:
+
+    >>> import numpy as np, revarb
+    >>> from revarb.evaluation.reliability import pit_values
+    >>> path = revarb.Trajectory(np.zeros((2, 1)), np.ones((2, 1)), "moments", 0, ("y",))
+    >>> pit_values([path], [[0.0, 1.96]]).round(3).tolist()
+    [0.5, 0.975]
     """
     rows = _pooled(paths, outputs, skip)
     return ndtr(((rows.y - rows.mean) / rows.std)[rows.measured])
@@ -100,6 +202,29 @@ def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], 
     """Error and predicted standard deviation against the number of steps since the start, first rows included.
 
     The bins are log-spaced; neighbouring bins with fewer than ten measurements are merged.
+
+    Parameters
+    ----------
+    paths : list of Trajectory
+        Simulations with a band, one per record.
+    outputs : list of array-like [T, outputs] or data frames
+        Outputs measured at the same rows, raw units; NaN is a missing value.
+    bins : int
+        Largest number of bins.
+
+    Returns
+    -------
+    ErrorByHorizon
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> from revarb.evaluation.reliability import error_by_horizon
+    >>> y = np.random.default_rng(0).standard_normal(200)
+    >>> path = revarb.Trajectory(np.zeros((200, 1)), np.ones((200, 1)), "moments", 0, ("y",))
+    >>> horizon = error_by_horizon([path], [y], bins=4)
+    >>> horizon.error.shape == horizon.predicted.shape, horizon.counts.sum().item()
+    (True, 200)
     """
     bins = check_integer("bins", bins, least=1)
     rows = _pooled(paths, outputs, skip=0)

@@ -30,6 +30,14 @@ class Scores:
         Share of measurements inside the central interval; nan without a std.
     skip : int
         Number of first rows that were left out.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> path = revarb.Trajectory(np.zeros((4, 1)), np.ones((4, 1)), "moments", 0, ("y",))
+    >>> result = revarb.scores(path, [1.0, -1.0, 1.0, -1.0])
+    >>> result.rmse, result.nrmse, result.coverage50, result.coverage95
+    (1.0, 1.0, 0.0, 1.0)
     """
 
     rmse: float
@@ -48,7 +56,7 @@ def scores(path: Trajectory, y: Any, skip: int | None = None) -> Scores:
     ----------
     path : Trajectory
         What `simulate` or `predict` returned.
-    y : array-like [T, Dy] or data frame
+    y : array-like [T, outputs] or data frame
         Outputs measured at the same rows, raw units. NaN is not scored.
     skip : int, optional
         Number of first rows to leave out; default `path.skip`, the paper's protocol (lags + input lags).

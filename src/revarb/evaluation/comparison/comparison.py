@@ -42,6 +42,18 @@ class Comparison:
         The records that were simulated.
     skip : int
         Number of first rows of every record that were not scored.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> record = revarb.Series(u, np.convolve(u, [0.0, 0.5, 0.3])[:60])
+    >>> models = {"Mean": revarb.Mean(), "ARX": revarb.ARX(lags=2, input_lags=2)}
+    >>> comparison = revarb.compare(record, record, models, seeds=1)
+    >>> comparison
+    Comparison(Mean, ARX; 1 test record(s))
+    >>> [(row["model"], row["method"], row["rmse"] < 0.01) for row in comparison.rows]
+    [('Mean', 'residuals', False), ('ARX', 'residuals', True)]
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -69,12 +81,24 @@ class Comparison:
         return state_verdict(self.lines, self.score)
 
     def by_model(self) -> dict[str, list[Trajectory]]:
-        """Simulations of the first test record by model, one per method; the mean-only run first."""
+        """Simulations of the first test record by model, one per method; the mean-only run first.
+
+        Returns
+        -------
+        dict of str to list of Trajectory
+            Of the first seed that did not fail; a model of which all seeds failed is left out.
+        """
         models = dict.fromkeys(model for model, _ in self.paths)
         return {model: [paths[0] for (name, _), paths in self.paths.items() if name == model] for model in models}
 
     def reliability(self) -> dict[tuple[str, str], BandCheck]:
-        """Reliability of the bands over all test records, by (model, method), of the simulations that have a band."""
+        """Reliability of the bands over all test records, of the simulations that have a band.
+
+        Returns
+        -------
+        dict of (str, str) to BandCheck
+            By (model, method): coverage by level, PIT values, and error by horizon.
+        """
         outputs = [record.y for record in self.test]
         banded = {key: paths for key, paths in self.paths.items() if all(path.std is not None for path in paths)}
         with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
@@ -91,6 +115,12 @@ class Comparison:
         Returns
         -------
         matplotlib.figure.Figure
+            Save it with `figure.savefig("comparison.png")`; a notebook displays it.
+
+        Raises
+        ------
+        InputError
+            If there is no such output, or every model failed.
         """
         from revarb.evaluation.comparison.comparison_figure import draw_comparison  # matplotlib is slow to import
 
@@ -145,6 +175,11 @@ def compare(
     Returns
     -------
     Comparison
+
+    Raises
+    ------
+    InputError
+        If the records, the models or the seeds are not valid.
 
     Examples
     --------
