@@ -61,8 +61,7 @@ class GPNARX(Lagged):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import revarb
+    >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0) ** 1.5)
     >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
     >>> model = revarb.GPNARX(lags=1, input_lags=2, iterations=20).fit(revarb.Series(u, y))
@@ -129,6 +128,15 @@ class FittedGPNARX(Fitted):
         The posterior as a chain of one layer without an output layer.
     evidence : float
         log p(y) of the z-scored training rows, or its bound with inducing inputs.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> model = revarb.GPNARX(lags=1, input_lags=2, iterations=20).fit(revarb.Series(u, y))
+    >>> model.simulate(u)
+    Trajectory(60 rows, outputs ('y',), method='moments', start='cold')
     """
 
     chain: Chain[Posterior]
@@ -150,8 +158,8 @@ class FittedGPNARX(Fitted):
 
         Parameters
         ----------
-        u : array of shape (T, inputs)
-            The inputs, raw units.
+        u : array-like [T, inputs] or data frame
+            Inputs, raw units; None for a system without inputs.
         method : "moments", "mean" or "samples"
             "moments" has the moments of Girard (2003), with the full covariance of the lag window. See
             `FittedRGP.simulate`.

@@ -46,8 +46,7 @@ class LSTM:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import revarb
+    >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0) ** 1.5)
     >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
     >>> model = revarb.LSTM(layers=(1,), units=4, updates=25).fit(revarb.Series(u, y))
@@ -117,12 +116,40 @@ class LSTM:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedLSTM(FittedByResiduals):
-    """A trained LSTM. Its band is that of the errors on the training tail before the last training."""
+    """A trained LSTM. Its band is that of the errors on the training tail before the last training.
+
+    Attributes
+    ----------
+    residual_std : array [outputs]
+        Standard deviation of the held-out errors, z-scored.
+    network : LSTMNetwork
+        The network, from z-scored inputs to z-scored outputs.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> model = revarb.LSTM(layers=(1,), units=4, updates=25).fit(revarb.Series(u, y))
+    >>> model.simulate(u)
+    Trajectory(60 rows, outputs ('y',), method='residuals', start='cold')
+    """
 
     network: LSTMNetwork
 
     def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """Simulate the network from an empty memory."""
+        """Simulate the network from an empty memory.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored.
+
+        Returns
+        -------
+        array [T, outputs]
+            Outputs, z-scored.
+        """
         return run_network(self.network, _delay_inputs(self.preprocessor, z))
 
 

@@ -73,8 +73,7 @@ class MLPNARX(Lagged):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import revarb
+    >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0) ** 1.5)
     >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
     >>> model = revarb.MLPNARX(lags=1, input_lags=2, units=(4,), iterations=20).fit(revarb.Series(u, y))
@@ -133,7 +132,24 @@ class MLPNARX(Lagged):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedMLPNARX(FittedNarx[Perceptron]):
-    """A trained MLP-NARX. Its band is that of the cross-validation errors with the chosen number of units."""
+    """A trained MLP-NARX. Its band is that of the cross-validation errors with the chosen number of units.
+
+    Attributes
+    ----------
+    residual_std : array [outputs]
+        Standard deviation of the held-out errors, z-scored.
+    model : Perceptron
+        The network, from z-scored regressors to z-scored outputs.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> model = revarb.MLPNARX(lags=1, input_lags=2, units=(4,), iterations=20).fit(revarb.Series(u, y))
+    >>> model.simulate(u)
+    Trajectory(60 rows, outputs ('y',), method='residuals', start='cold')
+    """
 
 
 class _Trial(NamedTuple):

@@ -43,7 +43,7 @@ class FittedByResiduals(Fitted):
 
     Attributes
     ----------
-    residual_std : ndarray of shape (outputs,)
+    residual_std : array [outputs]
         That standard deviation, z-scored.
     """
 
@@ -59,8 +59,8 @@ class FittedByResiduals(Fitted):
 
         Parameters
         ----------
-        u : array of shape (T, inputs)
-            The inputs, raw units.
+        u : array-like [T, inputs] or data frame
+            Inputs, raw units; None for a system without inputs.
         method : "residuals"
             The only method of this model.
         steps : int, optional
@@ -87,7 +87,18 @@ class FittedByResiduals(Fitted):
 
     @abstractmethod
     def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """Simulate the mean freely on z-scored inputs; z-scored."""
+        """Simulate the mean freely from a cold start.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored.
+
+        Returns
+        -------
+        array [T, outputs]
+            Outputs, z-scored.
+        """
 
 
 class NarxRows(NamedTuple):
@@ -118,5 +129,16 @@ class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
     model: AnyLayer
 
     def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-        """Simulate the model on its own past outputs."""
+        """Simulate the model on its own past outputs.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored.
+
+        Returns
+        -------
+        array [T, outputs]
+            Outputs, z-scored.
+        """
         return run_mean_cold(Chain((self.model,), None, self.order.lags), self.order, z)

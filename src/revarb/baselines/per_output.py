@@ -40,8 +40,7 @@ class PerOutput:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import revarb
+    >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0) ** 1.5)
     >>> y = np.column_stack([np.convolve(u, [0.0, 0.5])[:60], np.convolve(u, [0.0, 0.0, 1.0])[:60]])
     >>> model = revarb.baselines.PerOutput(revarb.ARX(lags=1, input_lags=2)).fit(revarb.Series(u, y))
@@ -118,6 +117,15 @@ class FittedPerOutput(Fitted):
         The trained models, in the order of the outputs.
     status : Status
         The worst of their statuses.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.column_stack([np.convolve(u, [0.0, 0.5])[:60], np.convolve(u, [0.0, 0.0, 1.0])[:60]])
+    >>> model = revarb.baselines.PerOutput(revarb.ARX(lags=1, input_lags=2)).fit(revarb.Series(u, y))
+    >>> [type(member).__name__ for member in model.members]
+    ['FittedARX', 'FittedARX']
     """
 
     members: tuple[Fitted, ...]
@@ -134,8 +142,8 @@ class FittedPerOutput(Fitted):
 
         Parameters
         ----------
-        u : array of shape (T, inputs)
-            The inputs, raw units.
+        u : array-like [T, inputs] or data frame
+            Inputs, raw units; None for a system without inputs.
         method : str, optional
             One of `methods`; by default the last.
         steps : int, optional

@@ -21,8 +21,7 @@ class Mean:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import revarb
+    >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0))
     >>> model = revarb.Mean().fit(revarb.Series(u, 2.0 + u))
     >>> np.unique(model.simulate(u).mean.round(3)).tolist()
@@ -64,10 +63,36 @@ class Mean:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedMean(FittedByResiduals):
-    """The training mean, with a band from held-out errors."""
+    """The training mean, with a band from held-out errors.
+
+    Attributes
+    ----------
+    residual_std : array [outputs]
+        Standard deviation of the held-out errors, z-scored.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> model = revarb.Mean().fit(revarb.Series(u, 2.0 + u))
+    >>> model
+    FittedMean(inputs ('u',), outputs ('y',), status='converged')
+    >>> model.simulate(u)
+    Trajectory(60 rows, outputs ('y',), method='residuals', start='cold')
+    """
 
     def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
-        """Return zeros, the mean of z-scored outputs."""
+        """Return zeros, the mean of z-scored outputs.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored; only their number of rows is used.
+
+        Returns
+        -------
+        array [T, outputs]
+        """
         return np.zeros((len(z), len(self.output_names)))
 
 

@@ -60,6 +60,23 @@ def read_skeleton(path: str | os.PathLike[str]) -> Skeleton:
     Returns
     -------
     Skeleton
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is not such a skeleton; the message names the line.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     mocap.read_skeleton(mocap.write_skeleton(f"{folder}/arm.asf", skeleton)).names
+    ('root', 'arm')
     """
     sections = _sections(Path(path))
     scale = _scale(_section(sections, Path(path), ":units"))
@@ -183,6 +200,25 @@ def read_motion(path: str | os.PathLike[str], skeleton: Skeleton) -> Motion:
     Returns
     -------
     Motion
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or does not fit the skeleton; the message names the line.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> motion = mocap.Motion(skeleton, np.zeros((5, 7)))
+    >>> with TemporaryDirectory() as folder:
+    ...     mocap.read_motion(mocap.write_motion(f"{folder}/arm.amc", motion), skeleton).frames.shape
+    (5, 7)
     """
     wanted = {bone.name: len(bone.channels) for bone in skeleton.bones if bone.channels}
     frames: list[dict[str, tuple[float, ...]]] = []
@@ -225,7 +261,33 @@ def _check_frame(frames: Sequence[Mapping], wanted: Mapping[str, int], last: _Li
 
 
 def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
-    """Write a motion to an AMC file (atomic write); returns its path."""
+    """Write a motion to an AMC file (atomic write).
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write.
+    motion : Motion
+        The frames, and the skeleton whose bones they name.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     mocap.write_motion(f"{folder}/arm.amc", mocap.Motion(skeleton, np.zeros((5, 7)))).name
+    'arm.amc'
+    """
     lines = [":FULLY-SPECIFIED", ":DEGREES"]
     bones = [bone for bone in motion.skeleton.bones if bone.channels]
     ends = np.cumsum([len(bone.channels) for bone in bones])[:-1]
@@ -237,7 +299,32 @@ def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
 
 
 def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
-    """Write a skeleton to an ASF file (atomic write); returns its path."""
+    """Write a skeleton to an ASF file (atomic write).
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write.
+    skeleton : Skeleton
+        The skeleton, its root first.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     mocap.write_skeleton(f"{folder}/arm.asf", skeleton).name
+    'arm.asf'
+    """
     lines = [":version 1.10", ":name skeleton", ":units", f"  length {skeleton.scale!r}", "  angle deg"]
     lines += [":root", "  order TX TY TZ RX RY RZ", "  axis XYZ", "  position 0 0 0", "  orientation 0 0 0"]
     lines.append(":bonedata")

@@ -41,6 +41,19 @@ def write_bvh(path: str | os.PathLike[str], motion: Motion, dt: float) -> Path:
     -----
     Lengths are in centimetres, as is usual in BVH (import into Blender with scale 0.01 to get metres), y is up. Angles
     are in degrees about z, x and y of the skeleton's frame: in BVH, bones have no frames of their own.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     mocap.write_bvh(f"{folder}/arm.bvh", mocap.Motion(skeleton, np.zeros((5, 7))), dt=1 / 30).name
+    'arm.bvh'
     """
     _check(motion)
     lines = ["HIERARCHY", *_joint(motion.skeleton, 0), "MOTION", f"Frames: {len(motion.frames)}"]

@@ -35,6 +35,13 @@ class Bone:
         Angles (about x, then y, then z) of the frame in which its own angles are given.
     channels : tuple of str
         Some of rx, ry, rz; for the root tx, ty, tz as well.
+
+    Examples
+    --------
+    >>> from revarb.datasets import mocap
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> arm.offset.tolist()
+    [2.0, 0.0, 0.0]
     """
 
     name: str
@@ -63,9 +70,12 @@ class Skeleton:
 
     Examples
     --------
-    >>> root = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
-    >>> arm = Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
-    >>> Skeleton((root, arm), scale=1.0).channels
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> skeleton.channels
     ('root.tx', 'root.ty', 'root.tz', 'root.rx', 'root.ry', 'root.rz', 'arm.rz')
     """
 
@@ -88,7 +98,17 @@ class Skeleton:
         return tuple(f"{bone.name}.{channel}" for bone in self.bones for channel in bone.channels)
 
     def children(self, index: int) -> list[int]:
-        """Indices of the bones whose parent is the bone at `index`."""
+        """Indices of the bones whose parent is the bone at `index`.
+
+        Parameters
+        ----------
+        index : int
+            Index of a bone.
+
+        Returns
+        -------
+        list of int
+        """
         return [child for child, bone in enumerate(self.bones) if bone.parent == index]
 
 
@@ -108,9 +128,12 @@ class Motion:
     The root is at (0, 1, 0) and an arm of length 2 is rotated by 90 degrees, so that it points up:
 
     >>> import numpy as np
-    >>> root = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
-    >>> arm = Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
-    >>> motion = Motion(Skeleton((root, arm), scale=1.0), np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 90.0]]))
+    >>> from revarb.datasets import mocap
+    >>> channels = ("tx", "ty", "tz", "rx", "ry", "rz")
+    >>> root = mocap.Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), channels)
+    >>> arm = mocap.Bone("arm", 0, (1.0, 0.0, 0.0), 2.0, (0.0, 0.0, 0.0), ("rz",))
+    >>> skeleton = mocap.Skeleton((root, arm), scale=1.0)
+    >>> motion = mocap.Motion(skeleton, np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 90.0]]))
     >>> motion.joints()[0, 1].round(6).tolist()
     [0.0, 3.0, 0.0]
     """
@@ -126,7 +149,17 @@ class Motion:
             raise InputError("frames must be finite numbers")
 
     def subsample(self, step: int) -> "Motion":
-        """Every `step`-th frame, starting with the first."""
+        """Every `step`-th frame, starting with the first.
+
+        Parameters
+        ----------
+        step : int
+            Number of frames from one to the next that is kept.
+
+        Returns
+        -------
+        Motion
+        """
         return Motion(self.skeleton, self.frames[::step])
 
     @property
@@ -154,7 +187,13 @@ class Motion:
         return np.stack(ends, axis=1)
 
     def rotations(self) -> list[Float64[np.ndarray, "T 3 3"]]:
-        """Rotation of every bone relative to its parent, of the root relative to the world, in the skeleton's frame."""
+        """Rotation of every bone relative to its parent, of the root relative to the world, in the skeleton's frame.
+
+        Returns
+        -------
+        list of arrays [T, 3, 3]
+            Rotation matrices, one array per bone.
+        """
         sizes = [len(bone.channels) for bone in self.skeleton.bones]
         by_bone = np.split(self.frames, np.cumsum(sizes)[:-1], axis=1)
         return [_rotate_bone(bone, values) for bone, values in zip(self.skeleton.bones, by_bone, strict=True)]
