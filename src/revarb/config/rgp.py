@@ -141,7 +141,7 @@ class RGP(Lagged):
         InputError
             If the records do not fit the configuration, such as a constant column or too few samples.
         ComputationError
-            If the optimisation diverges, or a worker process dies.
+            If the bound is not finite at the start values, or no restart was completed because worker processes died.
 
         Examples
         --------

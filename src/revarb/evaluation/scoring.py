@@ -76,7 +76,21 @@ def scores(path: Trajectory, y: Any, skip: int | None = None) -> Scores:
 
 
 def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int | None = None) -> Scores:
-    """Scores of several records together: all rows after the first `skip` of each record."""
+    """Scores of several records together: all rows after the first `skip` of each record.
+
+    Parameters
+    ----------
+    paths : list of Trajectory
+        Simulations or predictions, one per record.
+    outputs : list of array-like [T, outputs] or data frames
+        Outputs measured at the same rows, raw units. NaN is not scored.
+    skip : int, optional
+        Number of first rows of every record to leave out; default: the largest `skip` of the paths.
+
+    Returns
+    -------
+    Scores
+    """
     checked, skip = check_outputs(paths, outputs, skip)
     y = np.concatenate([values[skip:] for values in checked])
     measured = ~np.isnan(y)

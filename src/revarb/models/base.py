@@ -48,7 +48,7 @@ class Fitted(ABC):
         u : array-like [T, inputs] or data frame
             Inputs; None for a system without inputs.
         method : str
-            One of `methods`.
+            How to simulate: one of `methods`, or another one that the model's own `simulate` lists.
         steps : int, optional
             Number of steps for a system without inputs.
 
