@@ -10,7 +10,7 @@ from revarb.config.rgp import RGP
 from revarb.data.series import Series, Window
 from revarb.data.tables import read_records
 from revarb.data.trajectory import Trajectory
-from revarb.errors import ComputationError, InputError
+from revarb.errors import ComputationError, InputError, RevarbError
 from revarb.evaluation.comparison import Comparison, compare
 from revarb.evaluation.scoring import Scores, scores
 from revarb.models.calibration import Calibration
@@ -39,6 +39,7 @@ __all__ = [
     "Mean",
     "Recipe",
     "Recognition",
+    "RevarbError",
     "Scores",
     "Series",
     "Stage",

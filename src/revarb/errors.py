@@ -2,13 +2,14 @@
 
 import numbers
 import operator
+import os
 import sys
 import warnings
 from pathlib import Path
 
 MAX_MESSAGE = 1000  # characters
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
 _WRAPPERS = ("contextlib.py", "functools.py")  # frames of decorators and context managers between two of ours
 
 

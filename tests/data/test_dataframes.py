@@ -5,10 +5,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from revarb.baselines import ARX
 from revarb.data import dataframes
 from revarb.data.series import Series, as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
+from revarb.evaluation.scoring import scores
 from support import small
 
 TIMES = pd.date_range("2026-01-01", periods=4, freq="s")
@@ -83,3 +85,54 @@ def test_every_model_returns_the_row_labels_of_its_inputs():
         pd.Series(record.u[:, 0], index=labels, name="u"), pd.Series(record.y[:, 0], index=labels, name="y")
     )
     pd.testing.assert_index_equal(model.predict(measured).to_frame().index, labels)
+
+
+def named_model():
+    """A model of the inputs a, b and the output z, and its training frame."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    frame["z"] = 0.3 * frame["a"].shift(1, fill_value=0.0) - frame["b"].shift(1, fill_value=0.0)
+    return ARX(2, 2).fit(Series(frame[["a", "b"]], frame["z"])), frame
+
+
+def test_columns_are_matched_by_name():
+    model, frame = named_model()
+    expected = model.simulate(frame[["a", "b"]])
+    for other in (frame[["b", "a"]], frame, pl.from_pandas(frame)[["b", "z", "a"]]):
+        np.testing.assert_array_equal(model.simulate(other).mean, expected.mean)
+    assert scores(expected, frame) == scores(expected, frame["z"])
+    np.testing.assert_array_equal(model.simulate(frame[["a", "b"]].to_numpy()).mean, expected.mean)
+
+
+def test_other_columns_are_refused_by_name():
+    model, frame = named_model()
+    with pytest.raises(InputError, match=r"u has no column 'a'; its columns are \['c', 'b'\]"):
+        model.simulate(frame[["a", "b"]].rename(columns={"a": "c"}))
+    with pytest.raises(InputError, match="y has no column 'z'"):
+        scores(model.simulate(frame), frame[["a"]])
+
+
+def test_a_model_of_arrays_takes_frames_by_position():
+    model = small.spec(hidden=1).fit(small.record())
+    u = small.record().u
+    np.testing.assert_array_equal(model.simulate(pd.DataFrame({"valve": u[:, 0]})).mean, model.simulate(u).mean)
+
+
+@pytest.mark.parametrize(
+    ("u", "y", "message"),
+    [
+        (pl.LazyFrame({"a": [1, 2]}), [1, 2], r"u is a LazyFrame, .* call .collect\(\) first"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [1, 2], "u is a data frame that cannot be read"),
+        (pd.DataFrame({"a": [1, 2]}), pd.Series([1, 2], index=[1, 0]), "u and y have different row labels"),
+        (pd.DataFrame({"a": np.array([1, "x"], dtype=object)}), [1, 2], "in its column 'a': could not convert"),
+    ],
+)
+def test_frames_that_cannot_be_records(u, y, message):
+    with pytest.raises(InputError, match=message):
+        Series(u, y)
+
+
+def test_object_columns_of_numbers_and_names_of_any_iterable():
+    record = Series(pd.DataFrame({"a": np.array([1, 2.5], dtype=object)}), [1, 2])
+    np.testing.assert_array_equal(record.u[:, 0], [1.0, 2.5])
+    assert Series([1, 2], [1, 2], input_names=pd.Index(["a"])).input_names == ("a",)

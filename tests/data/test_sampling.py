@@ -10,7 +10,6 @@ from revarb.data.tables.sampling import common_interval, sampling_interval
 from revarb.errors import InputError
 from support.tables import csv_table, parquet_table
 
-# How a record was sampled.
 START = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
 
 
@@ -83,7 +82,7 @@ def test_uneven_times_in_parquet(tmp_path):
 
 
 def test_tables_share_an_interval(tmp_path):
-    """Rounding makes 0.1 and 0.1 differ; records must agree to the last digit, so one of them is taken for all."""
+    """Intervals that differ only by rounding become one value, since records must have equal intervals."""
     first = parquet_table(tmp_path, {"t": 0.1 * np.arange(7)}, "a.parquet")
     second = parquet_table(tmp_path, {"t": 33.3 + 0.1 * np.arange(9)}, "b.parquet")
     assert common_interval([first, second], "t") == sampling_interval(first, "t") != sampling_interval(second, "t")

@@ -53,7 +53,7 @@ def test_an_output_may_be_missing_in_one_of_several_records(rng):
         ([(slice(None), 1)], "output column 'flow' has 1 measured value.* at least 2 are needed"),
     ],
 )
-def test_what_was_not_measured_is_refused_by_name(gaps, message, rng):
+def test_an_output_without_values_is_refused_by_name(gaps, message, rng):
     values = rng.normal(size=(20, 2))
     with pytest.raises(InputError, match=message):
         Standardiser.from_records([with_gaps(values, (slice(1, None), 1)), with_gaps(values, *gaps)])

@@ -1,4 +1,4 @@
-"""Outputs that were not measured: masked in the output layer, while the latent chain goes on."""
+"""Records: checks of arrays, names, sampling interval and missing values."""
 
 import numpy as np
 import pytest

@@ -48,18 +48,18 @@ def test_tables_that_cannot_be_used(tmp_path, text, message):
 
 
 @pytest.mark.parametrize("gap", ["", " ", '""', "NaN", "nan", "NA", "null"])
-def test_a_gap_is_nan_where_it_may_be(tmp_path, gap):
+def test_an_empty_cell_is_nan_where_gaps_are_allowed(tmp_path, gap):
     read = csv_table(tmp_path, f"u,y\n1,2\n3,{gap}\n5,6\n")
     np.testing.assert_array_equal(read.columns(["y", "u"], missing=True), [[2, 1], [np.nan, 3], [6, 5]])
 
 
 @pytest.mark.parametrize(("cell", "message"), [("inf", "is not finite"), ("none", "is not a number")])
-def test_not_everything_is_a_gap(tmp_path, cell, message):
+def test_other_texts_are_not_gaps(tmp_path, cell, message):
     with pytest.raises(InputError, match=f"line 3, column 'y': '{cell}' {message}"):
         csv_table(tmp_path, f"y\n1\n{cell}\n").columns(["y"], missing=True)
 
 
-def test_an_empty_row_inside_a_record_is_a_gap_and_no_shorter_record(tmp_path):
+def test_an_empty_row_inside_a_record_is_kept_as_a_gap(tmp_path):
     read = csv_table(tmp_path, 'y,z\n1,a\n,\n""," "\n4,b\n,\n')
     np.testing.assert_array_equal(read.columns(["y"], missing=True)[:, 0], [1, np.nan, np.nan, 4])
 
@@ -74,7 +74,7 @@ def test_files_that_are_no_text(tmp_path):
         Table(tmp_path)
 
 
-def test_numbers_survive_the_way_out_and_in(tmp_path, rng):
+def test_numbers_survive_writing_and_reading(tmp_path, rng):
     values = rng.normal(size=20) * 10.0 ** rng.integers(-12, 12, size=20)
     write_table(tmp_path / "t.csv", {"a": values, "b, with comma": -values})
     read = Table(tmp_path / "t.csv").columns(["a", "b, with comma"])

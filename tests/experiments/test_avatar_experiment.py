@@ -33,7 +33,7 @@ def test_training_motions_stay_in_their_own_range(gaits):
     assert phase["gait"] == "walk" and phase["settled_after"] == 0.0
 
 
-def test_leaving_the_range_and_jumps_are_measured(gaits):
+def test_range_excess_and_jumps_are_measured(gaits):
     walk, run = gaits.walks[0], gaits.runs[0]
     low = np.min([record.y.min(0) for record in (*gaits.walks, *gaits.runs)], axis=0)
     high = np.max([record.y.max(0) for record in (*gaits.walks, *gaits.runs)], axis=0)

@@ -19,7 +19,7 @@ def quick():
     return replace(table, datasets=["artificial"], model=QUICK, missing=missing, windows={**table.windows, "every": 80})
 
 
-def test_what_ships_is_the_default_model_on_five_records():
+def test_the_shipped_experiment_is_the_default_model_on_five_records():
     table = load_calibration()
     assert set(table.datasets) == {"artificial_recorded", "drive", "actuator", "dryer", "gas_furnace"}
     assert table.spec(10) == replace(table.spec(10), calibrate=True) and table.model == {}
@@ -29,7 +29,7 @@ def test_what_ships_is_the_default_model_on_five_records():
 @pytest.mark.slow
 def test_rows_of_a_quick_calibration(quick):
     (part,) = quick.run(seeds=2)
-    assert list(part.figures()) == ["artificial_bands"]
+    assert list(part.figures()) == ["reliability_artificial_calibrated"]
     by_model, rows = {}, part.rows
     for row in rows:
         by_model.setdefault(row["model"], []).append(row)

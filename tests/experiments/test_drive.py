@@ -11,7 +11,7 @@ from revarb.evaluation.scoring import scores
 def test_drive_with_the_defaults(recorded_data):
     """With seed 0 the paper's 0.2491 comes from the mean-only run.
 
-    Another processor rounds otherwise, and a fit of Drive then may end in its other solution: near, not equal.
+    On another processor rounding differs, and a fit of Drive then may end in its other solution: near, not equal.
     """
     split = datasets.load("drive")
     model = RGP(lags=10, input_lags=10).fit(split.train, seed=0)

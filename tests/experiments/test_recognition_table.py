@@ -1,4 +1,4 @@
-"""The table of the recognition model, run for real."""
+"""The table of the recognition model, run with quick models."""
 
 import pytest
 

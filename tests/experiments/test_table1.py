@@ -1,4 +1,4 @@
-"""Table 1, run for real."""
+"""Table 1: settings, a quick run, and (slow) the numbers of the README."""
 
 import dataclasses
 
@@ -52,7 +52,7 @@ def test_rows_of_a_quick_table():
     assert "drawn (not in the paper)" in table.page([part], {"command": "test"})
 
 
-def test_the_headline_counts_what_was_won():
+def test_the_headline_counts_first_places():
     def row(dataset, model, rmse):
         scores = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")
         return {"dataset": dataset, "model": model, "method": "mean", "seed": 0, "reason": None,
@@ -68,8 +68,8 @@ def test_the_headline_counts_what_was_won():
 
 
 @pytest.mark.slow
-def test_table1_comes_out_of_the_code_as_it_is_now(recorded_data):
-    """Three seeds of the paper's three sets: the medians that README claims, and REVARB first."""
+def test_table1_is_reproduced_by_the_current_code(recorded_data):
+    """Three seeds of the paper's three sets: the medians of the README, and REVARB has the smallest error."""
     shipped = load_table1()
     table = dataclasses.replace(shipped, benchmarks=tuple(item for item in shipped.benchmarks if item.in_paper))
     lines = {}

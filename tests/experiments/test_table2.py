@@ -11,7 +11,7 @@ from revarb.motion import cmu35
 from support.experiments import quick_table2
 
 
-def test_the_scores_are_what_they_say(rng):
+def test_the_scores_equal_plain_loops(rng):
     errors = [rng.standard_normal((rows, 3)) for rows in (5, 9, 4)]
     found = score_motions(errors, np.array([True, False, True]), (5, 6, 21))
     kept = [[[row[0], row[2]] for row in error] for error in errors]
@@ -50,7 +50,7 @@ def quick(recorded_data):
 
 
 @pytest.mark.slow
-def test_a_mean_scores_what_the_motions_are(quick):
+def test_the_scores_of_the_training_mean(quick):
     runs = {run.model: run for run in quick.fit_all(seeds=1)}
     (row,) = runs["Mean"].rows
     train, test = cmu35.load_split()

@@ -1,4 +1,4 @@
-"""What a calibration changes in a model."""
+"""A calibrated model: noise, bands, scores, files."""
 
 from dataclasses import asdict, replace
 
@@ -54,7 +54,7 @@ def test_the_interval_follows_from_the_standard_deviation(model):
     np.testing.assert_allclose(path.mean - lower, half_width(0.9) * path.std)
 
 
-def test_scores_judge_the_calibrated_distribution(model):
+def test_scores_use_the_calibrated_distribution(model):
     test = small.record(5)
     wide = replace(model, calibration=replace(SOME, factors=(10.0, 10.0, 10.0)))
     narrow = replace(model, calibration=replace(SOME, factors=(0.01, 0.01, 0.01)))
@@ -77,6 +77,6 @@ def test_an_ensemble_mixes_the_calibrated_distributions(model):
     [{"latent_scale": -1.0}, {"output_noise": 0.0}, {"edges": (5, 2)}, {"factors": (1.0,)}, {"stretches": 0},
      {"error": float("nan")}, {"factors": (1.0, 0.0, 1.0)}],
 )  # fmt: skip
-def test_a_forged_calibration_is_refused(change):
+def test_an_invalid_calibration_is_refused(change):
     with pytest.raises(InputError):
         Calibration.from_dict({**asdict(SOME), **change})

@@ -41,7 +41,7 @@ def test_the_mixture_has_the_mean_of_the_means_and_the_total_variance(ensemble, 
     assert (path.std >= np.min([each.std for each in paths], axis=0)).all()
 
 
-def test_samples_are_shared_out_among_the_members(ensemble):
+def test_samples_are_divided_among_the_members(ensemble):
     u = small.record(1).u
     path = ensemble.simulate(u, "samples", samples=8, seed=5)
     assert path.samples.shape == (8, 60, 1)
@@ -87,7 +87,7 @@ def test_an_ensemble_is_saved_whole(ensemble, tmp_path):
         (lambda header: header.update(members=7), "is damaged"),
     ],
 )
-def test_a_forged_ensemble_is_refused(ensemble, tmp_path, change, message):
+def test_an_invalid_ensemble_file_is_refused(ensemble, tmp_path, change, message):
     path = ensemble.save(tmp_path / "e.rgp")
     header, arrays = read_container(path)
     change(header)

@@ -35,7 +35,7 @@ def expected_path(name, method, start):
 
 @pytest.fixture(scope="module")
 def load():
-    """Every file is opened once."""
+    """Load a file of version 0.1; every file is read once."""
     models = {}
 
     def find(name):

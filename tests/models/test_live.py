@@ -1,4 +1,4 @@
-"""One step at a time is the same run."""
+"""Live runs: step by step the same as a simulation, with ghosts."""
 
 from dataclasses import replace
 
@@ -35,16 +35,16 @@ def test_ghosts_spread_until_they_are_reset(model):
     assert np.mean(spreads(1)) < 0.98 * np.mean(spreads(60))
 
 
-def test_ghosts_repeat_themselves_and_surround_the_run(model):
+def test_ghosts_are_reproducible_and_surround_the_run(model):
     live, again = (Live(model, model.final_states[0], ghosts=200, seed=3) for _ in range(2))
-    prep = live.step(0.3)
-    assert prep.ghosts.shape == (200, 1)
-    np.testing.assert_array_equal(again.step(0.3).ghosts, prep.ghosts)
-    assert abs(prep.ghosts.mean() - prep.mean[0]) < 4.0 * prep.ghosts.std() / np.sqrt(200)
+    step = live.step(0.3)
+    assert step.ghosts.shape == (200, 1)
+    np.testing.assert_array_equal(again.step(0.3).ghosts, step.ghosts)
+    assert abs(step.ghosts.mean() - step.mean[0]) < 4.0 * step.ghosts.std() / np.sqrt(200)
 
 
 def test_a_ghost_keeps_its_functions(model):
-    """Without noise, and beginning anew at a run that has settled, a ghost says the same at every step."""
+    """Without noise, and reset to a run that has settled, a ghost has the same value at every step."""
     quiet = replace(model, trained=model.trained._replace(chain=smooth_chain(model.trained.chain, 1e-18)))
     live = Live(quiet, ghosts=5, horizon=1)
     *_, before, last = (live.step(0.3).ghosts for _ in range(100))
@@ -53,7 +53,7 @@ def test_a_ghost_keeps_its_functions(model):
 
 
 def test_ghosts_are_drawn_as_trajectories_are(model):
-    """After a horizon of steps they are as far apart as `simulate(…, "samples")` says, but for the outputs' noise."""
+    """After a horizon of steps their variance is that of `simulate(…, "samples")` without the output noise."""
     u = small.record(5).u[:8]
     live = Live(model, model.final_states[0], ghosts=4000, horizon=100)
     ghosts = [live.step(row).ghosts for row in u][-1]

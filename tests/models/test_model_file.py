@@ -1,4 +1,4 @@
-"""Model files: what was saved is loaded, anything else is refused."""
+"""Model files: saved models load, anything else is refused."""
 
 import json
 import tracemalloc
@@ -77,7 +77,7 @@ def test_a_cut_file_is_refused(saved, keep):
         revarb.load(saved)
 
 
-def test_foreign_files_are_refused(tmp_path):
+def test_other_files_are_refused(tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("no model at all, just some words that are long enough to be read as a header")
     foreign = tmp_path / "other.safetensors"

@@ -1,4 +1,4 @@
-"""Summaries: what they say, and how they print."""
+"""Summaries: their tables, as text, HTML and in a terminal."""
 
 import io
 

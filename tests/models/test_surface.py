@@ -51,7 +51,8 @@ def test_a_representation_is_short_and_has_no_address(models, name):
 def test_public_values_have_short_representations(models):
     path = models["RGP"].simulate(RECORD.u)
     comparison = revarb.compare(RECORD, RECORD, {"Mean": revarb.Mean()}, seeds=1)
-    for value in (path, RECORD, comparison, revarb.Live(models["RGP"])):
+    bands = comparison.reliability()["Mean", "residuals"]
+    for value in (path, RECORD, comparison, revarb.Live(models["RGP"]), revarb.RGP(), revarb.Recognition(), bands):
         assert len(repr(value)) < 300
         assert " at 0x" not in repr(value)
 
@@ -142,6 +143,8 @@ def test_figures_refuse_what_does_not_fit(models):
         path.plot(RECORD.y[:10])
     with pytest.raises(revarb.InputError, match="pass the training records"):
         models["RGP"].plot_fit(small.record(samples=70, inputs=2, outputs=2))
+    with pytest.raises(revarb.InputError, match=r"records must have the outputs \['y0', 'y1'\]"):
+        models["RGP"].plot_fit(small.record(samples=80, inputs=2))
     comparison = revarb.compare(RECORD, RECORD, {"Mean": revarb.Mean()}, seeds=1)
     with pytest.raises(revarb.InputError, match="column must be a whole number from 0 to 1"):
         comparison.plot(2)

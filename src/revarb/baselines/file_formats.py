@@ -15,6 +15,7 @@ from revarb.baselines.mlp_narx import FittedMLPNARX, Perceptron
 from revarb.baselines.narx import FittedByResiduals
 from revarb.baselines.per_output import FittedPerOutput
 from revarb.baselines.training_mean import FittedMean
+from revarb.config.recognition import MAX_UNITS
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
@@ -31,8 +32,6 @@ from revarb.models.model_file import (
     members_parts,
 )
 from revarb.simulation.chain import Chain
-
-MAX_UNITS = 10**6  # of a network; far more than can be trained
 
 Parts = tuple[dict[str, Any], dict[str, Any]]
 

@@ -22,6 +22,7 @@ from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior
 from revarb.models.base import Fitted
+from revarb.models.summary import SummaryTable
 from revarb.optim.lbfgs import Optimum, maximise_tree
 from revarb.optim.status import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
@@ -143,6 +144,15 @@ class FittedGPNARX(Fitted):
     evidence: float
 
     methods = ("mean", "moments")
+
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        [layer] = self.chain.hidden
+        rows = (
+            ("rows or inducing inputs", str(len(layer.zeta))),
+            ("log evidence or its bound", f"{self.evidence:.2f}"),
+            ("noise, z-scored", f"{float(np.sqrt(layer.sigma2)):.3g}"),
+        )
+        return (SummaryTable("fit", ("", ""), rows),)
 
     @with_numerics
     def simulate(

@@ -16,6 +16,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import later_states, regressors
 from revarb.errors import InputError
 from revarb.models.base import Fitted
+from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain
 from revarb.simulation.mean import run_mean_cold
@@ -84,6 +85,11 @@ class FittedByResiduals(Fitted):
         mean = np.asarray(self.run_mean(self.preprocessor.check_inputs(u, steps)))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
         return self.preprocessor.to_trajectory(method, self.skip, mean, variance, index=row_index(u))
+
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        stds = self.scaling.raw_std(self.residual_std)
+        rows = [(name, f"{std:.3g}") for name, std in zip(self.output_names, stds, strict=True)]
+        return (SummaryTable("held-out residuals", ("output", "standard deviation"), rows),)
 
     @abstractmethod
     def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:

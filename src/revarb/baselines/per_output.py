@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,20 +12,11 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_seed
-from revarb.models.base import Fitted
+from revarb.models.base import Fitted, ModelSpec
 from revarb.optim.status import Status
 from revarb.runtime.progress import progress_bar
 
 WORST_FIRST = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STALLED, Status.ITERATION_LIMIT, Status.CONVERGED)
-
-
-@runtime_checkable
-class Fittable(Protocol):
-    """A configuration with a `fit` method, such as `GPNARX`."""
-
-    def fit(self, train: Sequence[Series], seed: int = ...) -> Fitted:
-        """Train a model on a list of records."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -50,10 +40,10 @@ class PerOutput:
     (60, 2)
     """
 
-    spec: Fittable
+    spec: ModelSpec
 
     def __post_init__(self):
-        if isinstance(self.spec, type) or not isinstance(self.spec, Fittable):
+        if isinstance(self.spec, type) or not isinstance(self.spec, ModelSpec):
             raise InputError(f"PerOutput takes a configuration, such as PerOutput(GPNARX()), received {self.spec!r}")
 
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedPerOutput":

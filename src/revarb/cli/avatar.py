@@ -1,14 +1,13 @@
 """`revarb avatar`: a skeleton in the browser that walks and runs at the speed of a slider."""
 
 import time
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from revarb.cli.application import app, print_written, screen
-from revarb.errors import InputError
+from revarb.errors import InputError, RevarbError, warn_user
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.motion.avatar.live_avatar import LiveAvatar
 from revarb.motion.avatar.model import cache_model, load_avatar_records, load_cached_model, open_model, train_model
@@ -52,6 +51,6 @@ def _load_or_train_model() -> FittedRGP:
     try:
         with capture_interrupts():
             print_written(cache_model(model))
-    except InputError as error:
-        warnings.warn(f"the trained model could not be cached: {error}", stacklevel=2)
+    except RevarbError as error:
+        warn_user(f"the trained model could not be cached: {error}")
     return model

@@ -43,7 +43,7 @@ def compare_models(
         "revarb-compare"
     ),
 ) -> None:
-    """Which model is best on your records? REVARB and its rivals: the same records, the same start, the same scores."""
+    """Which model is best on your records? REVARB and the baselines, with the same records, start and scores."""
     models = _choose(default_models(lags, input_lags, input_delay), only)
     train_files, test_files = [train, *(more_train or [])], [test, *(more_test or [])]
     records = read_records([*train_files, *test_files], inputs=inputs or [], outputs=outputs, time=time_column, dt=dt)

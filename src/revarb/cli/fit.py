@@ -23,7 +23,9 @@ from revarb.training.stretches import MIN_ROWS, cut_stretches
 
 @app.command()
 def fit(
-    train: Annotated[list[Path], typer.Argument(help="CSV or Parquet file(s); each is one record.")],
+    train: Annotated[
+        list[Path], typer.Argument(metavar="TRAIN...", help="CSV or Parquet file(s); each is one record.")
+    ],
     outputs: Annotated[list[str], typer.Option("-y", "--output-column", help="Output column; repeat for several.")],
     model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
     inputs: Annotated[list[str] | None, typer.Option("-u", "--input-column", help="Input column; repeat.")] = None,

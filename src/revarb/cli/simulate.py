@@ -1,6 +1,7 @@
 """`revarb simulate`: from a model and new inputs to a trajectory."""
 
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,6 @@ from revarb.data.series import Window
 from revarb.data.tables.table import Table
 from revarb.errors import InputError, warn_user
 from revarb.models.base import Fitted
-from revarb.models.ensemble import Ensemble
-from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import load
 from revarb.simulation.starts import StartChoice
 
@@ -24,7 +23,7 @@ def simulate(
     model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")],
     test: Annotated[Path, typer.Argument(metavar="TEST", help="CSV or Parquet file with the input columns.")],
     path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the simulated trajectory (CSV).")],
-    method: Annotated[str | None, typer.Option(help="moments (default), mean, samples or network.")] = None,
+    method: Annotated[str | None, typer.Option(help="moments (default of an RGP), mean, samples or network.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of method=samples.")] = 0,
     samples: Annotated[int, typer.Option(help="Number of trajectories of method=samples, a column each.")] = 200,
     start: Annotated[
@@ -44,11 +43,11 @@ def simulate(
     picture = figure_target(path_file, ".png", read=(model_file, test, *before))
     measured = _read_measured(table, model.output_names)
     u, steps = (table.columns(model.input_names), None) if model.input_names else (None, len(table))
-    options: dict[str, Any] = {"steps": steps}
-    if isinstance(model, FittedRGP | Ensemble):
-        options |= {"start": begin, "samples": samples, "seed": seed}
-    elif start != "cold":
+    options: dict[str, Any] = {"steps": steps, "start": begin, "samples": samples, "seed": seed}
+    accepted = signature(model.simulate).parameters  # baselines start cold only, and most have no samples
+    if start != "cold" and "start" not in accepted:
         raise InputError(f"--start {start}: a {type(model).__name__} starts cold only")
+    options = {name: value for name, value in options.items() if name in accepted}
     chosen: Any = model.methods[-1] if method is None else method
     path = model.simulate(u, chosen, **options)
     where = "cold start" if path.start == "cold" else path.start

@@ -21,6 +21,13 @@ def check_keys(cls: type, values: Mapping[str, Any], prefix: str = "") -> dict[s
     return dict(values)
 
 
+def describe_changes(config: Any) -> str:
+    """A configuration as the call that makes it: only fields that differ from their defaults."""
+    made = type(config)()
+    changed = [item.name for item in fields(config) if getattr(config, item.name) != getattr(made, item.name)]
+    return f"{type(config).__name__}({', '.join(f'{name}={getattr(config, name)!r}' for name in changed)})"
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as plain values."""
     try:

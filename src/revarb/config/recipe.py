@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from revarb.config.plain_values import describe_changes
 from revarb.errors import InputError, check_integer, check_number, describe
 
 GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior")
@@ -56,7 +57,7 @@ class Stage:
             raise InputError(f"a stage must optimise something: name one or more of {', '.join(GROUPS)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recipe:
     """Start values and stages of a fit; the defaults are recipe R0 (docs/design/decisions).
 
@@ -119,6 +120,9 @@ class Recipe:
     # Added to the diagonal of K_z, relative to the kernel variance.
     jitter: float = 1e-6
 
+    def __repr__(self) -> str:
+        return describe_changes(self)
+
     def __post_init__(self):
         checked = {name: check_number(f"recipe.{name}", getattr(self, name), above=0.0) for name in _POSITIVE}
         checked |= {name: check_number(f"recipe.{name}", getattr(self, name), least=0.0) for name in _NOT_NEGATIVE}
@@ -139,9 +143,5 @@ class Recipe:
 
 _POSITIVE = ("hidden_noise", "output_noise", "latent_variance", "lengthscale_factor", "kernel_variance",
              "initial_variance", "jitter")  # fmt: skip
-
-
 _NOT_NEGATIVE = ("zeta_noise", "ftol", "gtol")
-
-
 _COUNTS = {"kmeans_iterations": None, "kmeans_starts": None, "memory": 1000}

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from revarb.config.plain_values import describe_changes
 from revarb.errors import InputError, check_integer, check_number, describe
 
 MAX_UNITS = 100_000  # far more than can be trained: a typing error must not exhaust the memory
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recognition:
     """Configuration of a recognition model and its training.
 
@@ -53,6 +54,9 @@ class Recognition:
     def steps(self) -> int:
         """Total number of steps of Adam on the bound."""
         return self.starts * self.rounds[0] + sum(self.rounds[1:])
+
+    def __repr__(self) -> str:
+        return describe_changes(self)
 
     def __post_init__(self):
         for name, most in (("hidden", MAX_UNITS), ("rounds", None)):

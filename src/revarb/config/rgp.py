@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from revarb.config.lagged import Lagged
-from revarb.config.plain_values import check_keys
+from revarb.config.plain_values import check_keys, describe_changes
 from revarb.config.recipe import Recipe, Stage
 from revarb.config.recognition import Recognition
 from revarb.data.series import Series
@@ -19,7 +19,7 @@ MAX_LAYERS = MAX_STATES = 1000
 """Far more than can be trained: a typing error, or a damaged file, must not exhaust the memory."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RGP(Lagged):
     """A deep recurrent Gaussian process with latent autoregression, before training.
 
@@ -60,6 +60,9 @@ class RGP(Lagged):
     recipe: Recipe = field(default_factory=Recipe)
     recognition: Recognition | None = None
     calibrate: bool = True
+
+    def __repr__(self) -> str:
+        return describe_changes(self)
 
     def __post_init__(self):
         super().__post_init__()

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float64
-from narwhals.dependencies import is_into_dataframe, is_into_series
+from narwhals.dependencies import is_into_dataframe, is_into_series, is_polars_lazyframe
+from narwhals.exceptions import NarwhalsError
 
 from revarb.errors import InputError
 
@@ -23,41 +24,54 @@ class RowIndex(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FrameValues:
-    """The contents of a data frame: numbers with NaN where a value is missing, column names, and the row index."""
+class TableValues:
+    """A table of numbers with NaN where a value is missing; names and row index where it came as a data frame."""
 
     matrix: Float64[np.ndarray, "N D"]
-    names: tuple[str, ...] | None  # None where the columns are not named by texts
-    index: RowIndex
+    names: tuple[str, ...] | None = None  # None where the columns are not named by texts
+    index: RowIndex | None = None
 
 
-def read_dataframe(name: str, values: Any) -> FrameValues | None:
+def read_dataframe(name: str, values: Any) -> TableValues | None:
     """The contents of a data frame or of one of its columns; None for anything else, such as an array."""
-    if is_into_series(values):
-        column = nw.from_native(values, series_only=True)
-        names, columns, native = [column.name], [column], column
-    elif is_into_dataframe(values):
-        native = nw.from_native(values, eager_only=True)
-        names, columns = list(native.columns), list(native.iter_columns())
-    else:
+    frame = _as_frame(name, values)
+    if frame is None:
         return None
-    matrix = np.empty((len(native), len(columns)))
-    for position, (label, column) in enumerate(zip(names, columns, strict=True)):
-        matrix[:, position] = _column_values(name, label, column)
-    named = all(isinstance(label, str) and label for label in names)
-    index = RowIndex(str(native.implementation), nw.maybe_get_index(native))
-    return FrameValues(matrix, tuple(names) if named else None, index)
+    columns = [frame] if isinstance(frame, nw.Series) else list(frame.iter_columns())
+    matrix = np.empty((len(frame), len(columns)))
+    for position, column in enumerate(columns):
+        matrix[:, position] = _column_values(name, column)
+    labels = tuple(column.name for column in columns)
+    named = all(isinstance(label, str) and label for label in labels)
+    return TableValues(matrix, labels if named else None, _index_of(frame))
 
 
 def row_index(values: Any) -> RowIndex | None:
     """The row index of a data frame or column; None for anything else."""
-    if is_into_series(values):
-        native = nw.from_native(values, series_only=True)
-    elif is_into_dataframe(values):
-        native = nw.from_native(values, eager_only=True)
-    else:
-        return None
-    return RowIndex(str(native.implementation), nw.maybe_get_index(native))
+    frame = _as_frame("u", values)
+    return None if frame is None else _index_of(frame)
+
+
+def same_labels(one: RowIndex | None, other: RowIndex | None) -> bool:
+    """Whether two row indexes have the same labels; those without labels agree with all."""
+    if one is None or other is None or one.labels is None or other.labels is None:
+        return True
+    return bool(one.labels.equals(other.labels))
+
+
+def _as_frame(name: str, values: Any) -> nw.DataFrame | nw.Series | None:
+    if is_polars_lazyframe(values):
+        raise InputError(f"{name} is a LazyFrame, whose values are not computed yet; call .collect() first")
+    try:
+        if is_into_series(values):
+            return nw.from_native(values, series_only=True)
+        return nw.from_native(values, eager_only=True) if is_into_dataframe(values) else None
+    except NarwhalsError as error:
+        raise InputError(f"{name} is a data frame that cannot be read: {error}") from None
+
+
+def _index_of(frame: nw.DataFrame | nw.Series) -> RowIndex:
+    return RowIndex(str(frame.implementation), nw.maybe_get_index(frame))
 
 
 def make_dataframe(columns: Mapping[str, np.ndarray], index: RowIndex | None) -> Any:
@@ -69,10 +83,18 @@ def make_dataframe(columns: Mapping[str, np.ndarray], index: RowIndex | None) ->
     return frame
 
 
-def _column_values(name: str, label: Any, column: nw.Series) -> Float64[np.ndarray, " N"]:
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-        raise InputError(f"{name} must be a table of numbers, but its column {label!r} holds {column.dtype} values")
-    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+def _column_values(name: str, column: nw.Series) -> Float64[np.ndarray, " N"]:
+    if column.dtype == nw.Object:
+        values = column.to_numpy()
+    elif column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        values = column.cast(nw.Float64).to_numpy()
+    else:
+        wrong = f"its column {column.name!r} holds {column.dtype} values"
+        raise InputError(f"{name} must be a table of numbers, but {wrong}")
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a table of numbers, but in its column {column.name!r}: {error}") from None
 
 
 def _installed_backend() -> str:

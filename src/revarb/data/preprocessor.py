@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import RowIndex
 from revarb.data.scaling import Standardiser
@@ -79,7 +78,7 @@ class Preprocessor:
             for record in records
         ]
 
-    def check_inputs(self, u: ArrayLike | None, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
+    def check_inputs(self, u: Any, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
         """The inputs of a simulation, checked and z-scored; `warm` runs have their past inputs with them."""
         expected = len(self.input_names)
         if expected == 0 and u is None:
@@ -88,11 +87,13 @@ class Preprocessor:
         if u is None or steps is not None:
             what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"
             raise InputError(f"pass {what if expected else 'steps alone: the model has no inputs'}")
-        values = as_matrix("u", u)
+        if expected == 0:
+            raise InputError("the model has no inputs; pass steps= instead of u")
+        values = as_matrix("u", u, columns=self.input_names)
         if values.shape[1] != expected:
             names = list(self.input_names)
             raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
-        shortest = 1 if warm or expected == 0 else self.order.first_row + 1
+        shortest = 1 if warm else self.order.first_row + 1
         if len(values) < shortest:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
         return self.scaling.inputs(values)

@@ -16,7 +16,9 @@ def safe_std(values: Float64[np.ndarray, "N D"]) -> Float64[np.ndarray, " D"]:
     return relative * largest
 
 
-def safe_rms(values: Float64[np.ndarray, " N"]) -> float:
-    """Root of the mean square."""
+def safe_rms(values: Float64[np.ndarray, "N *D"]) -> Float64[np.ndarray, "*D"]:
+    """Root of the mean square over the first axis."""
     largest = float(np.abs(values).max())
-    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if 0.0 < largest < np.inf else largest
+    if not 0.0 < largest < np.inf:
+        return np.full(values.shape[1:], largest)
+    return np.asarray(largest * np.sqrt(np.mean((values / largest) ** 2, axis=0)))

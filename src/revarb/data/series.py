@@ -1,7 +1,7 @@
 """Records: the border where arrays and data frames are checked, once."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.dataframes import RowIndex, read_dataframe
+from revarb.data.dataframes import RowIndex, TableValues, read_dataframe, same_labels
 from revarb.errors import InputError, check_number, describe
 
 
@@ -56,12 +56,12 @@ class Series:
         u: Any,
         y: Any,
         dt: float = 1.0,
-        input_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
+        input_names: Iterable[str] | None = None,
+        output_names: Iterable[str] | None = None,
         index: RowIndex | None = None,
     ):
         y_values = _read_values("y", y)
-        u_values = _Values(np.empty((len(y_values.matrix), 0))) if u is None else _read_values("u", u)
+        u_values = TableValues(np.empty((len(y_values.matrix), 0))) if u is None else _read_values("u", u)
         u_matrix, y_matrix = u_values.matrix, y_values.matrix
         if len(u_matrix) != len(y_matrix):
             raise InputError(
@@ -79,7 +79,7 @@ class Series:
         object.__setattr__(self, "dt", check_number("dt", dt, above=0.0))
         object.__setattr__(self, "input_names", column_names("u", input_names, u_matrix.shape[1]))
         object.__setattr__(self, "output_names", column_names("y", output_names, y_matrix.shape[1]))
-        object.__setattr__(self, "index", index or y_values.index or u_values.index)
+        object.__setattr__(self, "index", _check_index(index, u_values.index, y_values.index))
         _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
         _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
         both = [name for name in self.input_names if name in self.output_names]
@@ -127,25 +127,35 @@ class Window(Series):
     """
 
 
-@dataclass(frozen=True, eq=False)
-class _Values:
-    """A table of numbers, with names and row labels where it came as a data frame."""
-
-    matrix: Float64[np.ndarray, "N D"]
-    names: tuple[str, ...] | None = None
-    index: RowIndex | None = None
-
-
-def _read_values(name: str, values: Any) -> _Values:
+def _read_values(name: str, values: Any) -> TableValues:
     frame = read_dataframe(name, values)
-    return _Values(_numbers(name, values)) if frame is None else _Values(frame.matrix, frame.names, frame.index)
+    return TableValues(_numbers(name, values)) if frame is None else frame
 
 
-def as_matrix(name: str, values: Any, gaps: bool = False) -> Float64[np.ndarray, "N D"]:
-    """A float64 copy of rank 2 without infinity, and without NaN unless `gaps` are allowed; a vector is one column."""
-    matrix = _read_values(name, values).matrix
+def as_matrix(
+    name: str, values: Any, gaps: bool = False, columns: Sequence[str] | None = None
+) -> Float64[np.ndarray, "N D"]:
+    """A float64 copy of rank 2 without infinity, and without NaN unless `gaps` are allowed; a vector is one column.
+
+    With `columns`, those of a data frame are matched by name; others it may have are left out.
+    """
+    table = _read_values(name, values)
+    matrix = table.matrix if columns is None or table.names is None else _select_columns(name, table, tuple(columns))
     _refuse(name, matrix, np.isinf(matrix) if gaps else ~np.isfinite(matrix), range(matrix.shape[1]))
     return matrix
+
+
+def _select_columns(name: str, table: TableValues, columns: tuple[str, ...]) -> Float64[np.ndarray, "N D"]:
+    assert table.names is not None
+    missing = [column for column in columns if column not in table.names]
+    if not missing:
+        return table.matrix[:, [table.names.index(column) for column in columns]]
+    if columns in (column_names("u", None, len(columns)), column_names("y", None, len(columns))):
+        return table.matrix  # the model was trained on arrays without names: columns count by their position
+    raise InputError(
+        f"{name} has no column {missing[0]!r}; its columns are {list(table.names)}, and {list(columns)} are needed "
+        "(an array is taken by position)"
+    )
 
 
 def _numbers(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
@@ -164,6 +174,14 @@ def _numbers(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
     if matrix.ndim != 2:
         raise InputError(f"{name} must be a vector or a matrix [samples, columns], received shape {matrix.shape}")
     return matrix
+
+
+def _check_index(given: RowIndex | None, u: RowIndex | None, y: RowIndex | None) -> RowIndex | None:
+    if not isinstance(given, RowIndex | None):
+        raise InputError(f"index is taken from the data frames u and y, received a {type(given).__name__}")
+    if not same_labels(u, y):
+        raise InputError("u and y have different row labels; align them first, e.g. y.loc[u.index]")
+    return next((each for each in (given, y, u) if each is not None), None)
 
 
 def _refuse(name: str, matrix: np.ndarray, wrong: np.ndarray, columns: Sequence[str | int]) -> None:
@@ -195,11 +213,11 @@ def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
     return several
 
 
-def column_names(prefix: str, names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
+def column_names(prefix: str, names: Iterable[str] | None, columns: int) -> tuple[str, ...]:
     """`names`, checked to be one text per column, all different; without names, `prefix` and a number."""
     if names is None:
         return (prefix,) if columns == 1 else tuple(f"{prefix}{column}" for column in range(columns))
-    names = names.tolist() if isinstance(names, np.ndarray) else names
+    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != columns:
         what = f"{prefix} has {columns} column(s), so it needs a list of as many names"
         raise InputError(f"{what}, received {describe(names)}")

@@ -48,7 +48,7 @@ def draw_band(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> No
 
 
 def _check_measured(path: Trajectory, measured: ArrayLike) -> np.ndarray:
-    values = as_matrix("measured", measured, gaps=True)
+    values = as_matrix("measured", measured, gaps=True, columns=path.output_names)
     if values.shape != path.mean.shape:
         raise InputError(
             f"measured has shape {values.shape}, but the trajectory has {path.mean.shape}; pass the same rows"

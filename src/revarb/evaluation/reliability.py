@@ -17,12 +17,10 @@ from revarb.errors import InputError, check_integer
 from revarb.evaluation.scoring import check_outputs
 
 LEVELS = (*(percent / 100.0 for percent in range(5, 100, 5)), 0.99)
-
-
 MIN_VALUES = 10  # measurements per bin of the horizon
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reliability:
     """Reliability diagram: the share of measurements inside the central interval, for every level.
 
@@ -40,8 +38,11 @@ class Reliability:
     observed: Float64[np.ndarray, " K"]
     count: int
 
+    def __repr__(self) -> str:
+        return f"Reliability({self.count} measurements, {len(self.levels)} levels)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ErrorByHorizon:
     """Error and predicted standard deviation in bins of steps since the start; the first row of a record is step 1.
 
@@ -62,8 +63,11 @@ class ErrorByHorizon:
     predicted: Float64[np.ndarray, " B"]
     counts: Int64[np.ndarray, " B"]
 
+    def __repr__(self) -> str:
+        return f"ErrorByHorizon({len(self.steps)} bins of {int(self.counts.sum())} measurements)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class BandCheck:
     """Reliability diagram, PIT values and error by horizon of one model's bands.
 
@@ -83,6 +87,9 @@ class BandCheck:
     pit: Float64[np.ndarray, " V"]
     horizon: ErrorByHorizon
     skip: int
+
+    def __repr__(self) -> str:
+        return f"BandCheck({self.reliability!r}, skip={self.skip})"
 
 
 def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None) -> BandCheck:

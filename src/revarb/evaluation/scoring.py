@@ -11,7 +11,7 @@ from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
 
-LEVELS = (0.50, 0.90, 0.95)  # of the intervals whose coverage is scored
+COVERAGE_LEVELS = (0.50, 0.90, 0.95)  # of the intervals that are scored
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,10 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int
         error = y - np.concatenate([path.mean[skip:] for path in paths])
         relative = np.divide(error, std, out=np.full_like(error, np.nan), where=std > 0.0)
     return Scores(
-        safe_rms(error[measured]), safe_rms(relative[measured]), *_band_scores(paths, y, measured, skip), skip
+        float(safe_rms(error[measured])),
+        float(safe_rms(relative[measured])),
+        *_band_scores(paths, y, measured, skip),
+        skip,
     )
 
 
@@ -117,7 +120,7 @@ def check_outputs(
 def _outputs(path: Trajectory, y: Any, skip: int) -> np.ndarray:
     if not isinstance(path, Trajectory):
         raise InputError(f"pass what simulate returned and the measured y, received a {type(path).__name__}")
-    outputs = as_matrix("y", y, gaps=True)
+    outputs = as_matrix("y", y, gaps=True, columns=path.output_names)
     if outputs.shape != path.mean.shape:
         raise InputError(
             f"y has shape {outputs.shape} but the simulated trajectory has {path.mean.shape}; "
@@ -137,7 +140,7 @@ def _band_scores(
     mean, std = np.concatenate([path.mean[skip:] for path in paths])[measured], np.concatenate(stds)[measured]
     with np.errstate(over="ignore"):
         nlpd = np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * ((y[measured] - mean) / std) ** 2)
-    coverage50, coverage90, coverage95 = (_share_inside(paths, y, measured, skip, level) for level in LEVELS)
+    coverage50, coverage90, coverage95 = (_share_inside(paths, y, measured, skip, level) for level in COVERAGE_LEVELS)
     return float(nlpd), coverage50, coverage90, coverage95
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from revarb.baselines.arx import ARX
-from revarb.config.rgp import RGP
+from revarb.config.recipe import Recipe
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
+from revarb.data.windows import Order
 from revarb.datasets.registry import Split
 from revarb.training.calibration_rule import HeldOutRun, choose_output_noise, find_median_width
 from revarb.training.stretches import FOLDS, Stretch, cut_stretches
@@ -18,10 +19,10 @@ from revarb.training.stretches import FOLDS, Stretch, cut_stretches
 def simulate_calibrated_arx(split: Split[Series]) -> Trajectory:
     """Fit ARX, calibrate its band, and simulate the test part. There is no latent noise to choose."""
     spec, record = ARX(), split.train
-    prep = Preprocessor.from_records([record], RGP(lags=split.lags, input_lags=split.lags).order_for(record.u.shape[1]))
+    prep = Preprocessor.from_records([record], Order(split.lags, split.lags, 1))
     stretches = cut_stretches([record], prep)
     held = [run for fold in range(FOLDS) for run in _hold_out(spec, record, stretches, fold, prep)]
-    noise = choose_output_noise(held, least=RGP().recipe.output_noise)  # as for REVARB
+    noise = choose_output_noise(held, least=Recipe().output_noise)  # as for REVARB
     path = spec.fit(record).simulate(split.test.u)
     std = np.sqrt(noise) * prep.scaling.y_std * find_median_width(held, noise)
     return replace(path, std=np.broadcast_to(std, path.mean.shape))

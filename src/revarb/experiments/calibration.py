@@ -53,7 +53,7 @@ class CalibrationPart(Part):
         """Reliability of the bands."""
         test, skip = self.split.test, self.split.skip
         reliability = {key: check_bands([path], [test.y], skip) for key, path in self.paths.items()}
-        return {f"{self.split.name}_bands": draw_reliability(reliability)}
+        return {f"reliability_{self.split.name}_calibrated": draw_reliability(reliability)}
 
 
 @dataclass(frozen=True)

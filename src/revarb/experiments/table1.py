@@ -1,4 +1,4 @@
-"""Table 1 of the paper: REVARB and its rivals on system identification records, with several seeds."""
+"""Table 1 of the paper: REVARB and the baselines on system identification records, with several seeds."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from revarb import datasets
 from revarb.config.rgp import RGP
 from revarb.evaluation.comparison.comparison import Comparison, default_models, run_comparison
 from revarb.evaluation.comparison.lines import Line, summarise
-from revarb.evaluation.comparison.runs import Spec
 from revarb.evaluation.comparison.verdict import is_linear_enough, ranking, state_verdict
 from revarb.experiments.common import PROTOCOL, read_settings
 from revarb.experiments.experiment import Experiment, Part, Report
+from revarb.models.base import ModelSpec
 from revarb.report.page import Section, comparison_page, comparison_section
 from revarb.report.reliability_figures import draw_reliability
 from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
@@ -87,7 +87,7 @@ class Table1(Experiment[BenchmarkPart]):
     model: Mapping[str, Any]
     benchmarks: tuple[Benchmark, ...]
 
-    def models(self, lags: int) -> dict[str, Spec]:
+    def models(self, lags: int) -> dict[str, ModelSpec]:
         """All models of the table, for a record with these lags."""
         return {
             **default_models(lags, lags),

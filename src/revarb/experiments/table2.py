@@ -18,11 +18,12 @@ from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import Trajectory
 from revarb.evaluation.comparison.lines import Line, summarise
-from revarb.evaluation.comparison.runs import Run, Simulated, Spec, run_all
+from revarb.evaluation.comparison.runs import Run, Simulated, run_all
 from revarb.evaluation.scoring import pooled_scores
 from revarb.experiments.common import read_settings
 from revarb.experiments.experiment import Experiment, Part, Report
 from revarb.experiments.motion_scores import MOTION_COLUMNS, root_mean_square, score_motions
+from revarb.models.base import ModelSpec
 from revarb.motion import cmu35
 from revarb.motion.motion_tables import NOTES, tabulate_motions
 from revarb.motion.player_page import Clip, make_motion_page
@@ -122,9 +123,9 @@ class Table2(Experiment[MotionPart]):
     variants: Sequence[Mapping[str, Any]]
     recognition: Mapping[str, Any]
 
-    def models(self) -> dict[str, Spec]:
+    def models(self) -> dict[str, ModelSpec]:
         """All models of the table."""
-        rivals = {
+        baselines = {
             "Mean": Mean(),
             "MLP-NARX": MLPNARX(**self.narx, **{**self.mlp, "units": tuple(self.mlp["units"])}),
             "GP-NARX": PerOutput(GPNARX(**self.narx, **self.gp)),
@@ -134,9 +135,9 @@ class Table2(Experiment[MotionPart]):
             f"{name_variant(these)} + networks": RGP.from_dict({**self.model, **these, "recognition": self.recognition})
             for these in self.variants
         }
-        return {**rivals, **free, **networks}
+        return {**baselines, **free, **networks}
 
-    def groups(self, seeds: int) -> list[tuple[dict[str, Spec], range]]:
+    def groups(self, seeds: int) -> list[tuple[dict[str, ModelSpec], range]]:
         """Models with the seeds that they are fitted with: deterministic ones need only one."""
         fixed = {name: spec for name, spec in self.models().items() if name in DETERMINISTIC}
         seeded = {name: spec for name, spec in self.models().items() if name not in DETERMINISTIC}

@@ -2,16 +2,27 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.models.summary import Summary, Table
+from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
+
+
+@runtime_checkable
+class ModelSpec(Protocol):
+    """An untrained model: `revarb.RGP`, a baseline, or a user's own class with this method."""
+
+    def fit(self, train: Sequence[Series], seed: int = ...) -> Any:
+        """Train it on a list of records."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,15 +103,20 @@ class Fitted(ABC):
         return save_model(self, path)
 
     def summary(self) -> Summary:
-        """What the model is and how its training went, as tables; prints itself in a terminal and in a notebook.
+        """What the model is and how its training went; for an RGP also which lags matter, noises and calibration.
 
         Returns
         -------
         Summary
+            Tables that print as text; `rich.print` draws them with colours, a notebook as HTML.
         """
-        return Summary(repr(self).partition("(")[0], (self._common_table(),))
+        return Summary(type(self).__name__, (self._common_table(), *self._own_tables()))
 
-    def _common_table(self) -> Table:
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        # What a kind of model adds to its summary.
+        return ()
+
+    def _common_table(self) -> SummaryTable:
         order = self.order
         rows = (
             ("inputs", ", ".join(self.input_names) or "none"),
@@ -109,7 +125,7 @@ class Fitted(ABC):
             ("lags, input lags, input delay", f"{order.lags}, {order.input_lags}, {order.input_delay}"),
             ("training", f"{self.status.value}, seed {self.seed}"),
         )
-        return Table("model", ("", ""), rows)
+        return SummaryTable("model", ("", ""), rows)
 
     @property
     def scaling(self) -> Standardiser:

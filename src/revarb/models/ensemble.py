@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
-from revarb.data.safe_statistics import safe_std
+from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.summary import Summary, Table
+from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status, Step
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
@@ -270,7 +270,7 @@ class Ensemble(Fitted):
             (str(member.seed), member.status.value, f"{member.bound:.2f}", _describe_error(member.calibration))
             for member in self.members
         ]
-        members = Table("members", ("seed", "status", "bound", "held-out error"), rows)
+        members = SummaryTable("members", ("seed", "status", "bound", "held-out error"), rows)
         return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables))
 
     def _divide(self, samples: int) -> list[int]:
@@ -293,11 +293,9 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
 
 
 def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray, "K T Dy"]) -> np.ndarray:
-    # Law of total variance. Scaled by the largest value: no square overflows or underflows.
-    largest = max(float(stds.max()), np.finfo(np.float64).tiny)
-    within = largest * np.sqrt(np.mean((stds / largest) ** 2, axis=0))
-    between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(within.shape)
-    return np.hypot(within, between)
+    # Law of total variance.
+    between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(means.shape[1:])
+    return np.hypot(safe_rms(stds), between)
 
 
 def _same_records(one: FittedRGP, other: FittedRGP) -> bool:

@@ -29,7 +29,7 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
     time = (begin + np.arange(sum(model.lengths))) * model.dt
     seams = np.cumsum(model.lengths)[:-1]
     broken = np.insert(time, seams, np.nan)  # lines end where a record ends
-    _draw_outputs(axes[:outputs], model, _check_lengths(model, records), broken, seams)
+    _draw_outputs(axes[:outputs], model, _check_records(model, records), broken, seams)
     for number, (panel, (mean, std)) in enumerate(zip(axes[outputs:-1], paths, strict=True), start=1):
         _draw_latent(panel, np.insert(mean, seams, np.nan, axis=0), np.insert(std, seams, np.nan, axis=0), broken)
         panel.set_ylabel(f"layer {number}: state")
@@ -44,10 +44,12 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
     return figure
 
 
-def _check_lengths(model: FittedRGP, records: Sequence[Series] | None) -> list[np.ndarray] | None:
+def _check_records(model: FittedRGP, records: Sequence[Series] | None) -> list[np.ndarray] | None:
     # The outputs of the training records at the times of their latent states.
     if records is None:
         return None
+    if any(record.output_names != model.output_names for record in records):
+        raise InputError(f"records must have the outputs {list(model.output_names)}; pass the training records")
     first = model.order.first_row - model.order.lags
     lengths = tuple(len(record) - first for record in records)
     if lengths != model.lengths:

@@ -18,7 +18,7 @@ from revarb.errors import InputError, check_integer
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
-from revarb.models.summary import Summary
+from revarb.models.summary import SummaryTable
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
@@ -93,17 +93,10 @@ class FittedRGP(Fitted):
         calibrated = "not calibrated" if self.calibration is None else f"held-out error {self.calibration.error:.3g}"
         return f"FittedRGP({columns}, status={self.status.value!r}, {calibrated})"
 
-    def summary(self) -> Summary:
-        """Order, lengthscales by lag and input, noises, calibration and status, as tables.
-
-        Returns
-        -------
-        Summary
-            Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
-        """
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
         from revarb.models.rgp_summary import rgp_tables  # which imports this module
 
-        return Summary("FittedRGP", (self._common_table(), *rgp_tables(self)))
+        return rgp_tables(self)
 
     def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
         """Draw the fitted outputs, the latent path of every hidden layer, and the bound.

@@ -6,30 +6,30 @@ import numpy as np
 
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.summary import Table
+from revarb.models.summary import SummaryTable
 
 RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 
 
-def rgp_tables(model: FittedRGP) -> tuple[Table, ...]:
+def rgp_tables(model: FittedRGP) -> tuple[SummaryTable, ...]:
     """Everything but what all models share."""
     return (_fit_table(model), _relevance_table(model), _noise_table(model), _calibration_table(model.calibration))
 
 
-def _fit_table(model: FittedRGP) -> Table:
+def _fit_table(model: FittedRGP) -> SummaryTable:
     spec, records = model.spec, len(model.lengths)
     rows = (
-        ("hidden layers x latent states", " + ".join(str(dim) for dim in spec.latent_dims)),
+        ("latent states of the hidden layers", ", ".join(str(dim) for dim in spec.latent_dims)),
         ("inducing inputs per layer", str(len(model.trained.chain.last_layer.zeta))),
         ("training records", f"{records}, {sum(model.lengths) - records * spec.lags} rows"),
         ("iterations", str(len(model.history))),
         ("lower bound", f"{model.bound:.2f}"),
         ("recognition model", "none" if spec.recognition is None else f"tanh units {spec.recognition.hidden}"),
     )
-    return Table("fit", ("", ""), rows)
+    return SummaryTable("fit", ("", ""), rows)
 
 
-def _relevance_table(model: FittedRGP) -> Table:
+def _relevance_table(model: FittedRGP) -> SummaryTable:
     # The shorter a lengthscale, the more the layer's function changes along that regressor (z-scored units).
     rows = []
     layers = (*model.trained.chain.hidden, model.trained.chain.last_layer)
@@ -39,7 +39,8 @@ def _relevance_table(model: FittedRGP) -> Table:
             lengthscales = 1.0 / np.sqrt(np.asarray(layer.w))
         for signal, ages, columns in _signals(model, number):
             rows.append((name, signal, *_describe_lengthscales(lengthscales[columns], ages, lengthscales.min())))
-    return Table("lengthscales (short: matters)", ("layer", "signal", "shortest", "at lag", "relevant lags"), rows)
+    heads = ("layer", "signal", "shortest", "at lag", "relevant lags")
+    return SummaryTable("lengthscales (short: matters)", heads, rows)
 
 
 def _describe_lengthscales(values: np.ndarray, ages: np.ndarray, shortest: float) -> tuple[str, str, str]:
@@ -78,7 +79,7 @@ def _ranges(lags: list[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def _noise_table(model: FittedRGP) -> Table:
+def _noise_table(model: FittedRGP) -> SummaryTable:
     fitted, used = model.trained.chain, model.chain
     rows = [
         (f"layer {number}, z-scored", _std(float(before.sigma2)), _std(float(after.sigma2)))
@@ -87,16 +88,16 @@ def _noise_table(model: FittedRGP) -> Table:
     for column, name in enumerate(model.output_names):
         unit = float(model.scaling.y_std[column])
         rows.append((name, _std(float(fitted.last_layer.sigma2), unit), _std(float(used.last_layer.sigma2), unit)))
-    return Table("noise, standard deviation", ("", "as fitted", "in simulations"), rows)
+    return SummaryTable("noise, standard deviation", ("", "as fitted", "in simulations"), rows)
 
 
 def _std(variance: float, unit: float = 1.0) -> str:
     return f"{unit * np.sqrt(variance):.3g}"
 
 
-def _calibration_table(calibration: Calibration | None) -> Table:
+def _calibration_table(calibration: Calibration | None) -> SummaryTable:
     if calibration is None:
-        return Table("calibration", ("", ""), (("held-out stretches", "none: bands are as fitted"),))
+        return SummaryTable("calibration", ("", ""), (("held-out stretches", "none: bands are as fitted"),))
     steps = [*(f"up to {edge} steps" for edge in calibration.edges), "beyond, and cold runs"]
     rows = [
         ("held-out stretches", str(calibration.stretches)),
@@ -106,4 +107,4 @@ def _calibration_table(calibration: Calibration | None) -> Table:
             for where, factor in zip(steps, calibration.factors, strict=True)
         ),
     ]
-    return Table("calibration", ("", ""), rows)
+    return SummaryTable("calibration", ("", ""), rows)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from rich import box
 from rich.console import Console, Group
-from rich.table import Table as RichTable
+from rich.table import Table
 
 TEXT_WIDTH = 110  # columns of the plain text
 _LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
 
-class Table(NamedTuple):
+class SummaryTable(NamedTuple):
     """A titled table of texts; without column heads where all of them are empty."""
 
     title: str
@@ -27,7 +27,7 @@ class Summary:
     """Tables about a model. `print(summary)` gives text, `rich.print(summary)` colours, a notebook HTML."""
 
     title: str
-    tables: tuple[Table, ...]
+    tables: tuple[SummaryTable, ...]
 
     def __rich__(self) -> Group:
         return Group(self.title, *(_rich_table(table) for table in self.tables))
@@ -45,8 +45,8 @@ class Summary:
         return f"<p><b>{escape(self.title)}</b></p>" + "".join(_html_table(table) for table in self.tables)
 
 
-def _rich_table(table: Table) -> RichTable:
-    drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns))
+def _rich_table(table: SummaryTable) -> Table:
+    drawn = Table(title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns))
     for column in table.columns:
         drawn.add_column(column)
     for row in table.rows:
@@ -54,7 +54,7 @@ def _rich_table(table: Table) -> RichTable:
     return drawn
 
 
-def _html_table(table: Table) -> str:
+def _html_table(table: SummaryTable) -> str:
     heads = "".join(f"<th{_LEFT}>{escape(column)}</th>" for column in table.columns)
     header = f"<thead><tr>{heads}</tr></thead>" if any(table.columns) else ""
     rows = "".join("<tr>" + "".join(f"<td{_LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)

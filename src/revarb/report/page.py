@@ -14,8 +14,6 @@ from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
 from revarb.runtime.figure_style import encode_figure
 
 MOST_PICTURES = 6
-
-
 START = "<p class=start>All numbers are from a cold start.</p>"
 
 

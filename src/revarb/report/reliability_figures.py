@@ -13,11 +13,7 @@ from revarb.evaluation.reliability import BandCheck, ErrorByHorizon, Reliability
 from revarb.runtime.figure_style import GREY, MEASURED, MODEL
 
 PIT_BINS = 10
-
-
 CHANCE = "#e6e6e6"
-
-
 HIGHEST_ERROR = 1.6
 """In standard deviations of the measured output: a model that diverges must not flatten the others."""
 

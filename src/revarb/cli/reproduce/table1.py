@@ -17,5 +17,5 @@ def reproduce_table1(
     page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
     pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every benchmark (first seed).")] = None,
 ) -> None:
-    """Table 1 of the paper: REVARB and its rivals, every benchmark with several seeds, simulated on its test part."""
+    """Table 1 of the paper: REVARB and the baselines on the test part of every benchmark, with several seeds."""
     run_experiment(load_table1(), seeds, jobs, Targets(json_file, page_file, pictures))

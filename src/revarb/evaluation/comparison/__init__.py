@@ -1,8 +1,8 @@
-"""Which model is best on your data: all of them on the same footing."""
+"""Comparison of models under equal conditions, over seeds, with a verdict."""
 
 from revarb.evaluation.comparison.comparison import Comparison, compare, default_models, run_comparison
 from revarb.evaluation.comparison.lines import Line, SeedRange, mean_only_lines, summarise
-from revarb.evaluation.comparison.runs import Run, Simulated, Spec, run_all
+from revarb.evaluation.comparison.runs import Run, Simulated, run_all
 from revarb.evaluation.comparison.verdict import Score, is_linear_enough, ranking, state_verdict
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "Score",
     "SeedRange",
     "Simulated",
-    "Spec",
     "compare",
     "default_models",
     "is_linear_enough",

@@ -18,10 +18,11 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.evaluation.comparison.lines import Line, summarise
-from revarb.evaluation.comparison.runs import Run, Spec, lost_run, run_all
+from revarb.evaluation.comparison.runs import Run, lost_run, run_all
 from revarb.evaluation.comparison.verdict import Score, state_verdict
 from revarb.evaluation.reliability import BandCheck, check_bands
 from revarb.evaluation.scoring import Scores, pooled_scores
+from revarb.models.base import ModelSpec
 from revarb.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ class Comparison:
         return draw_comparison(self.by_model(), self.test[0].y, column)
 
 
-def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, Spec]:
-    """REVARB and its rivals with common lags; ARX chooses its order up to these lags, or up to ten if that is more."""
+def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, ModelSpec]:
+    """REVARB and the baselines with common lags; ARX chooses its order up to these lags, or up to ten if more."""
     return {
         "Mean": Mean(),
         "ARX": ARX(max(lags, 10), max(input_lags, 10), input_delay),
@@ -145,7 +146,7 @@ def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -
 def compare(
     train: Series | Sequence[Series],
     test: Series | Sequence[Series],
-    models: Mapping[str, Spec] | None = None,
+    models: Mapping[str, ModelSpec] | None = None,
     seeds: int | Sequence[int] = 3,
     *,
     jobs: int = 1,
@@ -162,7 +163,7 @@ def compare(
     train, test : Series or list of Series
         Records with the same columns and sampling.
     models : dict of str to configuration, optional
-        Configurations by the names of their rows; default: REVARB and its rivals with ten lags.
+        Configurations by the names of their rows; default: REVARB and the baselines with ten lags.
     seeds : int or list of int
         How many seeds (0, 1, …), or which.
     jobs : int
@@ -205,7 +206,7 @@ def compare(
 def run_comparison(
     train: Sequence[Series],
     test: Sequence[Series],
-    models: Mapping[str, Spec],
+    models: Mapping[str, ModelSpec],
     seeds: Sequence[int],
     jobs: int,
     skip: int | None,
@@ -273,14 +274,14 @@ def _check_skip(skip: int | None, test: Sequence[Series]) -> int | None:
     return skip
 
 
-def _check_models(models: Mapping[str, Spec] | None) -> dict[str, Spec]:
+def _check_models(models: Mapping[str, ModelSpec] | None) -> dict[str, ModelSpec]:
     chosen = default_models() if models is None else models
     if not isinstance(chosen, Mapping) or not chosen:
         raise InputError(f"models must name at least one, such as {{'REVARB': revarb.RGP()}}, received {chosen!r}")
     for name, spec in chosen.items():
         if not isinstance(name, str):
             raise InputError(f"a model must be named by a text, received {name!r}")
-        if isinstance(spec, type) or not isinstance(spec, Spec):
+        if isinstance(spec, type) or not isinstance(spec, ModelSpec):
             raise InputError(f"model {name!r} must be a configuration with fit(train, seed=…), received {spec!r}")
     return dict(chosen)
 

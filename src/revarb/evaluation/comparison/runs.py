@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
+from revarb.models.base import ModelSpec
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import block_interrupts_in_children
 
@@ -25,15 +26,6 @@ class Simulator(Protocol):
 
     def simulate(self, u: ArrayLike | None) -> Trajectory:
         """Free simulation; a system without inputs has `u` None and `steps`."""
-        ...
-
-
-@runtime_checkable
-class Spec(Protocol):
-    """An untrained model: `revarb.RGP`, a baseline, or a user's own."""
-
-    def fit(self, train: Sequence[Series], seed: int = ...) -> Simulator:
-        """Train it on a list of records."""
         ...
 
 
@@ -58,7 +50,7 @@ class Run:
 
 
 def run_all(
-    models: Mapping[str, Spec], seeds: Sequence[int], train: Sequence[Series], test: Sequence[Series], jobs: int
+    models: Mapping[str, ModelSpec], seeds: Sequence[int], train: Sequence[Series], test: Sequence[Series], jobs: int
 ) -> Iterator[Run]:
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
     tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
@@ -77,7 +69,7 @@ def lost_run(name: str, seed: int) -> Run:
     return Run(name, seed, "failed", reason="a worker process died (out of memory?); use fewer jobs")
 
 
-def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -89,7 +81,7 @@ def _run(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequen
     return Run(**{**vars(run), "warnings": tuple(messages)})
 
 
-def _fit_and_simulate(name: str, spec: Spec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+def _fit_and_simulate(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
     started = time.perf_counter()
     model = spec.fit(train, seed=seed)
     fit_seconds = time.perf_counter() - started

@@ -9,14 +9,8 @@ from revarb.evaluation.comparison.lines import Line, mean_only_lines
 # Rules of thumb, on the errors of the mean-only runs. A linear model is enough where the best other model gains less
 # than a twentieth of the error of the mean, and less than a third of the linear model's own error.
 NOT_BETTER_THAN_MEAN = 0.95
-
-
 MIN_GAIN = 0.05
-
-
 SIMILAR_ERROR = 1.5
-
-
 METHODS_DISAGREE = 1.25
 
 
@@ -57,8 +51,8 @@ def state_verdict(lines: Sequence[Line], score: Score = "rmse", constant: str = 
     if mean is not None and len(ranked) > 1 and best.error > NOT_BETTER_THAN_MEAN * mean.error:
         return _nothing_learnt_sentence(mean, best)
     if straight is not None and is_linear_enough(lines, score, constant, linear):
-        rival = _best_of_the_others(ranked, constant, linear)
-        return f"A linear model is enough here: {straight}, best of the others {rival} ({score.upper()})."
+        other = _best_of_the_others(ranked, constant, linear)
+        return f"A linear model is enough here: {straight}, best of the others {other} ({score.upper()})."
     return " ".join(filter(None, [_use(ranked, score), _about_the_band(best, lines, score)]))
 
 
@@ -73,12 +67,12 @@ def _nothing_learnt_sentence(mean: Standing, best: Standing) -> str:
 def is_linear_enough(lines: Sequence[Line], score: Score, constant: str = "Mean", linear: str = "ARX") -> bool:
     """Whether the linear model does as well as the best of the others, by the rules of thumb above."""
     ranked = ranking(lines, score)
-    mean, straight, rival = ranked.get(constant), ranked.get(linear), _best_of_the_others(ranked, constant, linear)
-    if straight is None or rival is None:
+    mean, straight, other = ranked.get(constant), ranked.get(linear), _best_of_the_others(ranked, constant, linear)
+    if straight is None or other is None:
         return False
-    gain = straight.error - rival.error
+    gain = straight.error - other.error
     small = mean is None or gain < MIN_GAIN * mean.error
-    return gain <= 0.0 or (small and straight.error < SIMILAR_ERROR * rival.error)
+    return gain <= 0.0 or (small and straight.error < SIMILAR_ERROR * other.error)
 
 
 def _best_of_the_others(ranked: Mapping[str, Standing], constant: str, linear: str) -> Standing | None:

@@ -11,7 +11,7 @@ from platformdirs import user_cache_path
 
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
-from revarb.errors import InputError
+from revarb.errors import InputError, RevarbError
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import load
@@ -47,7 +47,7 @@ def open_model(path: str | os.PathLike[str]) -> FittedRGP:
 def check_model(model: FittedRGP | Ensemble) -> FittedRGP:
     """Validate that a model maps a speed to the subject's posture."""
     if not isinstance(model, FittedRGP):
-        raise InputError("it is an ensemble; save one of its members")
+        raise InputError(f"it contains a {type(model).__name__}, and a single FittedRGP is needed")
     if model.input_names != (cmu35.SPEED,):
         raise InputError(f"its only input must be {cmu35.SPEED!r}, received {list(model.input_names)}")
     for needed in (cmu35.HEIGHT, HIP):
@@ -73,7 +73,7 @@ def load_cached_model() -> FittedRGP | None:
         return None
     try:
         return open_model(path)
-    except InputError:  # damaged, or written by a newer version: train again
+    except RevarbError:  # damaged, or written by a newer version: train again
         return None
 
 
