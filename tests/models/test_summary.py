@@ -8,7 +8,7 @@ from rich.console import Console
 
 import revarb
 from revarb.models.rgp_summary import _ranges
-from revarb.models.summary import Summary, Table
+from revarb.models.summary import Summary, SummaryTable
 from support import small
 
 
@@ -70,7 +70,7 @@ def test_summaries_of_other_models():
 
 
 def test_html_escapes_and_rich_draws():
-    summary = Summary("a<b", (Table("t", ("x", ""), (("1", "<i>"),)),))
+    summary = Summary("a<b", (SummaryTable("t", ("x", ""), (("1", "<i>"),)),))
     html = summary._repr_html_()
     assert "a&lt;b" in html
     assert ">&lt;i&gt;</td>" in html
