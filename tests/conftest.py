@@ -11,13 +11,13 @@ jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as the
 
 @pytest.fixture
 def rng():
-    """Random numbers, the same ones every time."""
+    """A random generator with a fixed seed."""
     return np.random.default_rng(20161116)
 
 
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
-    """Where the journals of unfinished fits are: not in the user's cache folder."""
+    """Keep the journals of unfinished fits in a temporary folder, not in the user's cache folder."""
     from revarb.optim import journal
 
     folder = tmp_path_factory.mktemp("cache")
@@ -27,7 +27,7 @@ def unfinished(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Journals are begun without waiting a minute."""
+    """Write journals from the start of a fit, without the delay of a minute."""
     from revarb.optim import journal
 
     monkeypatch.setattr(journal, "DELAY_SECONDS", 0.0)
@@ -42,7 +42,7 @@ def recorded_data():
 
 @pytest.fixture
 def browser():
-    """CI installs one and sets REVARB_BROWSER; elsewhere the test is skipped where there is none."""
+    """Path of Chromium; without one the test is skipped, unless REVARB_BROWSER=required (as in CI)."""
     from support.browser import BROWSER
 
     if BROWSER is None and os.environ.get("REVARB_BROWSER") != "required":
@@ -59,7 +59,7 @@ def in_empty_folder(tmp_path, monkeypatch):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How many cases the fuzz tests (tests/fuzz) have tried."""
+    """Print how many cases the fuzz tests (tests/fuzz) have run."""
     reports = [report for several in terminalreporter.stats.values() for report in several]
     lines = [
         text

@@ -28,7 +28,7 @@ def test_a_known_linear_system_is_recovered():
     np.testing.assert_allclose(np.array([b1, b2]) * scaling.y_std / scaling.u_std, [0.5, 0.3], atol=1e-8)
 
 
-def test_a_linear_system_is_simulated_to_the_last_digit():
+def test_a_linear_system_is_simulated_to_rounding():
     test = linear_record(1)
     path = ARX(lags=4, input_lags=4).fit(linear_record(0)).simulate(test.u)
     # Cold start: what is left of it after 60 rows is 0.775^60.
@@ -56,14 +56,14 @@ def by_hand(train, order, head):
 
 
 def test_the_order_is_the_one_that_simulates_the_training_tail_best():
-    """All sixteen orders up to four by a plain loop: the same choice, and a band as wide as that order's errors."""
+    """All sixteen orders up to four in a plain loop give the same choice and the same residual standard deviation."""
     train = linear_record(3, samples=120, noise=0.3)
     errors = {(a, b): by_hand(train, (a, b), 90) for a in range(1, 5) for b in range(1, 5)}
     sizes = {order: np.sqrt(np.mean(each**2)) for order, each in errors.items()}
     best = min(sizes, key=sizes.get)
     model = ARX(lags=4, input_lags=4).fit(train)
     assert (model.order.lags, model.order.input_lags) == best
-    assert best != (4, 4)  # or the choice would prove nothing
+    assert best != (4, 4)  # otherwise the test could not fail
     np.testing.assert_allclose(model.residual_std, sizes[best], rtol=1e-6)
     path = model.simulate(train.u)
     assert path.method == "residuals" and path.skip == sum(best)
@@ -75,7 +75,7 @@ def test_a_short_record_is_tried_with_fewer_lags():
     assert model.order.lags <= 4 and model.order.input_lags <= 4
 
 
-def test_dead_time_and_feedthrough_are_inputs_of_another_age():
+def test_dead_time_and_feedthrough_shift_the_input_lags():
     for delay in (0, 2):
         test = linear_record(1, delay=delay)
         path = ARX(lags=2, input_lags=2, input_delay=delay).fit(linear_record(0, delay=delay)).simulate(test.u)
@@ -83,13 +83,13 @@ def test_dead_time_and_feedthrough_are_inputs_of_another_age():
 
 
 def test_the_band_is_as_wide_as_the_errors_on_the_training_tail():
-    """Output noise of known size: the band holds what it should on new data."""
+    """Output noise of known size: the band covers the nominal share of new data."""
     path = ARX(lags=5, input_lags=5).fit(linear_record(2, samples=1600, noise=0.3)).simulate(linear_record(1).u)
     assert 0.90 <= scores(path, linear_record(1, noise=0.3).y).coverage95 <= 1.0
 
 
 def test_where_every_order_diverges_there_is_no_model():
-    """The head of the record grows fiftyfold at every sample: every order simulates that for ever."""
+    """The head of the record grows fiftyfold at every sample: every order simulates that without bound."""
     rng = np.random.default_rng(0)
     y = np.concatenate([50.0 ** np.arange(-299.0, 1.0), rng.normal(size=100)])
     with pytest.raises(RevarbError, match="all ARX models with up to 2 past outputs and 2 past inputs diverged"):

@@ -67,7 +67,7 @@ def test_raw_units_go_in_and_come_out(name):
 
 
 @every_model
-def test_mistakes_at_the_border(name):
+def test_wrong_arguments_are_refused(name):
     model = QUICK_MODELS[name].fit(small.record())
     with pytest.raises(InputError, match=r"u has 2 column\(s\), but the model was trained with 1"):
         model.simulate(np.zeros((20, 2)))
@@ -92,7 +92,7 @@ def test_the_mean_of_what_was_measured():
     path = Mean().fit(train).simulate(np.zeros(4))
     np.testing.assert_allclose(path.mean[0], np.nanmean(train.y, axis=0))
     tail = train.y[45:, 0] - np.nanmean(train.y[:45, 0])
-    # The second output has no tail to be judged by: its band is as wide as all it does.
+    # The second output has no measured tail: its band has the standard deviation of all its values.
     np.testing.assert_allclose(path.std[0], [np.sqrt(np.nanmean(tail**2)), np.nanstd(train.y[:, 1])])
 
 

@@ -128,7 +128,8 @@ def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
 def test_samples_agree_with_moments(model):
     """Row 2 is the first step after the cold start, where both are exact.
 
-    Then the moments are matched, and draw f anew at every step, while a trajectory keeps its function: close will do.
+    After that, moment matching treats f as independent at every step, while a sampled trajectory uses one function
+    throughout: the two agree only approximately.
     """
     u = small.record(6).u
     moments, samples = model.simulate(u), model.simulate(u, "samples", samples=4000, seed=1)

@@ -1,4 +1,4 @@
-"""What is kept apart stays apart."""
+"""Held-out pieces of records: folds, tails, and rows that use no held-out sample."""
 
 import numpy as np
 import pytest
@@ -62,14 +62,14 @@ def test_errors_are_those_inside_the_piece():
     prep = Preprocessor.from_records([record], Order(2, 2, 1))
     run = prep.scaling.outputs(record.y) + np.arange(40.0)[:, None]
     np.testing.assert_allclose(compute_held_out_errors(prep, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
-    # The first rows of a run are still settling, and do not count.
+    # The first rows of a run, the transient, are left out.
     np.testing.assert_allclose(compute_held_out_errors(prep, [record], [run], 0)[:, 0], np.arange(prep.skip, 10.0))
-    # But at least half of a piece does.
+    # At least half of a piece counts.
     slow = Preprocessor.from_records([record], Order(10, 10, 1))
     np.testing.assert_allclose(compute_held_out_errors(slow, [record], [run], 0)[:, 0], np.arange(5.0, 10.0))
 
 
-def test_too_few_errors_are_no_band():
+def test_too_few_errors_give_no_band():
     record = small.record(samples=8)
     prep = Preprocessor.from_records([record], Order(1, 1, 1))
     with pytest.raises(InputError, match=r"leave 2 held-out one\(s\) to judge the model by, and 3 are needed"):
@@ -80,4 +80,4 @@ def test_sizes():
     assert rms_error(np.array([[3.0], [-4.0]])) == pytest.approx(np.sqrt(12.5))
     assert rms_error(np.array([[np.nan]])) == np.inf and rms_error(np.array([[1e200]])) == np.inf
     np.testing.assert_allclose(estimate_residual_std(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
-    assert estimate_residual_std(np.zeros((3, 1))) == 1e-3  # a band of no width would be no band
+    assert estimate_residual_std(np.zeros((3, 1))) == 1e-3  # the standard deviation of a band is positive

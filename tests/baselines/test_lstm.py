@@ -1,4 +1,4 @@
-"""LSTM: it learns, it stops, and what chooses for it is inside the training part."""
+"""LSTM: training, early stopping, and selection on the training part alone."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,11 +24,11 @@ MEMORY = LSTM(layers=(1,), units=12, subsequence=30, updates=500, patience=500, 
 
 
 def test_a_toy_system_is_learnt():
-    """Half of the mean's error at the very least; twice as good as that in most runs."""
+    """At most half of the error of the training mean; most runs reach a quarter."""
     assert small.rmse(MEMORY) < 0.5 * small.rmse(Mean())
 
 
-def test_the_memory_runs_as_a_plain_loop(rng):
+def test_the_recurrence_equals_a_plain_loop(rng):
     network = LSTMNetwork.draw(2, 3, 5, 2, jax.random.key(1))
     u = rng.normal(size=(7, 2))
     states = [(jnp.zeros(5), jnp.zeros(5))] * 3
@@ -94,7 +94,7 @@ def test_updates_are_a_limit():
 
 
 @with_numerics
-def test_a_training_that_diverges_ends():
+def test_training_ends_when_it_diverges():
     search = Search(replace(SHORT, learning_rate=1e200))
     assert search.trial.status is Status.NOT_FINITE and not np.isfinite(search.errors[-1])
     with pytest.raises(RevarbError, match="the training of the LSTM diverged; use a smaller learning_rate"):

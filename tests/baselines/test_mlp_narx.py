@@ -1,4 +1,4 @@
-"""MLP-NARX: it learns, and what chooses for it is inside the training part."""
+"""MLP-NARX: training, and selection on the training part alone."""
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ def test_a_toy_system_is_learnt():
     assert small.rmse(MLP) < 0.5 * small.rmse(Mean())
 
 
-def test_the_network_is_what_it_says(rng):
+def test_the_network_has_the_documented_formula(rng):
     network = Perceptron.draw(3, 4, 2, jax.random.key(0))
     x = rng.normal(size=(5, 3))
     hidden = np.tanh(x @ np.asarray(network.hidden.weight).T + np.asarray(network.hidden.bias))
@@ -32,8 +32,8 @@ def test_the_network_is_what_it_says(rng):
     assert network.outputs == 2
 
 
-def test_units_are_chosen_by_the_simulation_of_pieces_that_were_not_seen():
-    """A net of one unit cannot bend twice; the system does."""
+def test_units_are_chosen_by_the_simulation_of_held_out_pieces():
+    """A network with one hidden unit cannot represent the nonlinearity of this system."""
     rng = np.random.default_rng(0)
     u = rng.uniform(-2, 2, size=300)
     y = np.concatenate([[0.0], np.sin(3.0 * u[:-1])])
@@ -44,7 +44,7 @@ def test_units_are_chosen_by_the_simulation_of_pieces_that_were_not_seen():
 
 @with_numerics
 def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everything():
-    """The folds by hand: the same band, and the network of all rows."""
+    """Cross-validation written out gives the same band, and training on all rows the same network."""
     spec, records, key = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=5), [small.record(samples=80)], 0
     model, key = spec.fit(records, seed=key), jax.random.key(key)
     prep, rows = model.preprocessor, build_narx_rows(model.preprocessor, records)

@@ -93,8 +93,8 @@ def test_the_status_is_the_worst_of_the_members(ends):
         assert PerOutput(Ending(list(order))).fit(small.record(outputs=2)).status is Status(ends[1])
 
 
-def pressing(monkeypatch, name, call):
-    """Ctrl-C while a function of `gp_narx` runs for the given time."""
+def interrupt_at(monkeypatch, name, call):
+    """Send Ctrl-C at the given call of a function of `gp_narx`."""
     calls, real = 0, getattr(gp_narx, name)
 
     def pressed(*arguments):
@@ -109,20 +109,20 @@ def pressing(monkeypatch, name, call):
 
 @pytest.mark.parametrize("name, call", [("_evidence", 1), ("_evidence", 3), ("_exact_posterior", 1)])
 def test_ctrl_c_before_every_output_has_a_model(name, call, monkeypatch):
-    pressing(monkeypatch, name, call)
+    interrupt_at(monkeypatch, name, call)
     with pytest.raises(KeyboardInterrupt):
         PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
 
 
 def test_ctrl_c_during_the_last_output_keeps_all(monkeypatch):
-    pressing(monkeypatch, "_exact_posterior", 2)
+    interrupt_at(monkeypatch, "_exact_posterior", 2)
     model = PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
     assert model.status is Status.INTERRUPTED
     assert np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
-class Stranger:
-    """A model of somebody's own, which a comparison would take."""
+class OwnModel:
+    """A user's model that `compare` accepts, but that is no `Fitted`."""
 
     def fit(self, train, seed=0):
         return self
@@ -131,8 +131,8 @@ class Stranger:
 def test_refusals_per_output():
     with pytest.raises(InputError, match=r"takes a configuration, such as PerOutput\(GPNARX\(\)\), received <class"):
         PerOutput(GPNARX)
-    with pytest.raises(InputError, match=r"whose fit returns a Fitted .* which returns a Stranger"):
-        PerOutput(Stranger()).fit(small.record())
+    with pytest.raises(InputError, match=r"whose fit returns a Fitted .* which returns a OwnModel"):
+        PerOutput(OwnModel()).fit(small.record())
     with pytest.raises(InputError, match="method must be 'residuals', received 'moments'; for others"):
         PerOutput(Mean()).fit(small.record()).simulate(small.record().u, "moments")
 
@@ -156,7 +156,7 @@ class Counting:
         return ARX(2, 2).fit(train)
 
 
-def test_per_output_refuses_gaps_before_anything_takes_its_time():
+def test_per_output_refuses_gaps_before_it_fits_anything():
     counting = Counting([])
     with pytest.raises(InputError, match="ARX needs every output value, and 1 of 60 are missing"):
         PerOutput(counting).fit(small.with_gaps(small.record(outputs=3), (7, 2)))

@@ -1,4 +1,4 @@
-"""A folder with small CSV files, and what the figures of a command say."""
+"""A folder with small CSV files, and the titles and legends of the figures of a command."""
 
 import pytest
 

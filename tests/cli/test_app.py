@@ -1,4 +1,4 @@
-"""What all commands share: mistakes in one line, help, version."""
+"""Behaviour common to all commands: errors in one line, help, version."""
 
 import pytest
 
@@ -53,7 +53,7 @@ from support.command_line import COLUMNS, FIT, START, run
         (("reproduce", "table1", "--seeds", "0"), "Invalid value for '--seeds'"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(capsys, folder, arguments, message):
+def test_a_wrong_argument_is_one_line_and_status_2(capsys, folder, arguments, message):
     (folder / "bad.toml").write_text("lag = 3")
     (folder / "bad.parquet").write_text("u,y")
     (folder / "compare.json").write_bytes((folder / "train.csv").read_bytes())

@@ -49,7 +49,7 @@ def test_compare_takes_several_records(capsys, folder):
 
 
 def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
-    """Ten lags leave nothing beside a held-out piece of so short a record; the mean still works."""
+    """With ten lags a record this short has no rows outside a held-out piece; the training mean still works."""
     record = small.record(samples=14)
     write_table("short.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
     some = ("--only", "Mean", "--only", "MLP-NARX", "--seeds", "1")
@@ -68,7 +68,7 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
         start_new_session=True,
     )  # fmt: skip
     read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers receive it too
+    os.killpg(process.pid, signal.SIGINT)  # to the process group, as from a terminal: the workers receive it too
     out, err = (text.decode() for text in process.communicate(timeout=120))
     assert process.returncode == 130, (out, err)
     assert "Traceback" not in err and "interrupted: stopped before the end" in err

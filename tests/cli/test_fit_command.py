@@ -23,7 +23,7 @@ def test_several_files_are_several_records(capsys, folder):
 
 
 @pytest.mark.slow
-def test_a_fit_says_what_calibration_found(capsys, folder):
+def test_a_fit_reports_its_calibration(capsys, folder):
     write_table(
         "train.csv", {"valve": small.record(samples=150).u[:, 0], "pressure": small.record(samples=150).y[:, 0]}
     )
@@ -57,14 +57,14 @@ def test_the_picture_of_a_fit_shows_gaps(capsys, folder, drawn):
     assert "95 % band, not measured" not in drawn[0][1] and "95 % band, not measured" in drawn[1][1]
 
 
-def test_a_gap_in_an_input_is_a_mistake(capsys, folder):
+def test_a_gap_in_an_input_is_refused(capsys, folder):
     (folder / "gap.csv").write_text((folder / "train.csv").read_text() + ",1.0\n")
     code, _, err = run(capsys, "fit", "gap.csv", *START[2:])
     assert code == 2 and "gap.csv, line 62, column 'valve': '' is no value, and only outputs may be missing" in err
 
 
-def test_ctrl_c_while_compiling_is_held_until_there_is_a_model(folder):
-    """Before the first evaluation is compiled there is nothing to keep; the start comes back as soon as there is."""
+def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
+    """Before the first evaluation there is no model to keep; after it, the fit returns its initial values."""
     command, variables = [sys.executable, "-m", "revarb", *FIT], environment(JAX_LOG_COMPILES="1")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
     read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)

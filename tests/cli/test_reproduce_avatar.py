@@ -1,4 +1,4 @@
-"""`revarb reproduce avatar` with a model that takes no time."""
+"""`revarb reproduce avatar` with a quick model."""
 
 import json
 

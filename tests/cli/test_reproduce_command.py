@@ -1,4 +1,4 @@
-"""`revarb reproduce`: the runner of all experiments, with models that take no time."""
+"""`revarb reproduce`: the runner of all experiments, with quick models."""
 
 import json
 

@@ -34,7 +34,7 @@ def long_command(in_empty_folder):
 
 
 def killed(cache, evaluation):
-    """A command that kills itself at that evaluation of the bound: in a process of its own, by SIGKILL."""
+    """Run a command in a process that ends itself by SIGKILL at that evaluation of the bound."""
     return run_python("-m", "support.killed_fit", cache, evaluation, *FIT)
 
 
@@ -60,8 +60,8 @@ def test_a_killed_command_resumes_to_the_same_file(long_command, unfinished, cap
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_at_any_moment(long_command, unfinished, record_property, rng):
-    """From outside, whatever it is doing, until one run gets to the end."""
+def test_killed_repeatedly_at_any_moment(long_command, unfinished, record_property, rng):
+    """Kill the process from outside at arbitrary moments, until one run ends by itself."""
     (long_command / "rgp.toml").write_text(LONG.format(iterations=2000))
     cache, kills, before = unfinished.parent.parent, 0, 0
     command_line(*FIT)

@@ -54,7 +54,7 @@ def test_wrong_columns_and_numbers_at_simulation(capsys, folder):
     write_table("short.csv", {"valve": np.zeros(2)})
     code, _, err = run(capsys, "simulate", "m.rgp", "short.csv", "-o", "p.csv")
     assert code == 2 and "u has 2 row(s), but the lags need at least 3" in err
-    # In a process of its own: in this one the annotation of `method` would refuse it first.
+    # In a separate process: in this one the type checker would refuse `method` first.
     done = run_python("-m", "revarb", "simulate", "m.rgp", "test.csv", "-o", "p.csv", "--method", "median")
     assert done.returncode == 2 and "method must be 'moments', 'mean'" in done.stderr
 

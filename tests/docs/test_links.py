@@ -1,4 +1,4 @@
-"""Links between documents lead to files that are there."""
+"""Links between documents lead to existing files."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,13 @@ GENERATED = ("auto_gallery/", "api/generated/")
 
 
 def links(text):
-    """Targets of Markdown links to files, without what is after "#"; code is no text."""
+    """Targets of Markdown links to files, without the part after "#"; links in code are ignored."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
     return [target for target in re.findall(r"\]\(([^)#\s]+)", text) if not re.match(r"[a-z]+:", target)]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_to_a_file_has_its_file(document):
+def test_links_to_files(document):
     lost = [
         target
         for target in links(document.read_text())

@@ -1,4 +1,4 @@
-"""Every pointer from the documentation into the code, and from the code to an equation, leads somewhere.
+"""Every pointer from the documentation into the code, and from the code to an equation, has a target.
 
 Documents: docs/**/*.md, README.md and CONTRIBUTING.md. Files are given relative to `src/revarb` or to the repository.
 
@@ -208,7 +208,7 @@ def cited(text):
     return [number for found in CITATION.findall(joined) for number in re.findall(NUMBER, found)]
 
 
-def test_equations_have_numbers_of_their_own():
+def test_equation_numbers_are_unique():
     found = re.findall(rf"\\tag\{{({NUMBER})\}}", DERIVATION.read_text())
     assert len(found) == len(set(found)) > 40
 
@@ -219,7 +219,7 @@ def test_cited_equations(path):
     assert not missing, f"docs/theory/derivation.md has no equation {', '.join(missing)}"
 
 
-def test_the_rules_see_what_is_wrong():
+def test_the_rules_find_errors():
     assert list(
         wrong_pointers("`gp/psi.py: psi1`, `gp/none.py`, `gp/psi.py: no_such`, `x.py`, `models/base.py: Fitted.skip`")
     ) == [
