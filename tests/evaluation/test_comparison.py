@@ -1,4 +1,4 @@
-"""Every model on the same footing."""
+"""Comparison of models: rows, failures, worker processes, checks."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_the_numbers_are_those_of_fitting_and_simulating_by_hand(quick):
     assert (row["rmse"], row["nlpd"], row["coverage95"]) == (by_hand.rmse, by_hand.nlpd, by_hand.coverage95)
 
 
-def test_everyone_is_scored_on_the_same_rows(quick):
+def test_all_models_are_scored_on_the_same_rows(quick):
     assert {row["skip"] for row in quick.rows} == {small.spec().fit(small.record()).skip}
 
 
@@ -105,7 +105,7 @@ def test_a_model_of_the_users_own_takes_part():
     assert zero.ranges["rmse"].median == pytest.approx(np.sqrt(np.mean(small.record(1).y ** 2)))
 
 
-def test_a_worker_that_dies_is_a_row_too():
+def test_a_dead_worker_is_a_row_too():
     result = compare(small.record(), small.record(1), {"Dying": Misshapen("dies"), "Mean": Mean()}, seeds=1, jobs=2)
     lines = {line.model: line for line in result.lines}
     assert "a worker process died" in lines["Dying"].reasons[0] and set(lines) == {"Dying", "Mean"}

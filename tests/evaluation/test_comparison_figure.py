@@ -10,7 +10,7 @@ from revarb.runtime.figure_style import encode_figure
 from support import small
 
 
-def test_what_was_measured_is_drawn_where_it_was():
+def test_measured_values_are_drawn_with_their_gaps():
     """Single values between gaps are dots; an output that was never measured is a panel with the simulation alone."""
     path = Mean().fit(small.record()).simulate(small.record(1).u)
 

@@ -1,4 +1,4 @@
-"""How well bands hold, against plain loops."""
+"""Reliability of bands, against plain loops."""
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_reliable_bands_lie_on_the_diagonal(rng):
     np.testing.assert_allclose(result.horizon.error[-3:], result.horizon.predicted[-3:], rtol=0.15)
 
 
-def test_overconfident_bands_lie_below_it_and_their_pit_has_walls(rng):
+def test_overconfident_bands_lie_below_it_and_their_pit_is_u_shaped(rng):
     y = rng.normal(size=(2000, 1))
     result = check_bands([trajectory(np.zeros_like(y), 0.5)], [y])
     assert (result.reliability.observed < result.reliability.levels).all()
@@ -136,7 +136,7 @@ def test_refusals(std, y, message):
             judge([trajectory(np.zeros((3, 1)), std)], [y])
 
 
-def test_a_comparison_judges_every_simulation_with_a_band():
+def test_a_comparison_has_the_reliability_of_every_simulation_with_a_band():
     models = {"ARX": ARX(2, 2), "Mean": Mean(), "REVARB": small.spec()}
     test = [small.record(1), small.record(2, samples=40)]
     result = compare(small.record(), test, models, seeds=1)

@@ -46,7 +46,7 @@ def test_only_what_was_measured_is_scored(rng):
     assert scores(trajectory(mean, 0.8), gappy) == scores(trajectory(mean[kept], 0.8), y[kept])
 
 
-def test_a_value_counts_the_same_whatever_its_neighbour_lacks():
+def test_gaps_in_one_output_do_not_change_the_weight_of_another():
     y = np.array([[1.0, np.nan, np.nan], [-1.0, 10.0, np.nan], [1.0, -10.0, np.nan], [-1.0, np.nan, np.nan]])
     result = scores(trajectory(np.zeros((4, 3)), std=100.0), y)
     assert result.rmse == pytest.approx(np.sqrt((4 * 1.0 + 2 * 100.0) / 6))

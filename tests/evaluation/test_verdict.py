@@ -1,4 +1,4 @@
-"""The sentence that a comparison ends in."""
+"""The verdict: the sentence at the end of a comparison."""
 
 import numpy as np
 
@@ -6,7 +6,6 @@ from revarb.evaluation.comparison import state_verdict
 from revarb.evaluation.comparison.lines import Line, SeedRange
 
 
-# What the sentence says. Numbers of Mean, ARX and others, and what a person should read.
 def lines(**medians):
     return [
         Line(name.replace("_", "-"), method, _spreads(rmse, width, coverage), 3)
@@ -31,7 +30,7 @@ def test_verdict_a_linear_model_is_enough():
 
 
 def test_verdict_a_precise_system_is_not_called_linear():
-    """Close to the mean's scale, but ten times better: worth it."""
+    """Both errors are small against the mean's, but one is ten times smaller: a linear model is not enough."""
     sentence = state_verdict(
         lines(Mean=[("residuals", 1.0, 0, 0.9)], ARX=[("residuals", 0.04, 0, 0.9)], LSTM=[("residuals", 0.004, 0, 0.9)])
     )
@@ -52,7 +51,7 @@ def test_verdict_names_the_best_and_its_band():
     )
 
 
-def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_of_no_use():
+def test_verdict_warns_where_seeds_overlap_and_where_the_band_is_useless():
     sentence = state_verdict(
         lines(
             Mean=[("residuals", 1.7, 0, 0.9)],
@@ -85,6 +84,6 @@ def test_verdict_does_not_recommend_what_mostly_failed():
 
 
 def test_verdict_can_rank_by_relative_errors():
-    """`_spreads` turns the order round for NRMSE."""
+    """`_spreads` gives NRMSE the opposite order of RMSE."""
     both = lines(A=[("mean", 0.1, 0, np.nan)], B=[("mean", 0.2, 0, np.nan)])
     assert state_verdict(both).startswith("Use A") and state_verdict(both, "nrmse").startswith("Use B: NRMSE 5")

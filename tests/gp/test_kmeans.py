@@ -1,4 +1,4 @@
-"""The start of a fit: every number of the recipe arrives where it belongs."""
+"""k-means: the best of several starts, separate clusters, repeated points."""
 
 import numpy as np
 

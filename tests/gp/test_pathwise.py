@@ -18,7 +18,7 @@ draw = jax.jit(draw_functions, static_argnames="count")
 
 @pytest.fixture(scope="module")
 def layers():
-    """A sparse layer that has seen uncertain regressors, and an exact GP of the same shape; two outputs each."""
+    """A sparse layer trained on uncertain regressors, and an exact GP of the same shape; two outputs each."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(40, 3))
     y = np.stack([np.sin(x[:, 0]) + 0.3 * x[:, 1], np.cos(x[:, 2])], axis=1)
@@ -53,14 +53,14 @@ def test_draws_have_the_mean_and_the_covariance_of_the_posterior(which, layers, 
     error = np.sqrt((np.outer(variance, variance) + expected**2) / len(drawn))
     for output in range(2):
         assert (np.abs(np.cov(drawn[:, :, output].T) - expected) < 5.0 * error).all()
-    assert abs(np.cov(drawn[:, 3, 0], drawn[:, 3, 1])[0, 1]) < 5.0 * error[3, 3], "outputs are drawn apart"
+    assert abs(np.cov(drawn[:, 3, 0], drawn[:, 3, 1])[0, 1]) < 5.0 * error[3, 3], "outputs are drawn independently"
     # The frequencies are new in every batch; what the draws of one batch have in common by sharing them is small.
     stds = np.broadcast_to(np.sqrt(variance)[:, None], batches.shape[2:])
     np.testing.assert_allclose(batches.std(axis=1), np.broadcast_to(stds, (BATCHES, *stds.shape)), rtol=0.15)
 
 
 def test_a_draw_is_a_function(layers, rng):
-    """Asked twice it says the same, whatever the others are asked; it is smooth; the seed decides which it is."""
+    """Equal arguments give equal values, independent of the other draws; it is smooth, and determined by the seed."""
     functions, again, others = (draw(layers["exact"], jax.random.key(seed), 5) for seed in (1, 1, 2))
     x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
     first = functions.evaluate(x)
@@ -80,7 +80,7 @@ def test_cosine_and_sine(rng):
 
 
 def test_the_residual_root_is_accurate_for_crowded_inducing_inputs(rng):
-    """Crowded inducing inputs: where a regressor sees it, the root is that of G − G K G, to the last digits."""
+    """With crowded inducing inputs the root reproduces k(x, ζ) (G − G K G) k(ζ, x) accurately."""
     x = rng.normal(size=(200, 2))
     layer = make_layer(x[:60], np.array([0.1, 0.05]), 1.0, 1e-3)
     known = compiled_posterior(layer, Gaussians(x, None), np.sin(x[:, :1]), jitter=1e-8)

@@ -66,7 +66,7 @@ def test_known_regressors_are_those_whose_variance_is_zero(case, uncertain):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 10])
-def test_every_pair_has_its_place_whatever_the_number_of_inducing_inputs(case, size):
+def test_psi2_of_all_pairs_for_any_number_of_inducing_inputs(case, size):
     mu, lam, zeta, w, variance = case(3, size, 2)
     np.testing.assert_allclose(
         psi.psi2(mu, lam, zeta, w, variance), oracles.psi2(mu, lam, zeta, w, variance), atol=1e-8
@@ -76,7 +76,7 @@ def test_every_pair_has_its_place_whatever_the_number_of_inducing_inputs(case, s
 @pytest.mark.parametrize("rows_per_block", [2, 4, 100])
 @pytest.mark.parametrize("values_per_block", [5, 12, 10_000])
 def test_blocks_and_the_handwritten_derivative_change_nothing(rng, monkeypatch, rows_per_block, values_per_block):
-    """Blocks that divide the rows and points, and blocks that must be filled up."""
+    """Blocks that divide the rows and points, and blocks that must be padded."""
     monkeypatch.setitem(psi.BLOCK_SIZES, "cpu", psi.BlockSize(rows_per_block, values_per_block))
     a, c, b = rng.normal(size=(9, 5)), rng.normal(size=9), rng.normal(size=(7, 5))
     direction = rng.normal(size=7)
@@ -128,7 +128,7 @@ def test_full_covariance_statistics_agree_with_quadrature(case, rng):
 
 
 def test_an_irrelevant_regressor_changes_nothing(case):
-    # Optimised lengthscales run off to infinity: w = 0 exactly must be as good as leaving the column out.
+    # Optimised lengthscales may tend to infinity: w = 0 must be equivalent to leaving the column out.
     mu, lam, zeta, w, variance = case(1, 5, 3)
     w = w.copy()
     w[1] = 0.0

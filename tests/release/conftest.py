@@ -5,4 +5,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def unfinished():
-    """In place of the fixture that keeps fits away from the user's cache folder: there are no fits."""
+    """Replaces the fixture of tests/conftest.py, which imports revarb: there are no fits here."""

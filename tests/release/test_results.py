@@ -1,4 +1,4 @@
-"""What the committed results must show, as claims of the issues and of the documentation."""
+"""Claims of the issues and of the documentation, checked against the committed results."""
 
 import pytest
 
@@ -9,7 +9,7 @@ PAPER = {"artificial_recorded": 0.4513, "drive": 0.2491, "actuator": 0.3680}
 
 
 def test_table1_reaches_the_paper():
-    """Medians over the seeds, within 5 % of the paper's numbers by the mean-only run, and bands that hold."""
+    """Medians over the seeds, within 5 % of the paper's numbers by the mean-only run, and bands that cover."""
     rows = rows_of("table1")
     for dataset, number in PAPER.items():
         assert median(rows, "rmse", dataset=dataset, model="REVARB", method="mean") <= 1.05 * number
@@ -73,7 +73,7 @@ def calibrated(score, dataset, model="REVARB, calibrated"):
     return median(rows_of("calibration"), score, dataset=dataset, model=model, **cold)
 
 
-def test_calibrated_bands_hold():
+def test_calibrated_bands_cover():
     for dataset in ("drive", "actuator", "dryer", "artificial_recorded"):
         assert 0.90 <= calibrated("coverage95", dataset) <= 0.99
     assert calibrated("nlpd", "drive") <= 0.15 and calibrated("nlpd", "actuator") <= 0.50
@@ -81,7 +81,7 @@ def test_calibrated_bands_hold():
     assert calibrated("coverage95", "gas_furnace") >= arx
 
 
-def test_calibration_does_no_harm_to_the_error():
+def test_calibration_does_not_increase_the_error():
     for dataset in {row["dataset"] for row in rows_of("calibration")}:
         assert calibrated("rmse", dataset) <= 1.02 * calibrated("rmse", dataset, "REVARB, as fitted")
 
@@ -102,7 +102,7 @@ def test_missing_outputs_cost_little(method, complete):
     assert missing <= 1.15 * median(rows, "rmse", dataset="drive", model=complete, method=method, start="cold")
 
 
-def test_the_avatar_walks_and_runs_as_it_should():
+def test_the_avatar_walks_and_runs_within_its_limits():
     """Angles in the training range ± 15 %, no jump above 1.5 of training's, the gaits' frequencies, settled in 2 s."""
     step = next(row for row in rows_of("avatar") if row["signal"] == "step")
     assert step["seconds"] == pytest.approx(60.0) and step["range_excess"] < 0.15 and step["jump_ratio"] < 1.5
@@ -122,7 +122,7 @@ def test_an_evaluation_is_no_slower_than_the_peer():
     assert len(ratios) == 8 and min(ratios) >= 1.0
 
 
-def test_the_demo_learns_and_its_band_holds():
+def test_the_demo_learns_and_its_band_covers():
     rows = {row["model"]: row for row in rows_of("demo")}
     assert rows["revarb, moments"]["rmse"] < 0.5 * rows["training mean"]["rmse"]
     assert 0.85 <= rows["revarb, moments"]["coverage95"] <= 1.0

@@ -1,4 +1,4 @@
-"""The page of a comparison: self-contained, escaped, and a real browser opens it without complaint."""
+"""The page of a comparison: self-contained, escaped, and a real browser opens it without an error."""
 
 import re
 
@@ -30,7 +30,7 @@ def test_the_page_is_self_contained(page):
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
     assert "@import" not in page and "<script" not in page
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", page))
-    # Names of vocabularies inside the SVG, which nobody fetches.
+    # Names of XML namespaces inside the SVG, which are not fetched.
     assert all(re.search(r"w3\.org|purl\.org|creativecommons\.org", address) for address in addresses)
 
 
@@ -38,7 +38,7 @@ def test_names_are_escaped(page):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "&lt;b&gt;&amp;" in page
 
 
-def test_it_opens_with_the_sentence_and_has_every_model(page):
+def test_it_begins_with_the_verdict_and_has_every_model(page):
     body = page[page.index("<body>") :]
     assert body.index('class="opening"') < body.index("<table>") < body.index("<svg")
     for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held-out pieces", "95 % band"):
@@ -69,7 +69,7 @@ def test_a_browser_opens_it_without_an_error(page, browser, tmp_path):
 
 
 def test_a_browser_draws_it(page, browser, tmp_path):
-    """The figures are really painted: there is red in the picture, and it is not a blank sheet."""
+    """The figures are rendered: the picture has red pixels and is not blank."""
     file, picture = tmp_path / "page.html", tmp_path / "page.png"
     file.write_text(page)
     open_page(browser, file, tmp_path, "--window-size=1000,1600", f"--screenshot={picture}")

@@ -1,4 +1,4 @@
-"""The kept programs, in fresh interpreters: JAX looks for its cache once."""
+"""The compilation cache, in fresh interpreters: JAX looks for its cache once."""
 
 import os
 
@@ -21,13 +21,13 @@ def kept(home):
 
 
 @pytest.mark.slow
-def test_the_second_run_finds_its_programs_and_the_same_numbers(tmp_path):
+def test_the_second_run_uses_the_cache_and_has_the_same_numbers(tmp_path):
     first, _ = fit_in(tmp_path)
     programs = kept(tmp_path)
     assert any("bound_and_gradient" in name for name in programs)
     assert (tmp_path / "revarb" / "compiled").is_dir()
     second, err = fit_in(tmp_path, JAX_LOG_COMPILES="1")
-    # On a busy machine small programs, too quick to be kept the first time, may join them.
+    # On a busy machine, small programs that compiled too quickly to be cached the first time may be added.
     assert second == first and programs.items() <= kept(tmp_path).items()
     assert "Persistent compilation cache hit" in err and "bound_and_gradient" in err
 

@@ -42,11 +42,11 @@ def test_what_killed_writers_left_behind_is_removed(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_writer_killed_at_any_moment_leaves_one_whole_model(tmp_path, record_property, kills):
-    """SIGKILL while one of two models is written over the other, again and again: the file is one of them."""
+def test_a_writer_killed_at_any_moment_leaves_one_complete_model(tmp_path, record_property, kills):
+    """SIGKILL while one of two models is written over the other, repeatedly: the file is one of them."""
     done = run_python("-m", "support.killed_writers", tmp_path, kills)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     record_property("fuzzed", f"killed writers of a model file: {counts}")
     assert counts["kills"] == counts["whole"] == kills
-    assert counts["killed while writing"] > kills / 10  # or the moments were not well chosen
+    assert counts["killed while writing"] > kills / 10  # otherwise no kill came during a write

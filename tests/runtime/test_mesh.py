@@ -42,7 +42,7 @@ def test_four_devices_agree_with_one():
     check(answer(on_devices(4)), devices=4)
 
 
-def test_a_mesh_and_other_processes_do_not_go_together():
+def test_a_mesh_and_worker_processes_are_refused_together():
     process = on_devices(2, "refused")
     assert answer(process) == {
         "message": "a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh"
@@ -57,7 +57,7 @@ def test_only_devices_make_a_mesh(devices):
 
 @pytest.mark.slow
 def test_two_joined_processes_agree_with_one():
-    """jax.distributed on loopback, two devices in each process; both come to the same numbers."""
+    """jax.distributed on loopback, two devices in each process; both get the same numbers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

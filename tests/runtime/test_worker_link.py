@@ -25,11 +25,11 @@ def test_a_worker_without_a_listener_continues():
     with receive_reports(print, lambda: True) as address:
         pass
     with send_reports(address) as report:
-        report("unheard")
+        report("lost")
 
 
 def test_connections_without_the_key_are_refused():
-    """One with the wrong key, one that says nothing, one that leaves at once."""
+    """One with the wrong key, one that sends nothing, one that closes at once."""
     taken = []
     with receive_reports(taken.append, lambda: False) as address:
         with pytest.raises(AuthenticationError):
@@ -37,25 +37,25 @@ def test_connections_without_the_key_are_refused():
         silent = socket.create_connection(address.place)
         socket.create_connection(address.place).close()
         with send_reports(address) as report:
-            report("heard")
+            report("received")
         silent.close()
-    assert taken == ["heard"]
+    assert taken == ["received"]
 
 
 def test_another_host_is_not_contacted():
     with receive_reports(print, lambda: True) as address, send_reports(address._replace(host="elsewhere")) as report:
-        report("unheard")
+        report("lost")
 
 
 def test_a_worker_whose_parent_is_gone_stops():
-    """The other end of the line closes: nobody waits for the result any more."""
+    """The parent closes the connection, so that the result is no longer needed."""
     with Listener(("127.0.0.1", 0), authkey=b"key") as parent:
         answering = threading.Thread(target=lambda: parent.accept().close())
         answering.start()
         with send_reports(Address(parent.address, platform.node(), b"key")) as report:
             answering.join()
             with pytest.raises(KeyboardInterrupt):
-                report("anyone?")
+                report("report")
 
 
 def test_nothing_is_left_behind():
