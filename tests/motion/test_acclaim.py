@@ -41,7 +41,7 @@ def test_bones_of_a_frame_may_come_in_any_order(files):
         ("\n1\n", "\n", "line 3: expected the number of a frame first"),
     ],
 )
-def test_what_is_wrong_with_a_motion_is_said_with_its_line(files, old, new, message):
+def test_errors_of_a_motion_name_the_line(files, old, new, message):
     files[1].write_text(files[1].read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=message):
         read_motion(files[1], ARM)
@@ -66,7 +66,7 @@ def test_what_is_wrong_with_a_motion_is_said_with_its_line(files, old, new, mess
         (":version 1.10", "hello", "expected a section such as ':units' first"),
     ],
 )
-def test_what_is_wrong_with_a_skeleton_is_said_with_its_line(files, old, new, message):
+def test_errors_of_a_skeleton_name_the_line(files, old, new, message):
     assert old in files[0].read_text()
     files[0].write_text(files[0].read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=message):

@@ -1,4 +1,4 @@
-"""BVH files against a reader of their own."""
+"""BVH files, read by an independent reader (support/bodies.py)."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from support.bodies import ARM, ARM_FRAMES, DT, ROOT, read_bvh
 TREE = Skeleton(
     (
         ROOT,
-        # A branch that comes later in the file than its sibling's children: the order of BVH is another.
+        # A branch that comes later in the file than its sibling's children: BVH has another order.
         Bone("hip", 0, (0.6, -0.8, 0.0), 2.5, (10.0, -70.0, 130.0), ()),
         Bone("spine", 0, (0.0, 1.0, 0.1), 4.0, (0.0, 0.0, 0.0), ("rx", "ry", "rz")),
         Bone("leg", 1, (0.1, -0.9, 0.3), 7.0, (20.0, 30.0, -40.0), ("rz", "rx")),
@@ -35,7 +35,7 @@ def about(axis, degrees):
 
 
 def places(joints, row):
-    """Where the joints are in a frame: channel after channel, joint after joint."""
+    """Positions of the joints in a frame."""
     turns, found, column = [], [], 0
     for _, parent, offset, channels in joints:
         turn = np.eye(3) if parent is None else turns[parent]
@@ -53,7 +53,7 @@ def places(joints, row):
 
 
 def ends_of_bones(joints, row, skeleton):
-    """A bone ends where its children stand, or at its End Site."""
+    """End points of the bones: the position of their children, or the End Site."""
     found, names = places(joints, row), [name for name, *_ in joints]
     ends = [found[0]]
     for bone in skeleton.names[1:]:
@@ -86,7 +86,7 @@ def test_bvh_has_the_joints_of_a_tree_with_odd_axes(tmp_path, rng):
 
 @pytest.mark.parametrize("tilt", [90.0, -90.0, 90.0 - 1e-9, 90.0 + 1e-7, 89.9999])
 def test_bvh_survives_a_gimbal_lock(tmp_path, rng, tilt):
-    """Where the turns about z and y are one: whatever is written, together they must be right."""
+    """At gimbal lock the angles about z and y are not unique; the joint positions must be right."""
     axis = (20.0, 30.0, -40.0)
     body = Skeleton((ROOT, Bone("arm", 0, (0.6, 0.0, 0.8), 3.0, axis, ("rx", "ry", "rz"))), 0.45)
     frame = about("Z", axis[2]) @ about("Y", axis[1]) @ about("X", axis[0])
@@ -97,7 +97,7 @@ def test_bvh_survives_a_gimbal_lock(tmp_path, rng, tilt):
 
 
 def test_angles_of_bvh_do_not_jump(tmp_path):
-    """Twice around: no program that draws straight lines between frames may see it spin back."""
+    """Two full turns: the angles are unwrapped, so that interpolation between frames does not spin back."""
     frames = np.zeros((73, 9))
     frames[:, 4] = 10.0 * np.arange(73)
     _, _, rows = read_bvh(write_bvh(tmp_path / "spin.bvh", Motion(ARM, frames), DT))
@@ -117,7 +117,7 @@ def test_a_skeleton_may_be_a_root_alone(tmp_path):
     np.testing.assert_allclose(places(joints, rows[1])[0], 2.54 * ARM_FRAMES[1, :3], atol=1e-6)
 
 
-def test_what_cannot_be_a_bvh_is_refused_and_leaves_no_file(tmp_path):
+def test_invalid_motions_are_refused_and_leave_no_file(tmp_path):
     target = tmp_path / "wrong.bvh"
     with pytest.raises(InputError, match="dt must be a finite number above 0"):
         write_bvh(target, Motion(ARM, ARM_FRAMES), 0.0)

@@ -57,7 +57,7 @@ def test_a_pose_is_the_motion_again(walk):
     np.testing.assert_allclose(in_place, motion.joints() - motion.joints()[:, :1], rtol=0, atol=1e-9)
 
 
-def test_a_controlled_motion_lacks_only_where_it_goes(walk):
+def test_a_controlled_motion_has_all_but_its_path(walk):
     motion, _ = walk
     record = cmu35.load_speed_series(5)
     assert record.y.shape == (107, 54) and record.output_names[0] == "root.ty"
@@ -67,7 +67,7 @@ def test_a_controlled_motion_lacks_only_where_it_goes(walk):
     np.testing.assert_allclose(record.u, metres / (106 / 30.0), rtol=1e-12)
 
 
-def test_who_runs_is_faster(recorded_data):
+def test_runs_are_faster_than_walks(recorded_data):
     speeds = {number: float(cmu35.load_speed_series(number).u[0, 0]) for number in cmu35.AVATAR_MOTIONS}
     runs = [speed for number, speed in speeds.items() if number in cmu35.RUNS]
     walks = [speed for number, speed in speeds.items() if number not in cmu35.RUNS]
@@ -89,7 +89,7 @@ def test_the_fingers_never_move(recorded_data):
             np.testing.assert_array_equal(motion.frames[:, motion.skeleton.channels.index(name)], angle)
 
 
-def test_what_is_no_pose_is_refused(walk):
+def test_invalid_poses_are_refused(walk):
     _, record = walk
     names = list(record.output_names)
     with pytest.raises(InputError, match=r"values has 56 column\(s\), so it needs as many channels, not 57"):
@@ -105,6 +105,6 @@ def test_what_is_no_pose_is_refused(walk):
         cmu35.to_motion(np.where(np.arange(record.y.size).reshape(record.y.shape) == 0, np.nan, record.y), names)
 
 
-def test_a_motion_that_is_not_there(recorded_data):
+def test_a_missing_motion(recorded_data):
     with pytest.raises(InputError, match="subject 35 has no motion 27; there are 1 to 34, without 27"):
         cmu35.load_motion(27)

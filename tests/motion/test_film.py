@@ -30,7 +30,7 @@ def pictures_of(gif):
     ("dt", "frames", "pictures"),
     [(1 / 30, 30, 15), (1 / 30, 31, 16), (1 / 120, 120, 15), (0.1, 10, 10), (1 / 15, 15, 15)],
 )
-def test_a_film_keeps_its_time(dt, frames, pictures):
+def test_a_film_has_the_duration_of_its_motion(dt, frames, pictures):
     seen, shown = pictures_of(render_film(stride(frames=frames), BODY, dt))
     assert seen.shape == (pictures, 320, 320, 3)
     step = {1 / 30: 2, 1 / 120: 8}.get(dt, 1)
@@ -45,8 +45,8 @@ def test_the_same_motion_gives_the_same_film_and_another_another():
     assert render_film(stride(20.0), BODY, DT, "much too long for a line " * 20) != first
 
 
-def test_the_camera_goes_along_but_the_ground_does_not():
-    """A stiff body that glides: it stays where it is in the picture, and only the ground moves."""
+def test_the_camera_follows_the_body():
+    """A rigid body in translation is fixed in the picture, and only the ground moves."""
     gliding = stride(0.0)
     seen, _ = pictures_of(render_film(gliding, BODY, DT))
     red = np.abs(seen[..., 0] - seen[..., 1]) > 20
@@ -74,7 +74,7 @@ def test_any_skeleton_makes_a_film_and_one_frame_too(skeleton):
     assert render_film(joints[:1], skeleton, 0.5).startswith(b"GIF89a")
 
 
-def test_what_cannot_be_a_film_is_refused():
+def test_invalid_films_are_refused():
     joints = stride()
     for wrong in (joints[:0], joints[:, 1:]):
         with pytest.raises(InputError, match=r"the joints of a film must be \[T, 5, 3\]"):

@@ -32,7 +32,7 @@ def embedded(page):
 
 
 class Outline(HTMLParser):
-    """Which tags a page opens and closes, what they carry, and the text between them."""
+    """Tags of a page, their attributes, and the text between them."""
 
     def __init__(self, page):
         super().__init__()
@@ -52,7 +52,7 @@ class Outline(HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_carries_all_frames():
+def test_the_page_has_all_frames():
     motions = embedded(page_of(clip(), clip("35_21 run", frames=12)))
     assert [len(each["measured"]) for each in motions["clips"]] == [30, 12]
     for each, truth in zip(motions["clips"], (stride(), stride(frames=12)), strict=True):
@@ -90,7 +90,7 @@ def test_tables_stand_below_the_player():
     assert "<tr class=best><td>A</td>" in page and "<table>" not in page_of(clip())
 
 
-def test_what_cannot_be_played_is_refused():
+def test_invalid_clips_are_refused():
     with pytest.raises(InputError, match="no motion to play"):
         page_of()
     with pytest.raises(InputError, match=r"as many joints and frames .* \(30, 5, 3\) and \(29, 5, 3\)"):
@@ -106,9 +106,9 @@ def test_what_cannot_be_played_is_refused():
 
 
 def dom_after(browser, folder, actions, *options):
-    """The page's texts by id, as a browser has them after these actions, and what it complained about."""
+    """The page's texts by id, as a browser has them after these actions, and errors of its console."""
     file = folder / "page.html"
-    hands = """<script>
+    helpers = """<script>
 const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
 const set = (id, value, kind) => {
   Object.assign(document.getElementById(id), { value }).dispatchEvent(new Event(kind, { bubbles: true }));
@@ -119,7 +119,7 @@ const say = (textContent) => {
 };
 """
     page = page_of(clip(), clip("35_21 run", "RMSE 1.5", scored_from=12, frames=12))
-    file.write_text(page.replace("</body>", f"{hands}{actions}</script></body>"))
+    file.write_text(page.replace("</body>", f"{helpers}{actions}</script></body>"))
     done = open_page(browser, file, folder, "--dump-dom", *options)
     assert done.returncode == 0 and "CONSOLE" not in done.stderr, done.stderr
     return dict(re.findall(r'id="(\w+)"[^>]*>([^<]*)<', done.stdout))
@@ -130,8 +130,8 @@ def test_it_plays_and_space_pauses(browser, tmp_path):
     assert dom_after(browser, tmp_path, "key(' ')")["play"] == "Play"
 
 
-def test_it_goes_on_and_loops(browser, tmp_path):
-    """By a clock of its own: 12 frames at half speed, a frame of the screen every 41 ms."""
+def test_it_plays_in_a_loop(browser, tmp_path):
+    """With a simulated clock: 12 frames at half speed, a screen refresh every 41 ms."""
     actions = """let next = null;
 window.requestAnimationFrame = (tick) => { next = tick; return 0; };
 set("clip", "1", "change"); set("speed", "0.5", "change"); key(" "); key(" ");
@@ -149,7 +149,7 @@ def test_reduced_motion_starts_paused(browser, tmp_path):
     assert texts["note"] == "RMSE 0.81" and texts["start"] == "scored from frame 11 (0.33 s)"
 
 
-def test_arrows_step_and_the_slider_goes(browser, tmp_path):
+def test_arrow_keys_and_slider(browser, tmp_path):
     texts = dom_after(browser, tmp_path, "set('time', 9, 'input'); key('ArrowRight')")
     assert texts["clock"] == "frame 11 of 30 · 0.33 s · scored" and texts["play"] == "Play"
     assert dom_after(browser, tmp_path, "set('time', 0, 'input'); key('ArrowLeft')")["clock"].startswith("frame 30 of")
@@ -175,7 +175,7 @@ say([[before, untouched], [untouched, turned], [turned, overlaid]].map((pair) =>
     assert dom_after(browser, tmp_path, actions)["said"] == "false false, true true, false true"
 
 
-def test_a_phone_has_the_skeletons_below_each_other(browser, tmp_path):
+def test_on_a_narrow_screen_the_skeletons_are_stacked(browser, tmp_path):
     actions = """const box = (id) => document.getElementById(id).getBoundingClientRect();
 const [one, other] = [box("measured"), box("simulated")];
 say(`${other.top >= one.bottom} ${document.documentElement.scrollWidth <= innerWidth}`);"""

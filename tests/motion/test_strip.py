@@ -18,7 +18,7 @@ def strip_png(*arguments, **options):
     return encode_figure(draw_strip(*arguments, **options), "png")
 
 
-def test_sides_are_told_by_their_twins():
+def test_sides_follow_from_pairs_of_names():
     assert group_bones(BODY) == {"left": [(1, 0)], "middle": [(3, 0), (4, 3)], "right": [(2, 0)]}
 
 
@@ -56,7 +56,7 @@ def test_a_short_motion_has_fewer_poses(frames):
     assert strip_png({"measured": stride(frames=frames)}, BODY, "", DT, scored_from=1).startswith(b"\x89PNG")
 
 
-def test_what_cannot_be_a_strip_is_refused():
+def test_invalid_strips_are_refused():
     with pytest.raises(InputError, match="no motion to draw"):
         strip_png({}, BODY, "", DT)
     with pytest.raises(InputError, match=r"joints of 'simulated' must be \(30, 5, 3\), as of the first motion"):

@@ -1,4 +1,4 @@
-"""What was played, as files."""
+"""Export of the played motion to files."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,7 @@ def walk_on(avatar, frames):
     return [avatar.tick() for _ in range(frames)]
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-def test_what_was_played_is_exported(avatar, tmp_path):
+def test_the_played_motion_is_exported(avatar, tmp_path):
     avatar.set_speed(2.5)
     walk_on(avatar, 20)
     played = avatar.history()
@@ -47,7 +46,7 @@ def test_what_was_played_is_exported(avatar, tmp_path):
         assert film.n_frames == 11
 
 
-def test_a_folder_that_cannot_be_is_one_line(avatar, tmp_path):
+def test_a_folder_that_cannot_be_made_is_one_line(avatar, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot create the folder"):
         export_motion(avatar.history(), tmp_path / "file" / "folder", "avatar")

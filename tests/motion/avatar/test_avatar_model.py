@@ -1,4 +1,4 @@
-"""Which models can move the avatar, and where its own is kept."""
+"""Which models the avatar accepts, and the cache of its default model."""
 
 from dataclasses import replace
 
@@ -17,12 +17,11 @@ def model(recorded_data):
     return trained()
 
 
-# --- models ----------------------------------------------------------------------------------------------------------
 def renamed(model, **changes):
     return replace(model, preprocessor=replace(model.preprocessor, **changes))
 
 
-def test_only_an_avatar_moves(model, tmp_path):
+def test_other_models_are_refused(model, tmp_path):
     def refused(other):
         with pytest.raises(InputError) as error:
             models.open_model(other.save(tmp_path / "m.rgp"))
@@ -40,7 +39,7 @@ def test_only_an_avatar_moves(model, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_ensemble_does_not_move(tmp_path):
+def test_an_ensemble_is_refused(tmp_path):
     several = Ensemble.from_members([small.spec().fit(small.record(), seed=seed) for seed in (0, 1)])
     with pytest.raises(InputError, match="is an ensemble; save one of its members"):
         models.open_model(several.save(tmp_path / "m.rgp"))
@@ -53,7 +52,7 @@ def own_cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_another_recipe_is_kept_elsewhere(own_cache):
+def test_another_recipe_has_another_file(own_cache):
     here = models.cached_model_path(TINY)
     assert here == models.cached_model_path(TINY) != models.cached_model_path(replace(TINY, inducing=31))
     assert here.parent == own_cache / "revarb" / "avatar" and here.name.startswith("avatar-")

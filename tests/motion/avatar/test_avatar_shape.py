@@ -25,7 +25,6 @@ def avatar(model):
     return LiveAvatar(model, gaits())
 
 
-# --- bodies ----------------------------------------------------------------------------------------------------------
 def test_a_body_has_the_poses_of_the_recorded_motion(recorded_data):
     record = cmu35.load_speed_series(17)
     poses = cmu35.to_motion(record.y, record.output_names)

@@ -27,7 +27,7 @@ def walk_on(avatar, frames):
     return [avatar.tick() for _ in range(frames)]
 
 
-def test_the_frames_are_the_mean_only_run_under_what_was_told(model, avatar):
+def test_the_frames_are_the_mean_only_run_under_the_commanded_speed(model, avatar):
     walk_on(avatar, 9)
     avatar.set_speed(2.0)
     walk_on(avatar, 15)
@@ -46,7 +46,7 @@ def test_a_scene_is_the_last_pose_on_a_treadmill(avatar):
     assert scene.time == pytest.approx(5 * avatar.dt)
 
 
-def test_it_goes_as_far_as_it_was_told(avatar):
+def test_the_distance_is_that_of_the_commanded_speed(avatar):
     avatar.set_speed(3.0)
     scene = walk_on(avatar, 30)[-1]
     motion = avatar.history().motion()
@@ -60,7 +60,7 @@ def test_ghosts_are_as_many_as_asked_for_and_around_the_run(avatar):
     assert 0.0 < np.abs(scene.ghosts - scene.joints).max() < 1.0
 
 
-def test_it_stands_still_and_begins_anew(avatar):
+def test_pause_and_reset(avatar):
     first = walk_on(avatar, 10)
     avatar.play(False)
     assert avatar.tick().time == avatar.tick().time == first[-1].time and not avatar.playing
@@ -89,13 +89,13 @@ def test_the_presets_are_those_of_the_experiment(avatar):
 
 
 @pytest.mark.parametrize(
-    ("told", "goes"), [(-5.0, 0.0), (1e300, 4.0), (2, 2.0), (float("nan"), 1.0), (float("inf"), 1.0)]
+    ("commanded", "expected"), [(-5.0, 0.0), (1e300, 4.0), (2, 2.0), (float("nan"), 1.0), (float("inf"), 1.0)]
 )
-def test_no_speed_is_too_wild(avatar, told, goes):
+def test_speeds_are_limited(avatar, commanded, expected):
     avatar.fastest = 4.0
     avatar.set_speed(1.0)
-    avatar.set_speed(told)
-    assert avatar.tick().speed == goes
+    avatar.set_speed(commanded)
+    assert avatar.tick().speed == expected
 
 
 def test_the_curves_are_the_last_seconds(avatar):
@@ -113,7 +113,7 @@ def test_the_curves_are_the_last_seconds(avatar):
     assert len(avatar.traces(1.0).time) == 1
 
 
-def test_ten_minutes_are_remembered(model, monkeypatch):
+def test_the_history_is_limited(model, monkeypatch):
     monkeypatch.setattr(live_avatar, "HISTORY_SECONDS", 0.5)
     avatar = LiveAvatar(model, gaits())
     avatar.set_speed(2.0)
@@ -121,28 +121,28 @@ def test_ten_minutes_are_remembered(model, monkeypatch):
     assert len(avatar.history().speeds) == 15 and scene.time == pytest.approx(40 * avatar.dt)
 
 
-def test_many_hands_do_no_harm(avatar):
-    """As viser does it: every button in a thread of its own, while frames go on."""
-    ends, wrong = threading.Event(), []
+def test_calls_from_several_threads(avatar):
+    """viser calls every button's handler in its own thread, while frames are computed."""
+    stop, errors = threading.Event(), []
 
-    def hand(number):
+    def click(number):
         rng = np.random.default_rng(number)
-        acts = [
+        actions = [
             avatar.reset, lambda: avatar.set_speed(rng.uniform(-9, 9)), lambda: avatar.follow_preset("sine"),
             avatar.history, lambda: avatar.traces(8.0), lambda: avatar.play(rng.random() < 0.7),
         ]  # fmt: skip
         try:
-            while not ends.wait(0.002):
-                acts[rng.integers(len(acts))]()
+            while not stop.wait(0.002):
+                actions[rng.integers(len(actions))]()
         except Exception as error:
-            wrong.append(error)
+            errors.append(error)
 
-    hands = [threading.Thread(target=hand, args=(number,)) for number in range(6)]
-    for each in hands:
+    threads = [threading.Thread(target=click, args=(number,)) for number in range(6)]
+    for each in threads:
         each.start()
     scenes = [avatar.tick(2) for _ in range(150)]
-    ends.set()
-    for each in hands:
+    stop.set()
+    for each in threads:
         each.join()
-    assert not wrong and all(np.isfinite(scene.joints).all() for scene in scenes)
+    assert not errors and all(np.isfinite(scene.joints).all() for scene in scenes)
     assert len(avatar.history().speeds) == len(avatar.history().values)

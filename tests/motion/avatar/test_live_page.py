@@ -27,12 +27,12 @@ CURVES = f"{CHARTS}.map((each) => each.chart.data.map((row) => [...row]))"
 LABEL = "[...document.querySelectorAll('label')].find((each) => each.textContent === '{}')"
 FIELD = f"document.getElementById({LABEL}.htmlFor)"
 SPEED = f"{FIELD.format('speed, m/s')}.parentElement.querySelector('input[inputmode]')"
-SMALL = (640, 480)  # fewer pixels that a processor must paint
+SMALL = (640, 480)  # fewer pixels to render without a graphics card
 
 
 @contextmanager
-def served(avatar, folder):
-    """The page of a avatar, in this process: the annotations are executed."""
+def serve(avatar, folder):
+    """Serve the page of an avatar in this process, where type annotations are checked."""
     ends = threading.Event()
     with LivePage(avatar, "127.0.0.1", 0, folder) as page:
         loop = threading.Thread(target=page.run, args=(ends.is_set,))
@@ -46,7 +46,7 @@ def served(avatar, folder):
 
 
 @contextmanager
-def started(browser, folder, **options):
+def launch(browser, folder, **options):
     process = Chromium(browser, folder, **options)
     try:
         yield process
@@ -54,7 +54,7 @@ def started(browser, folder, **options):
         process.kill()
 
 
-def moving(tab):
+def wait_for_motion(tab):
     """Wait for the skeleton, and for its next pose."""
     wait_until(lambda: tab.value(f"Boolean({NODE.format('/avatar/cylinders')})"))
     first = tab.value(POSE)
@@ -62,54 +62,54 @@ def moving(tab):
     return np.array(tab.value(POSE)).reshape(-1, 3)
 
 
-def curves_at(tab, speed):
+def wait_for_speed(tab, speed):
     """Wait until the curves end at this speed."""
     return wait_until(lambda: (curves := tab.value(CURVES)) and curves[0][1][-1] == pytest.approx(speed) and curves)
 
 
-def test_the_avatar_does_as_its_page_says(browser, recorded_data, tmp_path):
+def test_the_controls_of_the_page(browser, recorded_data, tmp_path):
     avatar = LiveAvatar(trained(), gaits())
-    with served(avatar, tmp_path / "out") as page, started(browser, tmp_path / "profile", size=(1000, 700)) as process:
+    with serve(avatar, tmp_path / "out") as page, launch(browser, tmp_path / "profile", size=(1000, 700)) as process:
         tab = process.open(page.url)
-        pose = moving(tab)
+        pose = wait_for_motion(tab)
         assert 1.2 < np.ptp(pose[:, 1]) < 2.0 and abs(pose[:, [0, 2]]).max() < 1.0
-        curves_at(tab, avatar.walking)
-        the_slider_is_pulled(tab, avatar)
-        the_speed_is_typed(tab, avatar)
-        a_preset_is_followed_until_the_slider_moves(tab, avatar)
-        ghosts_come_and_go(tab)
-        it_pauses_and_begins_anew(tab, avatar)
-        it_is_exported(tab, tmp_path / "out")
+        wait_for_speed(tab, avatar.walking)
+        check_slider(tab, avatar)
+        check_typed_speed(tab, avatar)
+        check_preset(tab, avatar)
+        check_ghosts(tab)
+        check_pause_and_reset(tab, avatar)
+        check_export(tab, tmp_path / "out")
         tab.value("document.querySelector('.mantine-Notification-closeButton')?.click()")  # there is no graphics card
         picture = artefacts(tmp_path) / "avatar_page.png"
         picture.write_bytes(tab.picture())
-        the_skeleton_is_painted(matplotlib.image.imread(picture)[..., :3])
+        check_picture(matplotlib.image.imread(picture)[..., :3])
         local = (page.url, page.url.replace("http", "ws"), "data:", "blob:")
         assert [url for url in tab.asked_for() if not url.startswith(local)] == []
         assert tab.complaints() == []
 
 
 def artefacts(otherwise):
-    """Where what a person may want to look at is kept: .ci/run says, or it goes with the test."""
+    """Folder for files to look at after a run: REVARB_ARTEFACTS (set by .ci/run), or else this one."""
     folder = Path(os.environ.get("REVARB_ARTEFACTS", otherwise))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def the_slider_is_pulled(tab, avatar):
+def check_slider(tab, avatar):
     tab.pull(FIELD.format("speed, m/s"), 0.8)
     wait_until(lambda: avatar.traces(0.1).speed[-1] == pytest.approx(0.8 * avatar.fastest, abs=0.3))
 
 
-def the_speed_is_typed(tab, avatar):
+def check_typed_speed(tab, avatar):
     tab.type(SPEED, "3.3")
     wait_until(lambda: avatar.traces(0.1).speed[-1] == 3.3)
-    _, hip = curves_at(tab, 3.3)
+    _, hip = wait_for_speed(tab, 3.3)
     _, mean, upper, lower = (np.array(row[1:]) for row in hip)
     assert (upper >= mean).all() and (lower <= mean).all() and (upper - lower).max() > 0.0
 
 
-def a_preset_is_followed_until_the_slider_moves(tab, avatar):
+def check_preset(tab, avatar):
     tab.choose(FIELD.format("preset"), "sine")
     wait_until(lambda: avatar.preset == "sine" and avatar.traces(0.1).speed[-1] < 3.0)
     wait_until(lambda: "m/s (sine)" in tab.value("document.body.innerText"))
@@ -118,7 +118,7 @@ def a_preset_is_followed_until_the_slider_moves(tab, avatar):
     wait_until(lambda: tab.value(f"{FIELD.format('preset')}.value") == "by hand")
 
 
-def ghosts_come_and_go(tab):
+def check_ghosts(tab):
     visible = f"{NODE.format('/ghost2/cylinders')}.visibility"
     wait_until(lambda: tab.value(visible) is True)
     assert tab.value(f"{NODE.format('/ghost3/cylinders')}.visibility") is False
@@ -128,7 +128,7 @@ def ghosts_come_and_go(tab):
     wait_until(lambda: tab.value(visible) is True)
 
 
-def it_pauses_and_begins_anew(tab, avatar):
+def check_pause_and_reset(tab, avatar):
     tab.press("Pause")
     wait_until(lambda: not avatar.playing)
     wait_until(lambda: "paused" in tab.value("document.body.innerText"))
@@ -138,7 +138,7 @@ def it_pauses_and_begins_anew(tab, avatar):
     wait_until(lambda: len(avatar.history().speeds) > 30)
 
 
-def it_is_exported(tab, folder):
+def check_export(tab, folder):
     tab.press("Export")
     said = wait_until(lambda: re.search(r"wrote (\S+): BVH, AMC, ASF, CSV, GIF", tab.value("document.body.innerText")))
     assert said[1].startswith(str(folder))
@@ -147,41 +147,41 @@ def it_is_exported(tab, folder):
     assert all(str(file.with_suffix("")) == said[1] and file.stat().st_size > 1000 for file in files)
 
 
-def the_skeleton_is_painted(pixels):
+def check_picture(pixels):
     scene = pixels[:, : int(0.6 * pixels.shape[1])]
     red = (scene[..., 0] > 1.5 * scene[..., 1]) & (scene[..., 0] > 1.5 * scene[..., 2])
     assert red.mean() > 0.004 and (pixels.min(axis=2) > 0.9).mean() > 0.4
 
 
 @pytest.mark.slow
-def test_browsers_come_and_go_and_the_server_goes_on(browser, recorded_data, tmp_path):
+def test_the_server_continues_when_browsers_disconnect(browser, recorded_data, tmp_path):
     avatar = LiveAvatar(trained(), gaits())
     with (
-        served(avatar, tmp_path) as page,
-        started(browser, tmp_path / "one", size=SMALL) as one,
-        started(browser, tmp_path / "two", size=SMALL) as two,
+        serve(avatar, tmp_path) as page,
+        launch(browser, tmp_path / "one", size=SMALL) as one,
+        launch(browser, tmp_path / "two", size=SMALL) as two,
     ):
         tab, other = one.open(page.url), two.open(page.url)
-        moving(tab)
-        moving(other)
+        wait_for_motion(tab)
+        wait_for_motion(other)
         for speed in np.random.default_rng(0).uniform(0.0, 4.0, size=30):  # as fast as the browser can
             tab.type(SPEED, f"{speed:.2f}")
         tab.type(SPEED, "2.5")
         wait_until(lambda: other.value(f"{SPEED}.value") == "2.5")
         one.kill()
-        moving(other)
+        wait_for_motion(other)
         other.close()
         another = two.open(page.url)
-        moving(another)
+        wait_for_motion(another)
         assert another.value(f"{SPEED}.value") == "2.5"
 
 
-def test_nobody_gets_a_tunnel_to_the_public(recorded_data, tmp_path):
-    with served(LiveAvatar(trained(), gaits()), tmp_path) as page:
+def test_no_public_tunnel_is_opened(recorded_data, tmp_path):
+    with serve(LiveAvatar(trained(), gaits()), tmp_path) as page:
         assert page._server.request_share_url() is None
 
 
-def test_ctrl_c_ends_it_without_a_word(recorded_data, tmp_path):
+def test_ctrl_c_ends_it_without_output(recorded_data, tmp_path):
     file = trained().save(tmp_path / "m.rgp")
     command = [sys.executable, "-m", "revarb", "avatar", "--model", str(file), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
