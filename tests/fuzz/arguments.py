@@ -1,4 +1,4 @@
-"""What users pass: arrays, starts, tables, configurations, and files through the command line."""
+"""Arguments of users: arrays, starts, tables, configurations, and files on the command line."""
 
 import contextlib
 import io
@@ -39,7 +39,7 @@ def series_is_sound(case) -> bool:
 
 
 def z_scores_are_finite(case) -> bool:
-    """A record that is taken for training has z-scores of ordinary size."""
+    """A record accepted for training has z-scores of ordinary size."""
     record = attempt(lambda: revarb.Series(*case))
     prep = attempt(lambda: Preprocessor.from_records(as_records([record]), Order(2, 2 if record.input_names else 0, 1)))
     if record is None or prep is None:
@@ -51,7 +51,7 @@ def z_scores_are_finite(case) -> bool:
 
 
 def simulation_is_finite(u) -> bool:
-    """By both methods."""
+    """A simulation by mean and by moments."""
     paths = [
         attempt(lambda method=method: samples.model().simulate(u, method=method)) for method in ("mean", "moments")
     ]
@@ -63,20 +63,20 @@ def simulation_is_finite(u) -> bool:
 
 def live_step_is_finite(u) -> bool:
     """One step of a live run."""
-    prep = attempt(lambda: revarb.Live(samples.model(), ghosts=2).step(u))
-    assert prep is None or (np.isfinite(prep.mean).all() and np.isfinite(prep.ghosts).all())
-    return prep is not None
+    step = attempt(lambda: revarb.Live(samples.model(), ghosts=2).step(u))
+    assert step is None or (np.isfinite(step.mean).all() and np.isfinite(step.ghosts).all())
+    return step is not None
 
 
 def scores_are_numbers(case) -> bool:
-    """RMSE is finite (but for giants), shares are shares, only the NRMSE of an output that stands still is NaN."""
+    """RMSE is finite below 1e300, shares are in [0, 1], and only the NRMSE of a constant output is NaN."""
     y, skip = case
     result = attempt(lambda: revarb.scores(samples.path(), y, skip=skip))
     if result is None:
         return False
     measured = np.ma.filled(np.ma.asarray(y, dtype=np.float64), np.nan)
-    giant = np.nanmax(np.abs(measured)) > 1e300
-    assert (0.0 <= result.rmse < np.inf or giant) and not np.isnan(result.nlpd), result
+    huge = np.nanmax(np.abs(measured)) > 1e300
+    assert (0.0 <= result.rmse < np.inf or huge) and not np.isnan(result.nlpd), result
     scored = measured[result.skip :]
     with np.errstate(over="ignore"):
         still = np.nanmax(scored) - np.nanmin(scored) < 1e-300
@@ -150,7 +150,7 @@ def construction_is_sound(case) -> bool:
 
 
 def command(*arguments: str) -> int:
-    """Exit status of a command; one that failed has said why, in one line."""
+    """Exit status of a command; a failed one has printed its reason in one line."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -175,7 +175,7 @@ toml_files = st.lists(toml_lines, max_size=4).map("\n".join).map(str.encode) | s
 
 
 def config_file_is_read(content: bytes) -> bool:
-    """The table that it asks for is not there, so that nothing is fitted."""
+    """Read a configuration file; the table does not exist, so that nothing is fitted."""
     Path("c.toml").write_bytes(content)
     return command("fit", "none.csv", "-u", "u", "-y", "y", "--config", "c.toml", "-o", "m.rgp") == 0
 

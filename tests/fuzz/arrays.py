@@ -1,4 +1,4 @@
-"""Arrays as users pass them, and what may be passed in place of one."""
+"""Arrays as users pass them, and other values in place of an array."""
 
 from decimal import Decimal
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Fits of records that are legal and nasty: a model of finite numbers, or a clear error."""
+"""Fits of valid but ill-conditioned records: a model of finite numbers, or a clear error."""
 
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def fit_with_gaps_is_finite(where: Gaps) -> bool:
     """The same with its bands calibrated, and the paths through the gaps."""
     clean = small.record(samples=LONG_ENOUGH)
     y = where.cut_into(clean.y)
-    y[-1] = np.nan  # a gap after the lags in every case: one compiled program does for all
+    y[-1] = np.nan  # a gap after the lags in every case, so that all cases share one compiled program
     record = Series(clean.u, y)
     recipe = Recipe(stages=(Stage(GROUPS, 2),), kmeans_starts=1)
     spec = RGP(lags=2, input_lags=2, hidden=1, inducing=5, recipe=recipe)
@@ -99,6 +99,6 @@ def fit_with_gaps_is_finite(where: Gaps) -> bool:
 
 
 PROPERTIES = {
-    "fits of nasty records": Property(fit_is_finite, cases, 20),
+    "fits of ill-conditioned records": Property(fit_is_finite, cases, 20),
     "fits of records with gaps, calibrated": Property(fit_with_gaps_is_finite, gaps(LONG_ENOUGH, 1), 15),
 }

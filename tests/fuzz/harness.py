@@ -1,4 +1,4 @@
-"""How properties run: cases drawn by hypothesis, the same ones every time; every one watched, all of them counted."""
+"""Running properties: cases drawn by hypothesis with a fixed seed, a timeout for each, and counts."""
 
 import faulthandler
 import resource
@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from revarb.data.trajectory import Trajectory
 from revarb.errors import RevarbError
 
-PATIENCE = 120.0  # seconds for one case: a hang ends the process, with a traceback
+CASE_TIMEOUT = 120.0  # seconds for one case: a hang ends the process, with a traceback
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
 LONG = 20  # times as many cases
 
@@ -30,7 +30,7 @@ class Property(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of the cases of one property."""
+    """Counts and failure of the cases of one property."""
 
     name: str
     cases: int
@@ -43,7 +43,7 @@ def run(name: str, one: Property, length: str) -> Outcome:
     answers: list[bool] = []
 
     def watched(case: Any) -> None:
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        faulthandler.dump_traceback_later(CASE_TIMEOUT, exit=True)
         answers.append(one.holds(case))
 
     drawn = settings(
@@ -65,20 +65,20 @@ def run(name: str, one: Property, length: str) -> Outcome:
 
 
 def limit_memory() -> None:
-    """From here on the process gets little more than it has."""
+    """Limit the memory of this process to little more than it uses now."""
     if sys.platform == "linux":
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (taken + SPARE_MEMORY, taken + SPARE_MEMORY))
 
 
 def strict_warnings() -> None:
-    """A warning is a failure, but for those that are meant for users."""
+    """Turn warnings into errors, except those meant for users."""
     warnings.simplefilter("error")
     warnings.simplefilter("default", UserWarning)
 
 
 def check_path(path: Trajectory | None) -> None:
-    """If there is one, it is of finite numbers, and so is its band."""
+    """Assert that a trajectory, if there is one, and its band are finite."""
     if path is not None:
         assert np.isfinite(path.mean).all()
     if path is not None and path.std is not None:

@@ -1,4 +1,4 @@
-"""Values that do not belong where they turn up."""
+"""Values of wrong types and out of range."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ simple = st.none() | st.booleans() | whole | real | text
 
 
 def mostly(usual: st.SearchStrategy, odd: st.SearchStrategy) -> st.SearchStrategy:
-    """One in four is odd. (Of a union every part comes as often as any other, and junk has many parts.)"""
+    """One value in four is odd. (In a union, every part is equally frequent, and junk has many parts.)"""
     return st.sampled_from([usual, usual, usual, odd]).flatmap(lambda drawn: drawn)
 
 
@@ -30,7 +30,7 @@ def _deep(depth: int) -> Any:
 plain = st.recursive(
     simple, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=3), max_leaves=6
 ) | st.sampled_from([40, 300, 700]).map(_deep)
-"""What JSON can say."""
+"""Any JSON value."""
 
 
 def places(tree: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:

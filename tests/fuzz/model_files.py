@@ -1,4 +1,4 @@
-"""Spoiled model files: `load` refuses them in one line, or what it gives simulates in finite numbers."""
+"""Spoiled model files: `load` refuses them in one line, or the loaded model simulates in finite numbers."""
 
 import json
 import os
@@ -48,7 +48,7 @@ sound = Sound()
 
 
 def opens_or_is_refused(content: bytes, methods: Sequence[str] = ("mean", "moments")) -> bool:
-    """Load this file, use what comes, and see that nothing else was written."""
+    """Load this file, use the model, and check that no other file was written."""
     Path(FILE).write_bytes(content)
     model = attempt(lambda: revarb.load(FILE))
     if model is not None:
@@ -72,7 +72,7 @@ def signed(header: str, arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def networks_run_or_are_refused(content: bytes) -> bool:
-    """The same by the networks, which take a third of a second."""
+    """The same with the networks, which take a third of a second."""
     return opens_or_is_refused(content, ("network",))
 
 
@@ -134,7 +134,7 @@ def spoiled_header(draw) -> bytes:
 
 @st.composite
 def spoiled_calibration(draw) -> bytes:
-    """Only what is told of held-out stretches, and of gaps."""
+    """Only the calibration and the gaps in the header changed."""
     _, header, arrays = sound("calibrated")
     keys = ("calibration", "outputs_apart")
     tree = json.loads(header)
@@ -145,7 +145,7 @@ def spoiled_calibration(draw) -> bytes:
 
 @st.composite
 def spoiled_header_text(draw) -> bytes:
-    """The same, with changes that no JSON writer makes."""
+    """The text of the header changed in ways that no JSON writer produces."""
     _, header, arrays = sound(draw(kinds))
     place = draw(st.integers(0, len(header)))
     pieces = ["9" * 5000, "1e999", "-", "[" * 100_000, "NaN", "Infinity", '"\\ud800"', "\x00", "}", "{}", ",", '"', "0"]

@@ -1,4 +1,4 @@
-"""Small sound models to spoil, made without a fit: the start of one is as good here, and takes a second."""
+"""Small valid models to damage, made of the initial values of a fit, which takes a second."""
 
 from collections.abc import Sequence
 from dataclasses import replace

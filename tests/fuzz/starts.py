@@ -17,14 +17,14 @@ odd_types = st.sampled_from(["f4", "i8", "?", "O", "U3", "c16", "M8[s]"])
 
 @st.composite
 def records(draw, kind: type[revarb.Series], outputs: int) -> revarb.Series:
-    """A measured record with gaps, which may have other columns, or hardly a row. (Every length is compiled.)"""
+    """A measured record with gaps, possibly with other columns or very few rows. (Every length is compiled.)"""
     rows, inputs = draw(mostly(st.just(samples.ROWS), st.integers(0, 1))), draw(mostly(st.just(1), sides))
     return kind(draw(matrices(inputs, rows)), draw(measured(draw(mostly(st.just(outputs), st.just(3))), rows)))
 
 
 @st.composite
 def states(draw) -> StartState:
-    """The state of a model that may be another one, with something in it that may be no number."""
+    """The state of this or another model, possibly with values that are not finite."""
     others = st.sampled_from([make_cold_start(*shape) for shape in OTHER_SHAPES])
     state = draw(mostly(st.sampled_from(samples.model().final_states), others))
     parts = {name: np.array(values) for name, values in vars(state).items()}
@@ -46,7 +46,7 @@ def runs(draw):
 
 
 def run_is_finite(case) -> bool:
-    """From wherever it begins."""
+    """A simulation from any start."""
     model, u, start = case
     path = attempt(lambda: model.simulate(u, start=start))
     check_path(path)

@@ -52,7 +52,7 @@ OTHER = [
 
 @st.composite
 def parquet_files(draw) -> bytes:
-    """Columns of any type, with nulls; now and then a few bytes are changed."""
+    """Columns of any type, with nulls; in some files a few bytes are changed."""
     kinds = draw(st.lists(st.sampled_from(NUMERIC) | st.sampled_from(OTHER), max_size=3))
     rows, names = draw(mostly(st.just(3), sides)), draw(st.permutations(["t", "", "a.b", "x\ny", "é"]))
     cells = [draw(st.lists(st.sampled_from([*values, None]), min_size=rows, max_size=rows)) for _, values in kinds]
@@ -78,7 +78,7 @@ ODD_TIMES = [
 
 @st.composite
 def time_files(draw) -> bytes:
-    """Nearly even times, or odd ones."""
+    """Nearly even times, or arbitrary ones."""
     odd = st.sampled_from(ODD_TIMES) | st.text(max_size=3)
     written = st.sampled_from(EVEN_TIMES).map(lambda even: [even.format(row) for row in range(1, 7)])
     counted = st.tuples(numbers, numbers).map(lambda drawn: [str(drawn[0] + row * drawn[1]) for row in (-1, 0, 1)])
@@ -94,7 +94,7 @@ def table_is_sound(case: tuple[str, bytes]) -> bool:
     Path(path).write_bytes(content)
     table = attempt(lambda: Table(path))
     names = () if table is None else (*table.names, "no such column")
-    return any([_column_is_sound(table, name) for name in names])  # noqa: C419 (every one is to be looked at)
+    return any([_column_is_sound(table, name) for name in names])  # noqa: C419 (check every column)
 
 
 def _column_is_sound(table: Table, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Thousands of spoiled cases, in processes of their own: see the package. The counts are printed at the end."""
+"""Thousands of spoiled cases, in separate processes: see the package. The counts are printed at the end."""
 
 import ast
 import json
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent.parent
-GROUPS = ("model_files", "borders", "fits")
+GROUPS = ("model_files", "arguments", "fits")
 RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
-"""Modules that run what they read."""
+"""Modules that execute the data they read."""
 
 
 def fuzzed(group, length, record_property):
@@ -39,8 +39,8 @@ def test_every_case_of_many_is_a_result_or_a_clear_error(group, record_property)
     fuzzed(group, "long", record_property)
 
 
-def test_nothing_in_the_package_runs_what_it_reads():
-    """No pickle and no eval: a model file is numbers and words. (Only the error of joblib's workers is named.)"""
+def test_the_package_executes_no_data():
+    """No pickle and no eval: a model file has numbers and text. (Of joblib's workers, only the error is used.)"""
     for path in (TESTS.parent / "src" / "revarb").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             where = f"{path}:{getattr(node, 'lineno', '')}"
