@@ -1,4 +1,4 @@
-"""Mistakes of type, in an interpreter of their own: in this one the annotations would refuse them first."""
+"""Arguments of a wrong type, in a separate interpreter: in this one the type checker would refuse them first."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Examples in docstrings print what they say."""
+"""Doctests: examples in docstrings print what is written there."""
 
 import doctest
 import importlib
@@ -18,6 +18,6 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_print_what_they_say(name, in_empty_folder):
+def test_examples(name, in_empty_folder):
     result = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
     assert result.attempted > 0 and result.failed == 0

@@ -36,7 +36,7 @@ spec.fit(record, restarts=1)  # and here
 
 
 def test_a_warning_points_at_the_line_of_the_user(tmp_path):
-    # In a process of its own: the type checker of the tests puts frames of its own between ours.
+    # In a separate process: the type checker of the tests adds frames to the stack.
     script = tmp_path / "user.py"
     script.write_text(WARNS)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Names that cannot be confused: modules, what packages export, and the public names of revarb."""
+"""Unambiguous names: modules, classes, exports of packages, and the public names of revarb."""
 
 import ast
 import importlib
@@ -28,7 +28,7 @@ def test_no_export_shadows_a_submodule(name):
         assert value is None or isinstance(value, ModuleType), f"{name}.{module.name} is a module and {value!r}"
 
 
-def test_modules_of_the_library_have_names_of_their_own():
+def test_module_names_are_unique():
     files = [
         path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name not in ("__init__.py", "__main__.py")
     ]
@@ -37,7 +37,7 @@ def test_modules_of_the_library_have_names_of_their_own():
     assert not doubled, [str(path) for path in files if path.stem in doubled and path.parts[0] not in APPLICATIONS]
 
 
-def test_classes_of_the_library_have_names_of_their_own():
+def test_class_names_are_unique():
     """No two packages define a class of the same name; private names may repeat."""
     packages = {}
     for path in SOURCE.rglob("*.py"):
@@ -57,6 +57,6 @@ def test_public_names_differ_by_more_than_case_and_underscores():
     assert not doubled, [name for name in revarb.__all__ if name.replace("_", "").lower() in doubled]
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     assert len(set(revarb.__all__)) == len(revarb.__all__)
     assert all(hasattr(revarb, name) for name in revarb.__all__)

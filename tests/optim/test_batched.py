@@ -16,19 +16,19 @@ def bowls(vectors):
     return -np.sum((vectors - CENTRES) ** 4, axis=1), -4.0 * (vectors - CENTRES) ** 3
 
 
-def climb(iterations):
+def make_run(iterations):
     phases = [Phase(np.ones(2, dtype=bool), iterations)]
     return lambda objective: maximise(objective, np.full(2, 5.0), phases, SETTINGS, lambda step: None)
 
 
-def test_every_run_finds_its_own_top_though_they_end_at_different_times():
+def test_every_run_finds_its_maximum_though_they_end_at_different_times():
     calls = []
 
     def evaluate(vectors):
         calls.append(len(vectors))
         return bowls(vectors)
 
-    found = run_batched([climb(200), climb(2), climb(200)], np.full((3, 2), 5.0), evaluate)
+    found = run_batched([make_run(200), make_run(2), make_run(200)], np.full((3, 2), 5.0), evaluate)
     np.testing.assert_allclose(found[0].vector, CENTRES[0], atol=0.05)
     np.testing.assert_allclose(found[2].vector, CENTRES[2], atol=0.05)
     assert len(found[1].history) == 2 and found[1].status is Status.ITERATION_LIMIT
@@ -45,7 +45,7 @@ def test_ctrl_c_reaches_all_runs_and_keeps_what_they_found():
             os.kill(os.getpid(), signal.SIGINT)
         return bowls(vectors)
 
-    found = run_batched([climb(200)] * 3, np.full((3, 2), 5.0), evaluate)
+    found = run_batched([make_run(200)] * 3, np.full((3, 2), 5.0), evaluate)
     assert calls == 4
     assert [optimum.status for optimum in found] == [Status.INTERRUPTED] * 3
     assert all(optimum.bound > -np.sum((5.0 - c) ** 4) for optimum, c in zip(found, CENTRES, strict=True))
@@ -56,7 +56,7 @@ def test_an_error_in_the_evaluation_ends_them_all():
         raise ArithmeticError("no value")
 
     with pytest.raises(ArithmeticError, match="no value"):
-        run_batched([climb(5)] * 3, np.full((3, 2), 5.0), evaluate)
+        run_batched([make_run(5)] * 3, np.full((3, 2), 5.0), evaluate)
 
 
 def test_an_error_in_one_run_is_raised_when_the_others_have_ended():
@@ -65,4 +65,4 @@ def test_an_error_in_one_run_is_raised_when_the_others_have_ended():
         raise ArithmeticError("mine alone")
 
     with pytest.raises(ArithmeticError, match="mine alone"):
-        run_batched([climb(5), broken, climb(5)], np.full((3, 2), 5.0), bowls)
+        run_batched([make_run(5), broken, make_run(5)], np.full((3, 2), 5.0), bowls)

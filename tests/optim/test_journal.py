@@ -1,4 +1,4 @@
-"""Killed, cut, damaged: a resumed fit has the numbers of one that was left alone."""
+"""Resumed fits after a kill or a damaged journal have the numbers of an uninterrupted fit."""
 
 import itertools
 import os
@@ -77,7 +77,7 @@ def test_a_resumed_fit_can_be_killed_and_resumed_again(unfinished, at_once):
     kill_fit(spec, 4)
     assert len(entry_ends(path.read_bytes())) == 1 + 3
     with path.open("ab") as file:
-        file.write(content[: len(content) // 3])  # a half entry, as far as anybody can tell
+        file.write(content[: len(content) // 3])  # reads as a half-written entry
     kill_fit(spec, 5, resume=True)
     assert path.read_bytes() == content[: entry_ends(content)[3 + 4]]
     assert_same(spec.fit(small.record(), resume=True), model)
@@ -128,7 +128,7 @@ def test_a_journal_under_a_wrong_name_is_not_used(unfinished, at_once, recwarn):
     with count_evaluations() as seen:
         resumed = spec.fit(small.record(), resume=True)
     assert_same(resumed, spec.fit(small.record()))
-    assert len(seen) > 9 and not recwarn  # it is not even asked
+    assert len(seen) > 9 and not recwarn  # it is not consulted
 
 
 def test_answers_of_another_rounding_are_dropped_with_one_warning(unfinished, at_once):
@@ -153,20 +153,20 @@ def _file(folder, content):
 def test_the_first_minute_leaves_no_trace(unfinished, monkeypatch):
     kill_fit(small.spec(), 12)
     assert not unfinished.exists()
-    monkeypatch.setattr(journal, "MAX_BUFFER_BYTES", 20_000)  # but memory is not to be filled either
+    monkeypatch.setattr(journal, "MAX_BUFFER_BYTES", 20_000)  # but the buffer in memory is limited
     kill_fit(small.spec(), 12)
     [path] = unfinished.iterdir()
     assert path.stat().st_size > 20_000 and len(entry_ends(path.read_bytes())) == 12
 
 
-def test_a_fit_says_that_it_could_be_resumed(unfinished, at_once, monkeypatch):
+def test_a_fit_warns_that_an_earlier_one_can_be_resumed(unfinished, at_once, monkeypatch):
     kill_fit(small.spec(), 9)
     [path] = unfinished.iterdir()
     before = path.read_bytes()
     monkeypatch.setattr(journal, "DELAY_SECONDS", 60.0)
     with pytest.warns(UserWarning, match="an unfinished fit like this one exists; resume=True"):
         kill_fit(small.spec(), 3)
-    assert path.read_bytes() == before  # a minute later it would be the new one's
+    assert path.read_bytes() == before  # after a minute it would be overwritten by the new fit
     with pytest.warns(UserWarning, match="an unfinished fit"):
         small.spec().fit(small.record())
     assert not path.exists()
@@ -222,7 +222,7 @@ def test_after_ctrl_c_a_fit_can_be_resumed(unfinished, at_once):
 
 
 @pytest.mark.slow
-def test_networks_go_on_between_stretches_of_adam(unfinished, at_once):
+def test_networks_resume_between_stretches_of_adam(unfinished, at_once):
     spec = small.spec(recognition=NETWORKS)
     model, path, content = fit_with_journal(unfinished, spec)
     order = [(name, len([*same])) for name, same in itertools.groupby(entry_names(content))]
@@ -240,7 +240,7 @@ def without_journal(spec, record):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["output-error", "free-form"])
-def test_networks_go_on_wherever_they_were(unfinished, at_once, start):
+def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
     spec = small.spec(recognition=replace(NETWORKS, start=start))
     plain = without_journal(spec, small.record())
     model, path, content = fit_with_journal(unfinished, spec)
@@ -253,7 +253,7 @@ def test_networks_go_on_wherever_they_were(unfinished, at_once, start):
 
 @pytest.mark.slow
 def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, recwarn):
-    """Interrupted, the fit goes straight to its end and notes that as well: nothing that a resumed one asks for."""
+    """After an interrupt the fit ends at once and journals that too; a resumed fit must not use that entry."""
     spec = small.spec(recognition=NETWORKS)
     model, path, _ = fit_with_journal(unfinished, spec)
     real, calls = Journal._replay_or_compute, itertools.count()
@@ -293,7 +293,7 @@ def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
 
 @pytest.mark.slow
 def test_restarts_in_processes_resume_as_well(unfinished, at_once):
-    """The processes of the workers are killed, and the pool with them: what they noted is there."""
+    """The worker processes are killed, and the pool with them; their journals remain."""
     long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
     program = """
 import sys; from pathlib import Path

@@ -23,7 +23,7 @@ def ignore(step):
     pass
 
 
-def test_finds_the_top_and_says_converged():
+def test_it_finds_the_maximum_and_reports_convergence():
     centre = np.array([1.0, -2.0, 3.0])
     optimum = maximise(bowl(centre), np.zeros(3), everything(3), SETTINGS, ignore)
     np.testing.assert_allclose(optimum.vector, centre, atol=1e-6)
@@ -58,7 +58,7 @@ def test_stops_at_the_iteration_limit_and_reports_every_iteration():
 
 
 def test_a_region_without_values_is_backed_off_from():
-    """The way down starts into a region of NaN; the maximum beyond it is still found from this side."""
+    """The first step leads into a region of NaN; the maximum is still found."""
 
     def objective(vector):
         if vector[0] > 3.5:

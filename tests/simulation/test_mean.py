@@ -41,8 +41,8 @@ def test_mean_run_equals_a_plain_loop(which, request):
     np.testing.assert_allclose(model.simulate(u, method="mean").mean, loop_mean(model, u), atol=1e-10)
 
 
-def test_before_a_full_window_missing_inputs_stand_at_their_training_mean(model):
-    """The lead-in equals a run with the mean in front; the run that counts starts cold where the window is full."""
+def test_before_a_full_window_missing_inputs_have_their_training_mean(model):
+    """The lead-in equals a run with the training mean in front; the scored run starts cold at the first full window."""
     u = small.record(3, samples=20).u
     reach = model.order.reach
     mean_input = np.repeat(model.scaling.u_mean[None], reach, axis=0)

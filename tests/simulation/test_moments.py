@@ -17,7 +17,7 @@ def test_moments_agree_with_monte_carlo(which, steps, request, rng):
     """10⁵ trajectories of one and two steps, from a correlated Gaussian start.
 
     After the first layer the truth is no Gaussian any more, and moments are matched, so the start is kept narrow
-    enough for that error to drown in the sampling error of the comparison.
+    enough for that error to be smaller than the sampling error of the comparison.
     """
     model = request.getfixturevalue(which)
     chain = smooth_chain(model.trained.chain, 1e-3)
@@ -31,7 +31,7 @@ def test_moments_agree_with_monte_carlo(which, steps, request, rng):
 
 
 def test_covariances_between_lags_are_carried(model, rng):
-    """The same variances without their correlations give another answer: the full covariance is really carried."""
+    """The same variances without their correlations give another answer: the full covariance is propagated."""
     chain = smooth_chain(model.trained.chain, 1e-3)
     start = correlated_start(chain, rng, scale=0.5)
     independent = StartState(start.mean, np.diag(np.diag(start.cov)), start.past_u)
@@ -54,7 +54,7 @@ def test_first_hidden_step_has_exact_moments(model):
         return np.array([f, f * f + float(spread[0]) + float(layer.sigma2)])
 
     first, second = oracles.gaussian_expectation(moments, mean, cov)
-    # An output layer that hands the newest state through: nearly linear in x_i, blind to x_{i−1}.
+    # An output layer that passes on the newest state: nearly linear in x_i, independent of x_{i−1}.
     grid = np.linspace(-6, 6, 12)[:, None] * np.array([[1.0, 0.0]])
     smooth = make_layer(grid, np.array([0.05, 1e-9]), 100.0, 1e-3)
     identity = compute_posterior(smooth, Gaussians(grid, 0 * grid), grid[:, :1], 1e-8)

@@ -1,4 +1,4 @@
-"""Free simulation by every method: rows, checks, and how far samples and moments are apart."""
+"""Free simulation by every method: rows, checks, and the disagreement of samples and moments."""
 
 import numpy as np
 import pytest
@@ -76,21 +76,21 @@ def test_where_a_system_is_nearly_linear_all_methods_agree():
     np.testing.assert_allclose(samples.std, moments.std, rtol=0.15)
     assert samples.disagreement < 0.1 and samples.warning is None
     assert moments.disagreement is None and mean.warning is None
-    # By hand, after the settling, and without the Monte Carlo error; the noise of y is no part of that.
+    # By hand, after the warm-up, less the Monte Carlo error, which does not contain the noise of y.
     noise = 0.02 * small.record(inputs=0).y.var()
     squares = ((samples.mean - moments.mean) ** 2 - (samples.std**2 - noise) / 500) / moments.std**2
     assert samples.disagreement == pytest.approx(np.sqrt(max(squares[samples.skip :].mean(), 0.0)), abs=1e-9)
 
 
 def test_the_uncertainty_of_a_slow_system_accumulates():
-    """A function that is too high is so at every step; moments have it too high now and too low then."""
+    """An error of the function has the same sign at every step of a sample; moments treat steps as independent."""
     moments, samples = (hand_made_run(0.8 * GRID + 0.1, name) for name in ("moments", "samples"))
     assert samples.std[-1, 0] > 1.2 * moments.std[-1, 0]
     np.testing.assert_allclose(samples.std[0], moments.std[0], rtol=0.1)
 
 
 def test_two_stable_states_give_a_warning_about_moments():
-    """Whoever is left of −0.5 goes to −1.5, all others to 1: no Gaussian is in both places."""
+    """States below −0.5 go to −1.5, all others to 1: a Gaussian cannot represent both."""
     path = hand_made_run(np.where(GRID < -0.5, -1.5, 1.0), "samples")
     assert path.disagreement > 1.0
     assert f"their means are {path.disagreement:.2f} standard deviations apart; use the samples" in path.warning

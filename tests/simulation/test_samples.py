@@ -24,9 +24,9 @@ def test_samples_agree_with_moments_and_are_returned(model):
 
 
 def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
-    """In one step no function is asked twice, and to draw whole functions or new values is the same.
+    """In one step every function is evaluated once, so that drawing functions and drawing values are equivalent.
 
-    Later the loop forgets what it drew, and a trajectory does not: the next test compares several steps.
+    In later steps they differ, since the loop draws independent values: the next test compares several steps.
     """
     chain, start = model.trained.chain, make_cold_start(model.spec.latent_dims, 2, 2, 1)
     u_bar = rng.uniform(-1, 1, size=(1, 2))
@@ -37,7 +37,7 @@ def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
     assert np.var(drawn - f) == pytest.approx(float(chain.output.sigma2), rel=0.1)
 
 
-def remembering_loop(layer, start, steps, count, rng):
+def conditional_loop(layer, start, steps, count, rng):
     """Trajectories of one lag by a plain loop: f at a new regressor is drawn given f at all regressors before."""
 
     zeta = np.broadcast_to(layer.zeta[:, 0], (count, len(layer.zeta)))
@@ -51,8 +51,8 @@ def remembering_loop(layer, start, steps, count, rng):
     y = rng.normal(start.mean, np.sqrt(start.cov[0]), size=(count, 1))
     visited, residuals, rows = np.empty((count, 0)), np.empty((count, 0)), []
     for _ in range(steps):
-        seen = covariance(visited, visited) + 1e-9 * np.eye(visited.shape[1])
-        weights = np.linalg.solve(seen, covariance(visited, y))[:, :, 0]
+        known = covariance(visited, visited) + 1e-9 * np.eye(visited.shape[1])
+        weights = np.linalg.solve(known, covariance(visited, y))[:, :, 0]
         mean = np.sum(weights * residuals, axis=1)
         variance = covariance(y, y)[:, 0, 0] - np.sum(weights * covariance(visited, y)[:, :, 0], axis=1)
         residual = mean + np.sqrt(np.maximum(variance, 0.0)) * rng.normal(size=count)
@@ -63,14 +63,14 @@ def remembering_loop(layer, start, steps, count, rng):
 
 
 def test_every_trajectory_keeps_its_function(rng):
-    """Against draws that are given all earlier ones; a loop that forgets them is told apart."""
+    """Agrees with draws conditioned on all earlier values, and differs from independent draws at every step."""
     x = np.array([[-2.0], [0.5], [2.0]])
     layer = exact_layer(make_layer(x, np.array([0.3]), 1.0, 0.02), 0.9 * x)
     chain, start = Chain((layer,), None, 1), StartState(np.array([1.2]), np.array([[0.01]]), np.zeros((0, 0)))
     count, steps = 4000, 8
     _, drawn = run_samples(chain, start, np.zeros((steps, 0)), 0, jax.random.key(0), count)
-    expected = remembering_loop(layer, start, steps, count, rng)
+    expected = conditional_loop(layer, start, steps, count, rng)
     np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=5.0 * expected.std() / np.sqrt(count))
     np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.06)
-    forgetful = monte_carlo(chain, start, np.zeros((steps, 0)), count, rng)
-    assert np.abs(forgetful.std(0) / expected.std(0) - 1.0).max() > 0.12
+    independent = monte_carlo(chain, start, np.zeros((steps, 0)), count, rng)
+    assert np.abs(independent.std(0) / expected.std(0) - 1.0).max() > 0.12

@@ -17,14 +17,14 @@ QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 
 
 def open_page(browser, file, folder, *options):
-    """What the browser says about a page, its console included."""
+    """Open a page with a browser command; the output includes its console."""
     return subprocess.run(
         [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 
-# Three dimensions without a graphics card.
+# WebGL without a graphics card.
 DRAWS = [option for option in QUIET if option != "--disable-gpu"]
 DRAWS += ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 
@@ -53,7 +53,7 @@ class Chromium:
 
 
 class Tab:
-    """A page: what it says, what it asks for, what it complains about."""
+    """A page: its values, requests and console errors."""
 
     def __init__(self, address, url):
         self._numbers, self._events = itertools.count(1), []
@@ -90,7 +90,7 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13)
 
     def pull(self, place, share):
-        """Press the mouse on the thing that an expression gives, at its left end, and let go further right."""
+        """Drag from the left end of the element that an expression gives to this share of its width."""
         corner = "(({ x, y, width, height }) => [x, y + height / 2, width])"
         x, y, width = self.value(f"{corner}({place}.getBoundingClientRect())")
         steps = [("mousePressed", 0.02), ("mouseMoved", 0.5 * share), ("mouseMoved", share), ("mouseReleased", share)]
@@ -109,7 +109,7 @@ class Tab:
         return base64.b64decode(self.call("Page.captureScreenshot")["data"])
 
     def asked_for(self):
-        """Every address that the page wanted something from."""
+        """Every URL that the page requested."""
         self.value("0")
         events = [event["params"] for event in self._events if "params" in event]
         return [each["request"]["url"] for each in events if "request" in each] + [

@@ -1,4 +1,4 @@
-"""Experiments with models that take no time."""
+"""Experiments with quick models."""
 
 import revarb
 from revarb.baselines.training_mean import Mean
@@ -6,7 +6,7 @@ from revarb.experiments.table2 import Table2, load_table2
 
 
 class QuickTable2(Table2):
-    """The table with models that take no time; one of them fails."""
+    """The table with quick models; one of them fails."""
 
     def models(self):
         recipe = revarb.Recipe(stages=(revarb.Stage(("lam",), 1),), kmeans_starts=1, output_noise=1.0)

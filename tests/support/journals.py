@@ -20,12 +20,12 @@ NETWORKS = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))  # as in s
 
 
 class Killed(BaseException):
-    """As sudden as SIGKILL, but this process survives it."""
+    """In place of SIGKILL, within this process."""
 
 
 @contextmanager
 def count_evaluations(kill_at=None, press_at=None):
-    """Count the evaluations of the bound in a list; at one of them the process "dies", or Ctrl-C is pressed."""
+    """Count the evaluations of the bound in a list; at one of them raise `Killed`, or send Ctrl-C."""
     real, seen = objective.bound_and_gradient, []
 
     def counted(*args, **kwargs):

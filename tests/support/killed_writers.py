@@ -1,4 +1,4 @@
-"""Kill a process that writes a model file over and over: `python -m support.killed_writers FOLDER KILLS`.
+"""Kill a process that writes a model file repeatedly: `python -m support.killed_writers FOLDER KILLS`.
 
 It counts what was left. Every writer is a fork of this process, so that a kill costs milliseconds and not an import
 of JAX.

@@ -1,4 +1,4 @@
-"""Slow and obvious: what the package computes cleverly, computed by loops, quadrature and dense matrices."""
+"""Slow reference computations by loops, quadrature and dense matrices."""
 
 import itertools
 

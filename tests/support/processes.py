@@ -1,4 +1,4 @@
-"""Python programs in processes of their own, which can import `support`."""
+"""Python programs in separate processes, which can import `support`."""
 
 import os
 import subprocess

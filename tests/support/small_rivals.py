@@ -40,7 +40,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class Runaway:
-    """A rival whose simulation leaves the numbers."""
+    """A rival whose simulation diverges."""
 
     def fit(self, train, seed=0, progress=False):
         model = Mean().fit(train)
@@ -50,7 +50,7 @@ class Runaway:
 
 @dataclass(frozen=True)
 class Misshapen:
-    """A rival that simulates too few rows, or gives a band of nothing, or dies."""
+    """A rival that simulates too few rows, or returns a band of NaN, or ends its process."""
 
     how: object
 
@@ -66,7 +66,7 @@ class Misshapen:
 
 
 class Zero:
-    """A user's own model, with no more than the two functions."""
+    """A user's own model, which has only `fit` and `simulate`."""
 
     def fit(self, train, seed=0):
         return self

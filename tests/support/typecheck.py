@@ -1,4 +1,4 @@
-"""What executes every annotation of the package during the tests; an int is welcome where a float is asked for."""
+"""The type checker of all annotations of the package during the tests; an int is accepted as a float."""
 
 from beartype import BeartypeConf, beartype
 

@@ -6,7 +6,7 @@ import time
 
 
 def wait_until(condition, seconds=120.0, every=0.05):
-    """Ask again and again; the first true answer is returned."""
+    """Poll a condition, and return its first true value."""
     end = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < end, f"not within {seconds} s"
@@ -15,7 +15,7 @@ def wait_until(condition, seconds=120.0, every=0.05):
 
 
 def read_until(descriptor, enough=lambda text: False, seconds=120.0):
-    """What is written to a terminal or pipe until it is enough, or until the other end is closed."""
+    """Read from a terminal or pipe until a condition holds, or until the other end is closed."""
     text, end = b"", time.monotonic() + seconds
     while not enough(text):
         assert select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0], text

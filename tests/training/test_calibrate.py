@@ -41,7 +41,7 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
     assert replace(SPEC, calibrate=False).fit(record).calibration is None
 
 
-def test_ctrl_c_while_calibrating_leaves_the_model(record):
+def test_ctrl_c_while_calibrating_returns_the_model(record):
     with count_evaluations() as seen:
         replace(SPEC, calibrate=False).fit(record)
     with count_evaluations(press_at=len(seen) + 3):
@@ -50,7 +50,7 @@ def test_ctrl_c_while_calibrating_leaves_the_model(record):
 
 
 def test_a_fold_that_cannot_be_fitted_leaves_it_uncalibrated():
-    """An output that moves in one stretch only is constant for the fold that misses it."""
+    """An output that varies in one stretch only is constant in the fold without that stretch."""
     base = small.record(samples=150)
     y = np.column_stack([base.y[:, 0], np.zeros(150)])
     y[60:63, 1] = [1.0, 2.0, 1.0]

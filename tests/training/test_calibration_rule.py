@@ -17,7 +17,7 @@ def held(rng, count=200, std=1.0, variance=0.0):
     return HeldOutRun(std * rng.normal(size=count), np.full(count, variance), np.arange(1.0, count + 1.0))
 
 
-def test_latent_noise_stays_unless_less_is_surely_better():
+def test_latent_noise_is_kept_unless_less_is_significantly_better():
     rng = np.random.default_rng(0)
     base = rng.uniform(0.5, 1.0, size=12)
     noise = 0.2 * rng.normal(size=(len(SCALES), 12))

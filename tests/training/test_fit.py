@@ -1,4 +1,4 @@
-"""Fitting through the public door: shapes, seeds, stages, interrupts, borders."""
+"""`RGP.fit`: shapes, seeds, stages, interrupts, checks of arguments."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def test_the_bound_grows_and_the_fit_follows_the_record():
 
 
 def test_a_known_system_is_recovered():
-    """Known truth in, same truth out: simulate a system from 150 samples far better than its mean."""
+    """From 150 samples of a known system, simulate it with a far smaller error than the training mean."""
     train, test = small.record(0, samples=150), small.record(7, samples=150)
     model = RGP(lags=2, input_lags=2, inducing=40, calibrate=False).fit(train)
     for method in ("moments", "mean"):
@@ -203,7 +203,7 @@ def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
         path = model.simulate(test.u, method)
         assert np.isfinite(path.mean).all()
         np.testing.assert_array_equal(path.mean, loaded.simulate(test.u, method).mean)
-    # What was measured in one record only is known less well.
+    # Outputs with different gaps have separate posterior covariances.
     assert model.trained.chain.output.reduction.shape[0] == 2
 
 

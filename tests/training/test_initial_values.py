@@ -1,4 +1,4 @@
-"""The start of a fit: every number of the recipe arrives where it belongs."""
+"""Initial values of a fit follow the recipe."""
 
 import jax
 import numpy as np
@@ -32,7 +32,7 @@ def start():
     return parameters, rows, y_blocks, layout
 
 
-def test_every_number_arrives(start):
+def test_values_of_the_recipe(start):
     parameters, _, y_blocks, _ = start
     assert [float(layer.sigma2) for layer in parameters.layers] == pytest.approx([0.07, 0.07, 0.02])
     assert [float(layer.variance) for layer in parameters.layers] == pytest.approx([0.8] * 3)

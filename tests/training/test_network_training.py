@@ -24,7 +24,7 @@ def model():
     return small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
 
 
-def test_training_beats_the_mean_and_repeats_itself(model):
+def test_training_beats_the_mean_and_is_reproducible(model):
     test = small.record(5)
     assert revarb.scores(model.simulate(test.u, "mean"), test.y).nrmse < 0.5
     again = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
@@ -36,14 +36,14 @@ def test_training_beats_the_mean_and_repeats_itself(model):
 def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     problem, start = recognised_problem()
     recipe, rng = Recipe(stages=(Stage(("mu", "lam"), 1),)), np.random.default_rng(0)
-    told = []
+    reported = []
     rows, layout = problem.rows, problem.layout
     after = run_adam_rounds(
-        Recognition(rounds=(100,)), recipe, [start], rows, layout, rng, lambda *each: told.append(each), Journal()
+        Recognition(rounds=(100,)), recipe, [start], rows, layout, rng, lambda *each: reported.append(each), Journal()
     )
     before = float(revarb_bound(start, problem.rows, problem.layout))
     assert float(revarb_bound(after, problem.rows, problem.layout)) > before + 10.0
-    assert [steps for steps, _ in told] == [50, 100]
+    assert [steps for steps, _ in reported] == [50, 100]
     np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
 
 
@@ -52,16 +52,16 @@ def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
 def test_the_best_of_several_starts_is_trained_further(order):
     problem, good = recognised_problem()
     bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
-    spec, starts, told = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
+    spec, starts, reported = Recognition(rounds=(100, 50), starts=2), [[good, bad][k] for k in order], []
     rows, layout, rng = problem.rows, problem.layout, np.random.default_rng(0)
-    found = run_adam_rounds(spec, Recipe(), starts, rows, layout, rng, lambda *each: told.append(each), Journal())
+    found = run_adam_rounds(spec, Recipe(), starts, rows, layout, rng, lambda *each: reported.append(each), Journal())
     ends = [each.states.networks[0].biases[-1] for each in (found, good)]
-    np.testing.assert_allclose(*ends, atol=2.0)  # so far Adam goes in 150 steps, and no further
-    assert [steps for steps, _ in told] == [50, 100, 150, 200, 250] and spec.steps == 250
+    np.testing.assert_allclose(*ends, atol=2.0)  # as far as Adam can move in 150 steps
+    assert [steps for steps, _ in reported] == [50, 100, 150, 200, 250] and spec.steps == 250
 
 
 @pytest.mark.slow
-def test_networks_can_start_from_what_the_free_form_has_found():
+def test_networks_can_start_from_the_free_form_solution():
     spec = small.spec(recognition=dataclasses.replace(QUICK_NETWORKS, start="free-form"))
     found = spec.fit(small.record(), seed=1)
     free = small.spec().fit(small.record(), seed=1)

@@ -14,7 +14,7 @@ from support import small
 
 
 @with_numerics
-def test_masked_rows_count_for_nothing():
+def test_masked_rows_have_no_weight():
     """The bound with masked rows is that of the output layer over the other rows, and of all hidden layers."""
     spec, record = small.spec(hidden=1), small.record()
     problem = small.problem(spec, record)
@@ -49,7 +49,7 @@ def test_all_measured_is_the_same_as_no_mask():
 
 
 @with_numerics
-def test_outputs_with_other_gaps_are_groups_of_their_own():
+def test_outputs_with_different_gaps_are_separate_groups():
     record = small.record(outputs=3)
     y = record.y.copy()
     y[10:15, 1] = np.nan
@@ -59,7 +59,7 @@ def test_outputs_with_other_gaps_are_groups_of_their_own():
     assert known.reduction.ndim == 3
     np.testing.assert_array_equal(known.reduction[0], known.reduction[2])
     assert not np.allclose(known.reduction[0], known.reduction[1])
-    # Each output by itself knows the same.
+    # Each output alone has the same posterior.
     for column in range(3):
         alone = small.problem(small.spec(hidden=1), replace(record, y=y))
         rows, layout = mask_missing(

@@ -61,8 +61,8 @@ def test_a_dask_cluster_takes_the_members_and_changes_nothing(ensemble):
 
 @pytest.mark.slow
 @with_numerics
-def test_members_that_advance_together_come_to_the_same_place():
-    """What an accelerator does, here on a CPU. Members stop after different numbers of iterations."""
+def test_batched_members_reach_the_same_optimum():
+    """The batched fit of an accelerator, on a CPU. Members stop after different numbers of iterations."""
     recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
     spec, steps = small.spec(inducing=5, recipe=recipe), []
     apart = spec.fit(small.record(), restarts=3)
@@ -93,12 +93,12 @@ def test_wrong_numbers_are_refused(wrong, message):
         small.spec().fit(small.record(), **wrong)
 
 
-def test_a_short_record_is_refused_once_and_here():
+def test_a_short_record_is_refused_before_workers_start():
     with pytest.raises(InputError, match="record 0 has 3 samples"):
         small.spec().fit(small.record(samples=3), restarts=2, jobs=2)
 
 
-def test_more_inducing_inputs_than_rows_are_said_once():
+def test_more_inducing_inputs_than_rows_give_one_warning():
     with pytest.warns(UserWarning) as said:
         model = small.spec(inducing=900).fit(small.record(), restarts=2)
     assert [str(each.message) for each in said] == ["inducing=900, but there are only 58 training rows: using 58"]

@@ -36,7 +36,7 @@ def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
     ]
     scale = np.abs(gradient).max()
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-9 * scale)
-    for group in GROUPS:  # nothing is cut off from the bound by mistake
+    for group in GROUPS:  # every leaf contributes to the bound
         assert np.abs(gradient[select_entries(parameters, (group,))]).min() > 0.0, group
 
 
@@ -91,7 +91,7 @@ def test_permuting_records_changes_nothing(rng):
     assert float(after) == pytest.approx(float(before), rel=1e-12)
 
 
-def test_a_seam_hides_the_states_before_it(rng):
+def test_states_do_not_reach_across_a_seam(rng):
     """The rows of a second record do not depend on the states of the first, as they would in one long record."""
     mu = rng.normal(size=(12, 1))
 

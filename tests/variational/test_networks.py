@@ -65,8 +65,8 @@ def test_the_scan_is_a_plain_loop(networks, initial, u_bar):
         np.testing.assert_allclose(path, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_filling_up_short_records_changes_nothing(networks, initial, u_bar):
-    """Each record alone, where nothing is filled up, against all of them side by side; the gradients as well."""
+def test_padding_short_records_changes_nothing(networks, initial, u_bar):
+    """Each record alone, without padding, against all of them in one batch; the gradients as well."""
     together = run_networks(networks, initial, u_bar, ORDER.lags, LENGTHS)
     rows = np.cumsum([0, *(length - ORDER.lags for length in LENGTHS)])
     states = np.cumsum([0, *LENGTHS])
