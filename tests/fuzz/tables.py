@@ -22,10 +22,10 @@ cells = st.sampled_from(
 
 
 @st.composite
-def csv_files(draw) -> bytes:
+def csv_files(draw, lengths: st.SearchStrategy[int] = sides) -> bytes:
     """Nearly a table: a header line and rows of numbers, with a few cells changed, or a whole row."""
     delimiter, end = draw(st.sampled_from([",", ";", "\t"])), draw(st.sampled_from(["\n", "\r\n", "\r"]))
-    rows = [["u", "y"]] + [[str(row), "1.5"] for row in range(draw(sides))]
+    rows = [["u", "y"]] + [[str(row), "1.5"] for row in range(draw(lengths))]
     for _ in range(draw(st.integers(0, 2))):
         rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 1))] = draw(cells)
     if draw(st.integers(0, 3)) == 0:

@@ -54,7 +54,7 @@ def test_a_system_without_inputs_needs_steps():
     assert len(model.simulate(steps=7)) == 7
     with pytest.raises(InputError, match=r"steps \(the model has no inputs"):
         model.simulate()
-    with pytest.raises(InputError, match="trained with 0"):
+    with pytest.raises(InputError, match="the model has no inputs; pass steps="):
         model.simulate(np.zeros((7, 1)))
 
 
