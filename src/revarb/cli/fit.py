@@ -38,7 +38,7 @@ def fit(
     uncalibrated: Annotated[
         bool, typer.Option("--no-calibrate", help="Leave the noise and the bands as fitted; saves four fits.")
     ] = False,
-    config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a [recipe].")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a table \\[recipe].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
     restarts: Annotated[
         int | None, typer.Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")
