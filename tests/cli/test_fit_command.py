@@ -63,6 +63,7 @@ def test_a_gap_in_an_input_is_refused(capsys, folder):
     assert code == 2 and "gap.csv, line 62, column 'valve': '' is no value, and only outputs may be missing" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
     """Before the first evaluation there is no model to keep; after it, the fit returns its initial values."""
     command, variables = [sys.executable, "-m", "revarb", *FIT], environment(JAX_LOG_COMPILES="1")

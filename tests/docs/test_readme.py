@@ -1,3 +1,5 @@
+import pytest
+
 """The README is short, its Python runs, and its table has the numbers of the committed results."""
 
 import importlib.util
@@ -20,6 +22,7 @@ def test_it_is_short():
     assert len(README.read_text().splitlines()) <= 120
 
 
+@pytest.mark.slow
 def test_its_python_runs(recorded_data, in_empty_folder, capsys):
     """All blocks, one after the other, as a reader would paste them."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)

@@ -42,6 +42,7 @@ def test_final_states_are_those_of_the_last_samples():
     np.testing.assert_array_equal(state.past_u, model.scaling.inputs(small.record().u)[-2:])
 
 
+@pytest.mark.slow
 def test_a_network_run_is_its_own_simulation():
     model = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
     u = small.record(5).u

@@ -1,6 +1,7 @@
 """Summaries: their tables, as text, HTML and in a terminal."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from support import small
 
 @pytest.fixture(scope="module")
 def model():
-    return small.spec(hidden=2, latent_dim=2, calibrate=True).fit(small.record(samples=130, inputs=2))
+    fitted = small.spec(hidden=2, latent_dim=2).fit(small.record(inputs=2))
+    calibration = revarb.Calibration(0.5, 0.03, edges=(2, 10), factors=(1.0, 1.2, 1.5), stretches=12, error=0.2)
+    return replace(fitted, calibration=calibration)
 
 
 def table(summary, title):

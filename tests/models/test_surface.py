@@ -12,6 +12,7 @@ from revarb.models.base import Fitted
 from support import small
 
 RECORD = small.record(samples=80, inputs=2, outputs=2)
+CALIBRATION = revarb.Calibration(0.5, 0.03, edges=(2, 10), factors=(1.0, 1.2, 1.5), stretches=12, error=0.2)
 SPECS = {
     "Mean": revarb.Mean(),
     "ARX": revarb.ARX(2, 2),
@@ -85,9 +86,9 @@ def test_members_of_per_output_must_fit_its_outputs(models, tmp_path):
 
 
 def test_an_ensemble_has_the_surface_of_a_single_model():
-    record = small.record(samples=130)
-    single = small.spec(hidden=1, calibrate=True).fit(record)
-    many = small.spec(hidden=1, calibrate=True).fit(record, restarts=2)
+    record = small.record()
+    single = small.spec(hidden=1).fit(record)
+    many = small.spec(hidden=1).fit(record, restarts=2)
     internal = {"trained", "chain", "resolve_start"}
     missing = {name for name in dir(single) if not name.startswith("_")} - set(dir(many)) - internal
     assert not missing
@@ -98,11 +99,12 @@ def test_an_ensemble_has_the_surface_of_a_single_model():
 
 
 def test_an_ensemble_mixes_the_calibrated_distributions_of_its_members():
-    record = small.record(samples=130)
-    many = small.spec(hidden=1, calibrate=True).fit(record, restarts=2)
-    wide = [replace(member.calibration, factors=tuple(2.0 + k for _ in member.calibration.factors))
-            for k, member in enumerate(many.members)]  # fmt: skip
-    members = [replace(member, calibration=own) for member, own in zip(many.members, wide, strict=True)]
+    record = small.record()
+    many = small.spec(hidden=1).fit(record, restarts=2)
+    members = [
+        replace(member, calibration=replace(CALIBRATION, factors=(2.0 + k, 2.0 + k, 2.0 + k)))
+        for k, member in enumerate(many.members)
+    ]
     mixed = revarb.Ensemble.from_members(members).simulate(record.u)
     paths = [member.simulate(record.u) for member in members]
     means, stds = np.stack([path.mean for path in paths]), np.stack([path.std for path in paths])
@@ -111,10 +113,9 @@ def test_an_ensemble_mixes_the_calibrated_distributions_of_its_members():
 
 def test_one_distribution(models):
     """The interval follows from mean and std, and so do the samples' spread and the scores."""
-    record = small.record(samples=130)
-    model = small.spec(hidden=1, calibrate=True).fit(record)
-    wide = replace(model.calibration, factors=tuple(1.7 for _ in model.calibration.factors))
-    narrow = replace(model.calibration, factors=tuple(1.0 for _ in model.calibration.factors))
+    record = small.record()
+    model = small.spec(hidden=1).fit(record)
+    wide, narrow = (replace(CALIBRATION, factors=(factor,) * 3) for factor in (1.7, 1.0))
     one, other = (replace(model, calibration=each) for each in (wide, narrow))
     path, plain = one.simulate(record.u), other.simulate(record.u)
     np.testing.assert_allclose(path.std, 1.7 * plain.std, rtol=1e-12)
