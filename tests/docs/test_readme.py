@@ -1,10 +1,10 @@
-import pytest
-
 """The README is short, its Python runs, and its table has the numbers of the committed results."""
 
 import importlib.util
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
