@@ -17,7 +17,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.models.base import ModelSpec
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import block_interrupts_in_children
+from revarb.runtime.interrupts import block_interrupts_in_children, ignore_interrupts
 
 
 @runtime_checkable
@@ -53,7 +53,8 @@ def run_all(
     models: Mapping[str, ModelSpec], seeds: Sequence[int], train: Sequence[Series], test: Sequence[Series], jobs: int
 ) -> Iterator[Run]:
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
-    tasks = [delayed(_run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
+    run = _run if jobs == 1 else _run_in_worker
+    tasks = [delayed(run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
     try:
         with block_interrupts_in_children():  # this process handles Ctrl-C, and ends them
             runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
@@ -67,6 +68,11 @@ def run_all(
 def lost_run(name: str, seed: int) -> Run:
     """A run that had not finished when a worker process died."""
     return Run(name, seed, "failed", reason="a worker process died (out of memory?); use fewer jobs")
+
+
+def _run_in_worker(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+    with ignore_interrupts():  # a terminal sends SIGINT to all processes; the parent ends this one
+        return _run(name, spec, seed, train, test)
 
 
 def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
