@@ -14,6 +14,7 @@ from rich.console import Console
 from revarb import __version__
 from revarb.errors import InputError, RevarbError
 from revarb.runtime.files import check_writable
+from revarb.runtime.interrupts import recover_interrupts
 
 app = typer.Typer(
     name="revarb",
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `revarb` command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     command_line.set(shlex.join(["revarb", *given]))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), recover_interrupts():
         warnings.showwarning = _one_line_warning
         try:
             code = app(given or ["--help"], standalone_mode=False)

@@ -1,6 +1,8 @@
 """Signal handling: record, defer, block or ignore SIGINT (Ctrl-C) while JAX compiles or a result is being saved."""
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,21 +48,12 @@ def defer_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def block_interrupts_in_children() -> Iterator[None]:
-    """Block SIGINT in processes that are started inside the block: a terminal sends it to all of its processes."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-@contextmanager
 def ignore_interrupts() -> Iterator[None]:
-    """Ignore SIGINT: for a worker process, which its parent stops."""
+    """Ignore SIGINT in the block, and in processes that are started in it.
+
+    For worker processes, which their parent stops: a terminal sends SIGINT to all of its processes. (A blocked signal
+    would be inherited too, but joblib unblocks it while it starts workers.)
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -69,3 +62,24 @@ def ignore_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def recover_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt again where it was raised inside a callback that Python cannot interrupt.
+
+    JAX has such a callback of the garbage collector: Python would print a traceback and forget the interrupt.
+    """
+    previous = sys.unraisablehook
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if unraisable.exc_type is KeyboardInterrupt:
+            _thread.interrupt_main()
+        else:
+            previous(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = previous

@@ -19,7 +19,7 @@ from revarb.optim.batched import run_batched
 from revarb.optim.journal import Checkpoint, Journal, discard_journals
 from revarb.optim.lbfgs import Objective, Optimum, maximise
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import block_interrupts_in_children, capture_interrupts, ignore_interrupts
+from revarb.runtime.interrupts import capture_interrupts, ignore_interrupts
 from revarb.runtime.mesh import count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
@@ -158,7 +158,7 @@ def _fit_in_processes(
         tasks = (delayed(_fit_in_worker)(task, *member, number, address) for number, member in started)
         try:
             # No more tasks are dispatched than there are workers: none starts after Ctrl-C.
-            with block_interrupts_in_children():
+            with ignore_interrupts():  # of the workers that are started here
                 outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
             yield from outcomes  # pyright: ignore[reportReturnType]
         except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.models.base import ModelSpec
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import block_interrupts_in_children, ignore_interrupts
+from revarb.runtime.interrupts import ignore_interrupts
 
 
 @runtime_checkable
@@ -56,7 +56,7 @@ def run_all(
     run = _run if jobs == 1 else _run_in_worker
     tasks = [delayed(run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
     try:
-        with block_interrupts_in_children():  # this process handles Ctrl-C, and ends them
+        with ignore_interrupts():  # of the workers that are started here: this process ends them
             runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
         yield from runs  # pyright: ignore[reportReturnType]
     except PicklingError as error:

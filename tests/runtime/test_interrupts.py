@@ -1,0 +1,54 @@
+"""Interrupts that are captured, deferred, ignored and recovered."""
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from revarb.runtime import interrupts
+
+
+def test_captured_interrupts_are_recorded_and_raised_after_a_number():
+    with interrupts.capture_interrupts() as pressed:
+        signal.raise_signal(signal.SIGINT)
+    assert len(pressed) == 1
+    with pytest.raises(KeyboardInterrupt), interrupts.capture_interrupts(raise_after=1):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_nested_captures_both_record():
+    with interrupts.capture_interrupts() as outer, interrupts.capture_interrupts() as inner:
+        signal.raise_signal(signal.SIGINT)
+    assert len(outer) == len(inner) == 1
+
+
+def test_deferred_interrupts_are_raised_after_the_block():
+    done = []
+    with pytest.raises(KeyboardInterrupt), interrupts.defer_interrupts():
+        signal.raise_signal(signal.SIGINT)
+        done.append(True)
+    assert done
+
+
+def test_an_interrupt_inside_a_callback_is_raised_again():
+    def callback(phase, info):
+        gc.callbacks.remove(callback)
+        signal.raise_signal(signal.SIGINT)  # Python cannot raise it from here
+
+    with pytest.raises(KeyboardInterrupt), interrupts.recover_interrupts():
+        gc.callbacks.append(callback)
+        gc.collect()
+        for _ in range(1000):
+            time.sleep(0.001)
+
+
+def test_children_started_while_interrupts_are_ignored_ignore_them_too():
+    program = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    with interrupts.ignore_interrupts():
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "True"
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
