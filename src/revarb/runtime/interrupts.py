@@ -1,4 +1,4 @@
-"""Signal handling: record, defer, block or ignore SIGINT (Ctrl-C) while JAX compiles or a result is being saved."""
+"""Signal handling: record, defer, ignore or recover SIGINT (Ctrl-C) while JAX compiles or a result is being saved."""
 
 import _thread
 import signal
@@ -6,6 +6,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+RECOVERY_SECONDS = 0.01  # until an interrupt that a callback swallowed is raised again
 
 _captures: list[list[int]] = []  # the active captures; an interrupt is recorded in all of them, nested ones included
 
@@ -74,7 +76,8 @@ def recover_interrupts() -> Iterator[None]:
 
     def hook(unraisable: "sys.UnraisableHookArgs") -> None:
         if unraisable.exc_type is KeyboardInterrupt:
-            _thread.interrupt_main()
+            # From another thread and a little later: at once it would be raised inside this callback too.
+            threading.Timer(RECOVERY_SECONDS, _thread.interrupt_main).start()
         else:
             previous(unraisable)
 
