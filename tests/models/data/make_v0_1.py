@@ -6,6 +6,7 @@ Of what it writes to expected.json the tests keep `u`, and of every path `mean`,
 import json
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,9 @@ models = {
     ),
     "ensemble": (RGP(hidden=1, **small).fit(one, restarts=2), u_new),
 }
+rgp, _ = models["rgp"]
+widened = replace(rgp.calibration, latent_scale=0.3, output_noise=0.05, factors=(1.1, 1.25, 1.6))
+models["rgp_widened"] = (replace(rgp, calibration=widened), u_new)
 expected = {}
 for name, (model, inputs) in models.items():
     model.save(out / f"{name}.rgp")
