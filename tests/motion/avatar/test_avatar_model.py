@@ -41,7 +41,7 @@ def test_other_models_are_refused(model, tmp_path):
 @pytest.mark.slow
 def test_an_ensemble_is_refused(tmp_path):
     several = Ensemble.from_members([small.spec().fit(small.record(), seed=seed) for seed in (0, 1)])
-    with pytest.raises(InputError, match="is an ensemble; save one of its members"):
+    with pytest.raises(InputError, match="a model of type Ensemble; a single FittedRGP is needed"):
         models.open_model(several.save(tmp_path / "m.rgp"))
 
 

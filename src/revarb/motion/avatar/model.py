@@ -47,7 +47,7 @@ def open_model(path: str | os.PathLike[str]) -> FittedRGP:
 def check_model(model: FittedRGP | Ensemble) -> FittedRGP:
     """Validate that a model maps a speed to the subject's posture."""
     if not isinstance(model, FittedRGP):
-        raise InputError(f"it contains a {type(model).__name__}, and a single FittedRGP is needed")
+        raise InputError(f"it contains a model of type {type(model).__name__}; a single FittedRGP is needed")
     if model.input_names != (cmu35.SPEED,):
         raise InputError(f"its only input must be {cmu35.SPEED!r}, received {list(model.input_names)}")
     for needed in (cmu35.HEIGHT, HIP):
