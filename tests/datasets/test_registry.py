@@ -26,9 +26,37 @@ def test_recorded_benchmarks(recorded_data, name, train, test, lags, spread):
         assert np.sqrt(np.mean(error**2)) == pytest.approx(spread, abs=6e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes", "lags", "columns", "spread"),
+    [
+        ("robot_arm", (512, 512), 10, (1, 1), 1.00),
+        ("heating", (400, 401), 10, (1, 1), 0.78),
+        ("thermic", (800, 880), 10, (2, 1), 0.96),
+        ("cstr", (1500, 1200), 10, (1, 2), 1.09),
+        ("winding", (1000, 1200), 5, (5, 2), 1.01),
+    ],
+)
+def test_records_of_daisy(recorded_data, name, sizes, lags, columns, spread):
+    """Sizes, and the z-scored error of predicting the training mean after 2 L samples, measured elsewhere."""
+    split = datasets.load(name)
+    train, test = split.train, split.test
+    assert ((len(train), len(test)), split.lags, split.skip) == (sizes, lags, 2 * lags)
+    assert (len(train.input_names), len(train.output_names)) == columns
+    assert (train.input_names, train.output_names, train.dt) == (test.input_names, test.output_names, test.dt)
+    z = (test.y - train.y.mean(0)) / train.y.std(0)
+    assert np.sqrt(np.mean(z[split.skip :] ** 2)) == pytest.approx(spread, abs=6e-3)
+
+
+def test_time_is_not_an_input(recorded_data):
+    """The files of heating and cstr begin with a column of the time."""
+    assert datasets.load("heating").train.u[0, 0] == 9.0
+    assert datasets.load("cstr").train.y[0].tolist() == [0.1, 438.54]
+
+
 def test_every_name_is_described():
     assert set(datasets.names()) >= {"artificial", "drive", "actuator", "dryer", "gas_furnace", "ballbeam"}
     assert all(datasets.about(name) for name in datasets.names())
+    assert all("DaISy" in datasets.about(name) for name in ("robot_arm", "heating", "thermic", "cstr", "winding"))
 
 
 def test_unknown_missing_and_changed_files(monkeypatch, tmp_path):
