@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from revarb.cli.reproduce.field import reproduce_field
 from revarb.cli.reproduce.runner import Targets, run_experiment
 from revarb.errors import InputError
 from support.experiments import quick_table2
@@ -29,3 +30,8 @@ def test_targets_are_checked_before_the_work_begins(tmp_path):
         Targets(tmp_path / "file" / "t.json").check()
     with pytest.raises(InputError, match="--json and --page both name"):
         Targets(tmp_path / "one", tmp_path / "one").check()
+
+
+def test_an_unknown_record_of_the_field_is_one_line():
+    with pytest.raises(InputError, match="no record 'drives' in this table; there are drive,"):
+        reproduce_field(only=["drives"])

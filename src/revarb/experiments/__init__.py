@@ -1,8 +1,9 @@
 """The paper's experiments: one module and one TOML file each, run by `revarb reproduce`."""
 
 from revarb.experiments.calibration import load_calibration
+from revarb.experiments.field import load_field
 from revarb.experiments.recognition import load_recognition
 from revarb.experiments.table1 import load_table1
 from revarb.experiments.table2 import load_table2
 
-__all__ = ["load_calibration", "load_recognition", "load_table1", "load_table2"]
+__all__ = ["load_calibration", "load_field", "load_recognition", "load_table1", "load_table2"]

@@ -2,78 +2,19 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matplotlib.figure import Figure
-
-from revarb import datasets
 from revarb.config.rgp import RGP
-from revarb.evaluation.comparison.comparison import Comparison, default_models, run_comparison
+from revarb.evaluation.comparison.comparison import default_models
 from revarb.evaluation.comparison.lines import Line, summarise
-from revarb.evaluation.comparison.verdict import is_linear_enough, ranking, state_verdict
+from revarb.evaluation.comparison.verdict import is_linear_enough, ranking
+from revarb.experiments.benchmarks import Benchmark, BenchmarkPart, run_benchmark
 from revarb.experiments.common import PROTOCOL, read_settings
-from revarb.experiments.experiment import Experiment, Part, Report
+from revarb.experiments.experiment import Experiment, Report
 from revarb.models.base import ModelSpec
-from revarb.report.page import Section, comparison_page, comparison_section
-from revarb.report.reliability_figures import draw_reliability
-from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A record of the table, the paper's numbers by model, and remarks on ours."""
-
-    name: str
-    record: str
-    drawn: bool = False  # a new record for every seed
-    paper: Mapping[str, float] = field(default_factory=dict)
-    remarks: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def in_paper(self) -> bool:
-        """Whether the paper has this record."""
-        return bool(self.paper)
-
-
-@dataclass(frozen=True, eq=False)
-class BenchmarkPart(Part):
-    """Results on one benchmark. Where records are drawn, `comparison` is that of the first one."""
-
-    benchmark: Benchmark
-    rows: list[dict[str, Any]]
-    comparison: Comparison
-
-    @property
-    def lines(self) -> list[Line]:
-        """The rows summarised over seeds."""
-        return summarise(self.rows)
-
-    def grids(self) -> list[Grid]:
-        """Every model with its scores."""
-        return [comparison_grid(self.benchmark.name, self.lines, self.benchmark.paper or None)]
-
-    def sentences(self) -> list[str]:
-        """Reasons of failures, the verdict, and the remarks."""
-        verdict = state_verdict(self.lines, self.comparison.score)
-        return [*list_failures(self.lines), verdict, *self.benchmark.remarks.values()]
-
-    def figures(self) -> dict[str, Figure]:
-        """All models, the reliability of their bands, and REVARB alone."""
-        name, paths = self.benchmark.name, self.comparison.by_model()
-        figures = {f"{name}_all": self.comparison.plot()} if paths else {}
-        if reliability := self.comparison.reliability():
-            figures[f"reliability_{name}"] = draw_reliability(reliability)
-        if "REVARB" in paths:
-            title = f"{name}: free simulation of the test part"
-            figures[name] = paths["REVARB"][-1].plot(self.comparison.test[0].y, title)
-        return figures
-
-    def section(self) -> Section:
-        """The section of the page."""
-        name = self.benchmark.name if self.benchmark.in_paper else f"{self.benchmark.name} (not in the paper)"
-        paper, remarks = self.benchmark.paper or None, list(self.benchmark.remarks.values())
-        return comparison_section(name, self.comparison, self.lines, paper, remarks)
+from revarb.report.page import comparison_page
+from revarb.report.tables import NOTES
 
 
 @dataclass(frozen=True)
@@ -103,22 +44,7 @@ class Table1(Experiment[BenchmarkPart]):
         for benchmark in self.benchmarks:
             # A drawn benchmark has a record per seed, with one fit each.
             groups = [[seed] for seed in range(seeds)] if benchmark.drawn else [list(range(seeds))]
-            comparisons = [self._compare(benchmark, group, jobs, report) for group in groups]
-            source = {"dataset": benchmark.name, "record": benchmark.record}
-            rows = [{**source, **row} for comparison in comparisons for row in comparison.rows]
-            yield BenchmarkPart(benchmark, rows, comparisons[0])
-
-    def _compare(self, benchmark: Benchmark, seeds: list[int], jobs: int, report: Report) -> Comparison:
-        split = datasets.load(benchmark.record, seed=seeds[0])
-        return run_comparison(
-            [split.train],
-            [split.test],
-            self.models(split.lags),
-            seeds,
-            jobs,
-            split.skip,
-            lambda run: report(f"{benchmark.name}: {run.model}"),
-        )
+            yield run_benchmark(benchmark, groups, self.models, jobs, report)
 
     def notes(self, seeds: int) -> list[str]:
         """The protocol, and how to read the tables."""

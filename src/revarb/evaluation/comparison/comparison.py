@@ -36,7 +36,8 @@ class Comparison:
     Attributes
     ----------
     rows : tuple of dict
-        One per model, method and seed: scores, seconds, status, and the reason where a fit failed.
+        One per model, method and seed: scores, seconds, status, the reason where a fit failed, and which candidate was
+        taken where a model chooses among several.
     paths : dict
         Simulations of the first seed that did not fail, by (model, method): one trajectory per test record.
     test : tuple of Series
@@ -238,6 +239,8 @@ def _comparison(runs: Sequence[Run], test: tuple[Series, ...], skip: int | None)
 def _rows(run: Run, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
     common = {"model": run.model, "start": "cold", "seed": run.seed, "status": run.status, "reason": run.reason,
               "fit_seconds": run.fit_seconds}  # fmt: skip
+    if run.taken is not None:
+        common["taken"] = run.taken
     if run.reason is not None:
         nothing = dict.fromkeys((item.name for item in fields(Scores)), float("nan"))
         return [{**common, "method": "", **nothing, "skip": skip, "simulate_seconds": float("nan")}]

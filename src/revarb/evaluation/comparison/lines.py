@@ -9,6 +9,8 @@ import numpy as np
 
 SCORES = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")  # columns that are summarised
 
+RESIDUALS = "residuals"  # the method of models that have only one
+
 
 class SeedRange(NamedTuple):
     """Smallest, median and largest value over the seeds that did not fail."""
@@ -44,7 +46,7 @@ def summarise(rows: Sequence[Mapping[str, Any]], scores: Sequence[str] = SCORES)
     """One line per model and method; failed seeds appear in the reasons, not in the ranges."""
     lines = []
     for model in dict.fromkeys(row["model"] for row in rows):
-        own = [row for row in rows if row["model"] == model]
+        own = _share_methods([row for row in rows if row["model"] == model])
         failed = {row["seed"]: row["reason"] for row in own if row["reason"] is not None}
         seeds = len({row["seed"] for row in own})
         for method in dict.fromkeys(row["method"] for row in own if row["seed"] not in failed) or ("",):
@@ -60,6 +62,20 @@ def mean_only_lines(lines: Sequence[Line]) -> dict[str, Line]:
     for line in lines:
         plain.setdefault(line.model, line)
     return plain
+
+
+def _share_methods(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    # A model that chooses may be linear with one seed and not with another. The single run of a linear one then counts
+    # under all methods of the others, so that every line is over all seeds.
+    methods = dict.fromkeys(row["method"] for row in rows if row["reason"] is None)
+    if RESIDUALS not in methods or len(methods) == 1:
+        return list(rows)
+    others = [method for method in methods if method != RESIDUALS]
+    return [
+        {**row, "method": method}
+        for row in rows
+        for method in (others if row["method"] == RESIDUALS else [row["method"]])
+    ]
 
 
 def _seed_range(values: Sequence[float | None]) -> SeedRange:

@@ -38,7 +38,10 @@ class Simulated(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The outcome of one fit; `reason` says why it failed, and then nothing was simulated."""
+    """The outcome of one fit; `reason` says why it failed, and then nothing was simulated.
+
+    `taken` names the candidate that a model which chooses among candidates took.
+    """
 
     model: str
     seed: int
@@ -47,6 +50,7 @@ class Run:
     simulated: Mapping[str, Simulated] = field(default_factory=dict)
     reason: str | None = None
     warnings: tuple[str, ...] = ()
+    taken: str | None = None
 
 
 def run_all(
@@ -99,7 +103,8 @@ def _fit_and_simulate(name: str, spec: ModelSpec, seed: int, train: Sequence[Ser
         started = time.perf_counter()
         paths = tuple(_simulate(model, method, record) for record in test)
         simulated[paths[0].method] = Simulated(paths, time.perf_counter() - started)
-    return Run(name, seed, str(status), fit_seconds, simulated)
+    taken = getattr(getattr(model, "choice", None), "taken", None)  # only a chosen model has a choice
+    return Run(name, seed, str(status), fit_seconds, simulated, taken=taken)
 
 
 def _simulate(model: Simulator, method: str | None, record: Series) -> Trajectory:

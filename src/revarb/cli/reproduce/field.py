@@ -1,0 +1,23 @@
+"""`revarb reproduce field`: the chosen model on many records."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from revarb.cli.reproduce.runner import Jobs, JsonFile, Seeds, Targets, experiments_app, run_experiment
+from revarb.experiments import load_field
+
+
+@experiments_app.command("field")
+def reproduce_field(
+    seeds: Seeds = 3,
+    jobs: Jobs = 1,
+    only: Annotated[list[str] | None, typer.Option(help="Run this record of the table; repeat for several.")] = None,
+    json_file: JsonFile = None,
+    page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every record (first seed).")] = None,
+) -> None:
+    """The model that `revarb.fit` chooses, the paper's settings and the baselines on twelve benchmarks (hours)."""
+    table = load_field()
+    run_experiment(table.only(only) if only else table, seeds, jobs, Targets(json_file, page_file, pictures))
