@@ -1,7 +1,7 @@
 """Tables and percentages of the documentation and of the README, made from results/*.json.
 
-`python docs/results_tables.py` writes the README's table between its markers; pages take tables through the directive
-`results-table` and percentages through the role `result` (docs/_ext/results_directives.py).
+`python docs/results_tables.py` writes the README's tables between their markers; pages take tables through the
+directive `results-table` and percentages through the role `result` (docs/_ext/results_directives.py).
 """
 
 import json
@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from revarb.evaluation.comparison.lines import SCORES, mean_only_lines, summarise
+from revarb.experiments.field import load_field
+from revarb.experiments.field_targets import CHOSEN, list_targets
 from revarb.experiments.table1 import load_table1
 from revarb.experiments.table2 import MOTION_COLUMNS, load_table2
 
@@ -22,6 +24,11 @@ MODELS = ("Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB")
 def results(name):
     """Read a results file."""
     return json.loads((ROOT / "results" / name).read_text())
+
+
+def is_there(name):
+    """Whether a results file has been written."""
+    return (ROOT / "results" / name).is_file()
 
 
 def spread(values):
@@ -100,6 +107,68 @@ def calibration():
             for line in summarise([row for row in own if row["start"] == start], RECOGNITION_SCORES):
                 scores = (spread(line.ranges["rmse"]), spread(line.ranges["nlpd"]))
                 lines.append([name, line.model, start, *scores, f"{line.ranges['coverage95'].median:.3f}"])
+    return lines
+
+
+FIELD = "field.json"
+FIELD_COMMAND = f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html"
+FIELD_OTHERS = ("Mean", "ARX", "GP-NARX", "LSTM", "REVARB (R0)")
+
+
+def field_outcomes():
+    """What was found on every record of the field; nothing before its command has been run."""
+    rows = results(FIELD)["rows"] if is_there(FIELD) else []
+    return load_field().summarise(rows).outcomes
+
+
+def field():
+    """RMSE of all models by the mean-only run, of the chosen one also by moments, and the aims."""
+    lines = [["record", "units", *FIELD_OTHERS, CHOSEN, "by moments", "aim"]]
+    for outcome in field_outcomes():
+        others = (f"{outcome.rmse(model).median:.3f}" for model in FIELD_OTHERS)
+        ours = spread(outcome.rmse(CHOSEN)), spread(outcome.banded("rmse"))
+        record = outcome.record
+        units = "z-scored" if record.benchmark.z_scored else "raw"
+        aim = f"{record.aim:g}" + (" by moments" if record.aim_method == "moments" else "")
+        lines.append([record.name, units, *others, *ours, aim])
+    return lines
+
+
+def field_choice():
+    """What was chosen, its band and its time."""
+    lines = [["record", "set", "NLPD", "in 95 %", "fit", "taken"]]
+    for outcome in field_outcomes():
+        record, share = outcome.record, outcome.banded("coverage95").median
+        fit = seconds(outcome.banded("fit_seconds").median)
+        lines.append([record.name, record.set, spread(outcome.banded("nlpd")), f"{share:.3f}", fit, outcome.taken])
+    return lines
+
+
+def field_targets():
+    """Every target, what was found, and whether it is met."""
+    targets = list_targets(field_outcomes(), load_field().limits)
+    return [["target", "found", "met"], *([each.what, each.found, "yes" if each.met else "no"] for each in targets)]
+
+
+def field_published():
+    """Numbers that others published, beside the chosen model's."""
+    known = [record for record in load_field().records if record.published]
+    methods = list(dict.fromkeys(method for record in known for method in record.published))
+    ours = {outcome.record.name: spread(outcome.rmse(CHOSEN)) for outcome in field_outcomes()}
+    lines = [["record", *methods, CHOSEN]]
+    for record in known:
+        numbers = (f"{record.published[method]:.3f}" if method in record.published else "–" for method in methods)
+        lines.append([record.name, *numbers, ours.get(record.name, "–")])
+    return lines
+
+
+def field_overview():
+    """ARX, the paper's settings and the chosen model, for the README."""
+    lines = [["record", "set", "training mean", "ARX", "as in the paper", "chosen", "in the 95 % band"]]
+    for outcome in field_outcomes():
+        errors = (f"{outcome.rmse(model).median:.3f}" for model in ("Mean", "ARX", "REVARB (R0)", CHOSEN))
+        share = outcome.banded("coverage95").median
+        lines.append([outcome.record.name, outcome.record.set, *errors, f"{100 * share:.0f} %"])
     return lines
 
 
@@ -199,6 +268,11 @@ TABLES = {
     "table2": table2,
     "recognition": recognition,
     "calibration": calibration,
+    "field": field,
+    "field_choice": field_choice,
+    "field_targets": field_targets,
+    "field_published": field_published,
+    "field_overview": field_overview,
     "avatar": avatar,
     "bench": bench,
     "h200": h200,
@@ -213,6 +287,11 @@ SOURCES = {
     "table2": ("table2.json",),
     "recognition": ("recognition.json",),
     "calibration": ("calibration.json",),
+    "field": (FIELD,),
+    "field_choice": (FIELD,),
+    "field_targets": (FIELD,),
+    "field_published": (FIELD,),
+    "field_overview": (FIELD,),
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
     "h200": ("bench_h200.json",),
@@ -221,6 +300,8 @@ SOURCES = {
 
 def origin(source):
     """One line that says when, where and with which versions a results file was made."""
+    if not is_there(source):
+        return f"results/{source} has not been written yet: {FIELD_COMMAND}"
     meta = results(source)["meta"]
     versions = ", ".join(f"{name} {version}" for name, version in meta["versions"].items())
     place = f"{meta.get('device', meta['processor'])}, {meta['cores']} cores"
@@ -228,10 +309,27 @@ def origin(source):
     return f"results/{source}: {meta['made'][:10]}, {place}, Python {meta['python']}, {versions}.{busy}"
 
 
+def introduction(name):
+    """Sentence above a table of the README that appears together with it."""
+    if name != "field_overview":
+        return ""
+    scaled = ", ".join(record.name for record in load_field().records if record.benchmark.z_scored)
+    seeds = results(FIELD)["meta"]["seeds"]
+    return (
+        "The model that `revarb.fit` chooses by itself, beside the paper's settings (R0): median over "
+        f"{seeds} seeds, five records of artificial_drawn; {scaled} are z-scored.\n"
+        "The choice was settled on the development set, with its test parts in sight. "
+        "[Targets and published numbers](docs/results/field.md).\n\n"
+    )
+
+
 def block(name):
-    """A table as Markdown."""
+    """A table as Markdown; nothing where its results have not been written yet."""
+    if not all(map(is_there, SOURCES[name])):
+        return ""
     head, *rows = TABLES[name]()
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *rows])
+    lines = [f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *rows]]
+    return "".join([introduction(name), *lines])
 
 
 def marked(text, name):
@@ -239,11 +337,17 @@ def marked(text, name):
     return re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", text, re.S).group(1)
 
 
+def with_block(text, name):
+    """Return the text with a table between its markers."""
+    start = f"<!-- {name} -->\n"
+    return text.replace(f"{start}{marked(text, name)}<!-- end -->", f"{start}{block(name)}<!-- end -->")
+
+
 def main():
-    """Write the README's table."""
+    """Write the README's tables."""
     readme = ROOT / "README.md"
     text = readme.read_text()
-    updated = text.replace(marked(text, "overview"), block("overview"))
+    updated = with_block(with_block(text, "overview"), "field_overview")
     if updated != text:
         readme.write_text(updated)
 

@@ -20,7 +20,7 @@ def setup(app):
 
 
 class ResultsTable(Directive):
-    """One table of `results_tables.TABLES`, and a line that says where its numbers were computed."""
+    """One table of `results_tables.TABLES` if it has rows, and a line that says where its numbers were computed."""
 
     required_arguments = 1
 
@@ -32,7 +32,7 @@ class ResultsTable(Directive):
             self.state.document.settings.env.note_dependency(str(ROOT / "results" / source))
         head, *rows = results_tables.TABLES[name]()
         origins = (nodes.paragraph(text=results_tables.origin(source), classes=["origin"]) for source in sources)
-        return [make_table(head, rows), *origins]
+        return [*([make_table(head, rows)] if rows else []), *origins]
 
 
 def result_role(name, rawtext, text, lineno, inliner, options=None, content=None):

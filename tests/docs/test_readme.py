@@ -33,6 +33,7 @@ def test_its_python_runs(recorded_data, in_empty_folder, capsys):
     assert "rmse" in capsys.readouterr().out.lower()
 
 
-def test_its_table_is_that_of_the_results():
+@pytest.mark.parametrize("name", ["overview", "field_overview"])
+def test_its_tables_are_those_of_the_results(name):
     tables = import_script(ROOT / "docs" / "results_tables.py")
-    assert tables.marked(README.read_text(), "overview") == tables.block("overview")
+    assert tables.marked(README.read_text(), name) == tables.block(name)

@@ -81,7 +81,7 @@ def test_the_shipped_table_has_two_sets_and_their_aims(shipped):
 def test_published_numbers_come_with_their_protocol(shipped):
     remarks = {record.name: record.benchmark.remarks for record in shipped.records}
     assert "not from a cold start" in remarks["drive"]["published"] and "EnVI 0.703" in remarks["drive"]["published"]
-    assert remarks["winding"] == {}
+    assert list(remarks["winding"]) == ["units"] and remarks["artificial_drawn"] == {}
 
 
 def test_the_models_of_the_shipped_table(shipped):
@@ -105,8 +105,8 @@ def test_a_quick_table(shipped):
     ]  # fmt: skip
     assert all("taken" not in row for row in part.rows if row["model"] == "ARX")
     assert summary.rows == []
-    [cells] = summary.grids()[0].rows
-    assert cells[0] == "drawn" and cells[-1] == "linear (2), plain (1)"
+    [errors], [choice] = (grid.rows for grid in summary.grids())
+    assert errors[:2] == ["drawn", "raw"] and choice[0] == "drawn" and choice[-1] == "linear (2), plain (1)"
     page = table.page([part, summary], {"command": "test"})
     assert summary.sentences()[0] in page and "linear (2), plain (1)" in page
 

@@ -20,10 +20,11 @@ from revarb.experiments.field_targets import (
     FieldRecord,
     Limits,
     Outcome,
+    choice_grid,
+    error_grid,
     list_outcomes,
     list_targets,
     state_targets,
-    summary_grid,
 )
 from revarb.models.base import ModelSpec
 from revarb.report.page import grid_html, page_shell, sections_html
@@ -34,7 +35,7 @@ BASELINES = (MEAN, ARX, "GP-NARX", "LSTM")
 
 @dataclass(frozen=True, eq=False)
 class FieldSummary(Part):
-    """All records in one table, and which targets are met. Its rows are those of the other parts, so it adds none."""
+    """All records together, and which targets are met. Its rows are those of the other parts, so it adds none."""
 
     outcomes: Sequence[Outcome]
     limits: Limits
@@ -46,8 +47,8 @@ class FieldSummary(Part):
         return []
 
     def grids(self) -> list[Grid]:
-        """A row per record."""
-        return [summary_grid(self.outcomes, self.title)]
+        """Errors, and what was chosen, with a row per record."""
+        return [error_grid(self.outcomes, self.title), choice_grid(self.outcomes, "The chosen model")]
 
     def sentences(self) -> list[str]:
         """How many targets are met, and the missed ones by name."""
@@ -117,8 +118,9 @@ class Field(Experiment[Part]):
         """The summary, then every record with its simulations."""
         benchmarks = [part for part in parts if isinstance(part, BenchmarkPart)]
         summary = self.summarise([row for part in benchmarks for row in part.rows])
-        body = grid_html(summary.grids()[0]) + sections_html([part.section() for part in benchmarks], with_verdict=True)
-        return page_shell(self.title, " ".join(summary.sentences()), body, meta)
+        overview = "".join(map(grid_html, summary.grids()))
+        sections = sections_html([part.section() for part in benchmarks], with_verdict=True)
+        return page_shell(self.title, " ".join(summary.sentences()), overview + sections, meta)
 
 
 def load_field() -> Field:
@@ -134,6 +136,10 @@ def _read_record(item: Mapping[str, Any], published_protocol: str) -> FieldRecor
     about = {key: value for key, value in item.items() if key in own}
     benchmark = {key: value for key, value in item.items() if key not in own}
     remarks = _state_published(about.get("published", {}), published_protocol)
+    if item.get("z_scored"):
+        remarks["units"] = (
+            "Outputs are z-scored by the training part; RMSE and NLPD are in these units, outputs pooled."
+        )
     return FieldRecord(Benchmark(**{"record": item["name"], "remarks": remarks, **benchmark}), **about)
 
 

@@ -113,30 +113,31 @@ def state_targets(targets: Sequence[Target]) -> list[str]:
     return [f"{met} of {len(targets)} targets are met.", *missed]
 
 
-def summary_grid(outcomes: Sequence[Outcome], title: str) -> Grid:
-    """A row per record: Mean, ARX, R0 and the chosen model beside the aim."""
-    columns = ("record", "set", "units", MEAN, ARX, R0, CHOSEN, "moments", "aim", "/ ARX", "/ R0", "in 95 %", "fit s",
-               "taken")  # fmt: skip
-    return Grid(title, columns, [_summary_cells(outcome) for outcome in outcomes])
+def error_grid(outcomes: Sequence[Outcome], title: str) -> Grid:
+    """A row per record: RMSE of the references and of the chosen model, beside the aim."""
+    columns = ("record", "units", MEAN, ARX, R0, CHOSEN, "by moments", "aim")
+    return Grid(title, columns, [_error_cells(outcome) for outcome in outcomes])
 
 
-def _summary_cells(outcome: Outcome) -> list[str]:
+def choice_grid(outcomes: Sequence[Outcome], title: str) -> Grid:
+    """A row per record: the chosen model relative to the references, its band, its seconds, and what was taken."""
+    columns = ("record", "set", "/ ARX", "/ R0", "in 95 %", "fit s", "taken")
+    return Grid(title, columns, [_choice_cells(outcome) for outcome in outcomes])
+
+
+def _error_cells(outcome: Outcome) -> list[str]:
     record = outcome.record
-    others = (format_range(_median_only(outcome.rmse(model))) for model in (MEAN, ARX, R0))
+    medians = (outcome.rmse(model).median for model in (MEAN, ARX, R0))
+    ours = (outcome.rmse(CHOSEN), outcome.banded("rmse"))
     by_moments = " by moments" if record.aim_method == "moments" else ""
-    return [
-        record.name,
-        record.set,
-        "z-scored" if record.benchmark.z_scored else "raw",
-        *others,
-        format_range(outcome.rmse(CHOSEN)),
-        format_range(outcome.banded("rmse")),
-        f"{record.aim:g}{by_moments}",
-        *(f"{outcome.ratio(model):.2f}" for model in (ARX, R0)),
-        format_percent(outcome.banded("coverage95").median),
-        f"{outcome.banded('fit_seconds').median:.0f}",
-        outcome.taken,
-    ]
+    units = "z-scored" if record.benchmark.z_scored else "raw"
+    return [record.name, units, *map(_format, medians), *map(format_range, ours), f"{record.aim:g}{by_moments}"]
+
+
+def _choice_cells(outcome: Outcome) -> list[str]:
+    share, seconds = outcome.banded("coverage95").median, outcome.banded("fit_seconds").median
+    ratios = (f"{outcome.ratio(model):.2f}" for model in (ARX, R0))
+    return [outcome.record.name, outcome.record.set, *ratios, format_percent(share), f"{seconds:.0f}", outcome.taken]
 
 
 def _record_targets(outcome: Outcome, limits: Limits) -> Iterator[Target]:
@@ -171,5 +172,5 @@ def _judged(line: Line, score: str) -> SeedRange:
     return NOTHING if line.model == CHOSEN and line.worked < line.seeds else line.ranges[score]
 
 
-def _median_only(values: SeedRange) -> SeedRange:
-    return SeedRange(*[values.median] * 3)
+def _format(value: float) -> str:
+    return format_range(SeedRange(value, value, value))

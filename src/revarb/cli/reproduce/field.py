@@ -18,6 +18,6 @@ def reproduce_field(
     page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
     pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every record (first seed).")] = None,
 ) -> None:
-    """The model that `revarb.fit` chooses, the paper's settings and the baselines on twelve benchmarks (hours)."""
+    """The model that `revarb.fit` chooses, the paper's settings and the baselines on twelve benchmarks (long)."""
     table = load_field()
     run_experiment(table.only(only) if only else table, seeds, jobs, Targets(json_file, page_file, pictures))
