@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from revarb.baselines.gp_narx import GPNARX
-from revarb.baselines.narx import build_narx_rows
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
@@ -14,6 +13,7 @@ from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import run_moments
 from revarb.simulation.samples import run_samples
+from revarb.training.narx_rows import build_narx_rows
 from support import oracles, small
 from support.chains import correlated_start, monte_carlo, smooth_chain
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from revarb.baselines import mlp_narx
-from revarb.baselines.held_out import PIECES, compute_held_out_errors, estimate_residual_std, select_rows_outside
 from revarb.baselines.mlp_narx import MLPNARX, Perceptron
-from revarb.baselines.narx import build_narx_rows, simulate_records
 from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
+from revarb.training.held_out import PIECES, compute_held_out_errors, estimate_residual_std, select_rows_outside
+from revarb.training.narx_rows import build_narx_rows, simulate_records
 from support import small
 
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)

@@ -7,8 +7,8 @@ import pytest
 
 from revarb.gp.layer import Gaussians
 from revarb.gp.posterior import (
+    compute_known_part,
     compute_posterior,
-    known_factor,
     predict_certain,
     predict_gaussian,
     split_posterior,
@@ -49,7 +49,12 @@ def test_prediction_at_a_gaussian_agrees_with_quadrature(problem, rng):
     trained = compute_posterior(make_layer(x[:7], w, variance, sigma2), Gaussians(x, np.zeros_like(x)), y, TINY)
     mean, known = np.array([0.2, -0.4]), np.array([0.3])
     cov = np.array([[0.30, 0.18], [0.18, 0.25]])
-    got = predict_gaussian(split_posterior(trained, 2), mean, cov, known_factor(trained, known[None])[0])
+    got = predict_gaussian(
+        split_posterior(trained, 2),
+        mean,
+        cov,
+        jax.tree.map(lambda part: part[0], compute_known_part(trained, known[None])),
+    )
 
     predict = jax.jit(predict_certain)
 

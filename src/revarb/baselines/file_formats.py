@@ -7,19 +7,20 @@ import jax
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.baselines.arx import FittedARX, Linear
 from revarb.baselines.gp_narx import FittedGPNARX
 from revarb.baselines.lstm import FittedLSTM
 from revarb.baselines.lstm_network import LSTMNetwork
 from revarb.baselines.mlp_narx import FittedMLPNARX, Perceptron
-from revarb.baselines.narx import FittedByResiduals
 from revarb.baselines.per_output import FittedPerOutput
 from revarb.baselines.training_mean import FittedMean
 from revarb.config.recognition import MAX_UNITS
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number
+from revarb.gp.layer import Linear
 from revarb.gp.posterior import Posterior
+from revarb.models.by_residuals import FittedByResiduals
 from revarb.models.container import fill_template
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.model_file import (
     Arrays,
     CommonFields,

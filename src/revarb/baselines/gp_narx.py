@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from revarb.baselines.narx import NarxRows, build_narx_rows, require_complete
+from revarb.baselines.narx import require_complete
 from revarb.config.lagged import Lagged
 from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import Preprocessor
@@ -31,6 +31,7 @@ from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
 from revarb.simulation.run import Method, simulate_chain
 from revarb.simulation.starts import make_cold_origin
+from revarb.training.narx_rows import NarxRows, build_narx_rows
 
 EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
 INDUCING = 200  # number of inducing inputs for more rows

@@ -8,17 +8,18 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.held_out import TAIL, compute_held_out_errors, estimate_residual_std, locate_piece, rms_error
 from revarb.baselines.lstm_network import UPDATES_PER_ROUND, LSTMNetwork, Subsequences, run_network, train_rounds
-from revarb.baselines.narx import FittedByResiduals, require_complete
+from revarb.baselines.narx import require_complete
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.windows import Order, input_windows_after
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.models.by_residuals import FittedByResiduals
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
+from revarb.training.held_out import TAIL, compute_held_out_errors, estimate_residual_std, locate_piece, rms_error
 
 
 @dataclass(frozen=True)

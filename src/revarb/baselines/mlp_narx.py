@@ -10,24 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.held_out import (
-    PIECES,
-    compute_held_out_errors,
-    estimate_residual_std,
-    rms_error,
-    select_rows_outside,
-)
-from revarb.baselines.narx import FittedNarx, NarxRows, build_narx_rows, require_complete, simulate_records
+from revarb.baselines.narx import require_complete
 from revarb.config.lagged import Lagged
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.errors import InputError, check_integer, check_number, check_seed
+from revarb.models.by_residuals import FittedNarx
 from revarb.optim.lbfgs import Optimum, maximise_tree
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
+from revarb.training.held_out import (
+    PIECES,
+    compute_held_out_errors,
+    estimate_residual_std,
+    rms_error,
+    select_rows_outside,
+)
+from revarb.training.narx_rows import NarxRows, build_narx_rows, simulate_records
 
 
 class Perceptron(eqx.Module):

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.baselines.held_out import MIN_ERRORS, MIN_STD, TAIL, compute_held_out_errors, select_rows_outside
-from revarb.baselines.narx import FittedByResiduals
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order
 from revarb.errors import check_seed
+from revarb.models.by_residuals import FittedByResiduals
 from revarb.optim.status import Status
+from revarb.training.held_out import MIN_ERRORS, MIN_STD, TAIL, compute_held_out_errors, select_rows_outside
 
 
 @dataclass(frozen=True)

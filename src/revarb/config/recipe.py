@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from revarb.config.plain_values import describe_changes
 from revarb.errors import InputError, check_integer, check_number, describe
 
-GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior")
+GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior", "linear")
 """Names of the parameter groups that a stage can free:
 
 mu, lam       means and variances of the latent states q(x)
@@ -13,10 +13,15 @@ zeta, w       inducing inputs and inverse squared lengthscales
 variance      kernel variances
 sigma2        noises of the hidden layers and of the output
 prior         mean and variance of the initial states before any data
+linear        coefficients and offsets of the linear part (`RGP(linear=True)`)
 """
 
 
-R0_FREE = ("mu", "lam", "zeta", "w")
+R0_FREE = ("mu", "lam", "zeta", "w", "linear")  # the last one only in models that have it
+FIXED_FREE = ("mu", "zeta", "w", "linear")
+
+WEIGHTS = (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
+"""Weights of the free-run term through which the optimisation goes on its way to a larger one."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Stage:
     ----------
     free : tuple of str
         Parameter groups that are optimised, from `revarb.config.recipe.GROUPS`: mu, lam, zeta, w, variance, sigma2,
-        prior.
+        prior, linear.
     iterations : int
         Largest number of iterations.
 
@@ -83,6 +88,13 @@ class Recipe:
         L-BFGS-B: number of corrections, relative change of the bound and size of the gradient at convergence.
     jitter : float
         Added to the diagonal of K_z, relative to the kernel variance.
+    free_run_weight : float
+        Weight w of the free-run term: after the stages the optimisation goes on with the bound minus w times the
+        summed squared error of the mean-only free run over the training records. 0: without it.
+    free_run : "cold" or int
+        Cold runs over whole records, or runs of this many steps that start at the latent means.
+    free_run_iterations : int
+        Largest number of iterations at each of the weights through which `free_run_weight` is reached.
 
     Examples
     --------
@@ -119,6 +131,25 @@ class Recipe:
     gtol: float = 1e-5
     # Added to the diagonal of K_z, relative to the kernel variance.
     jitter: float = 1e-6
+    # The free-run term: a model that is simulated is also trained to simulate.
+    free_run_weight: float = 0.0
+    free_run: str | int = "cold"
+    free_run_iterations: int = 30
+
+    @property
+    def free_run_weights(self) -> tuple[float, ...]:
+        """The rising weights of the free-run term, the last one `free_run_weight`; none without the term."""
+        if self.free_run_weight == 0.0:
+            return ()
+        return (*(weight for weight in WEIGHTS if weight < self.free_run_weight), self.free_run_weight)
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """Largest number of iterations of every stage, those of the free-run term included."""
+        return (
+            *(stage.iterations for stage in self.stages),
+            *(self.free_run_iterations for _ in self.free_run_weights),
+        )
 
     def __repr__(self) -> str:
         return describe_changes(self)
@@ -139,9 +170,30 @@ class Recipe:
         if not self.stages:
             raise InputError("recipe.stages must be one or more Stage(free, iterations), received none")
         object.__setattr__(self, "stages", tuple(self.stages))
+        if self.free_run != "cold":
+            if isinstance(self.free_run, str):
+                raise InputError(
+                    f"recipe.free_run must be 'cold' or a number of steps, received {describe(self.free_run)}"
+                )
+            object.__setattr__(self, "free_run", check_integer("recipe.free_run", self.free_run, least=1))
 
 
 _POSITIVE = ("hidden_noise", "output_noise", "latent_variance", "lengthscale_factor", "kernel_variance",
              "initial_variance", "jitter")  # fmt: skip
-_NOT_NEGATIVE = ("zeta_noise", "ftol", "gtol")
-_COUNTS = {"kmeans_iterations": None, "kmeans_starts": None, "memory": 1000}
+_NOT_NEGATIVE = ("zeta_noise", "ftol", "gtol", "free_run_weight")
+_COUNTS = {"kmeans_iterations": None, "kmeans_starts": None, "memory": 1000, "free_run_iterations": None}
+
+
+RECIPES = {
+    "R0": Recipe(),
+    # Latent variances fixed and small: most measured records are simulated better so, the paper's own are not.
+    "fixed": Recipe(latent_variance=0.05, stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100))),
+    # For a model with a linear part: a GP that corrects a line needs less noise and variance than one that draws it.
+    "linear": Recipe(
+        hidden_noise=0.01,
+        latent_variance=0.02,
+        kernel_variance=0.1,
+        stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100)),
+    ),
+}
+"""Recipes by name, for `RGP(recipe="fixed")` and for a configuration file."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from revarb.config.lagged import Lagged
 from revarb.config.plain_values import check_keys, describe_changes
-from revarb.config.recipe import Recipe, Stage
+from revarb.config.recipe import RECIPES, Recipe, Stage
 from revarb.config.recognition import Recognition
 from revarb.data.series import Series
 from revarb.errors import InputError, check_integer, describe
@@ -37,12 +37,15 @@ class RGP(Lagged):
         M: number of inducing inputs per layer. At most one per training row is used.
     latent_dim : int or tuple of int
         Number of latent states per hidden layer; one number for all layers, or one for each.
-    recipe : Recipe
-        Start values and stages of the optimisation.
+    recipe : Recipe or str
+        Start values and stages of the optimisation; or "R0" (the default), "fixed" (latent variances fixed and small)
+        or "linear" (for a model with a linear part).
     recognition : Recognition, optional
         Latent means by networks instead of free parameters.
     calibrate : bool
         After the fit, set noises and bands on held-out stretches of the training records (four more fits).
+    linear : bool
+        A linear part in every layer, f(x̂) = A x̂ + b + GP. It starts at an ARX model that simulates stably.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class RGP(Lagged):
     recipe: Recipe = field(default_factory=Recipe)
     recognition: Recognition | None = None
     calibrate: bool = True
+    linear: bool = False
 
     def __repr__(self) -> str:
         return describe_changes(self)
@@ -75,12 +79,16 @@ class RGP(Lagged):
             object.__setattr__(self, "latent_dim", check_integer("latent_dim", self.latent_dim, 1, MAX_STATES))
         if len(self.latent_dims) != self.hidden:
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
+        if isinstance(self.recipe, str) and self.recipe in RECIPES:
+            object.__setattr__(self, "recipe", RECIPES[self.recipe])
         if not isinstance(self.recipe, Recipe):
-            raise InputError(f"recipe must be a revarb.Recipe, received {describe(self.recipe)}")
+            known = ", ".join(repr(name) for name in RECIPES)
+            raise InputError(f"recipe must be a revarb.Recipe or one of {known}, received {describe(self.recipe)}")
         if not isinstance(self.recognition, Recognition | None):
             raise InputError(f"recognition must be a revarb.Recognition, received {describe(self.recognition)}")
-        if not isinstance(self.calibrate, bool):
-            raise InputError(f"calibrate must be true or false, received {describe(self.calibrate)}")
+        for name in ("calibrate", "linear"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"{name} must be true or false, received {describe(value)}")
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
@@ -214,7 +222,7 @@ class RGP(Lagged):
         (5, 20)
         """
         values = check_keys(cls, values)
-        if "recipe" in values:
+        if "recipe" in values and not isinstance(values["recipe"], str):
             recipe = check_keys(Recipe, values["recipe"], "recipe.")
             if isinstance(recipe.get("stages"), tuple | list):
                 recipe["stages"] = tuple(_stage(stage) for stage in recipe["stages"])

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from revarb.gp import psi
 from revarb.gp.kernel import rbf
 from revarb.gp.layer import Gaussians, Layer, Targets
+from revarb.gp.linear import project_tilt, subtract_linear
 from revarb.runtime.mesh import sum_over_rows
 from revarb.runtime.numerics import AnyArray
 
@@ -27,7 +28,10 @@ class Sums(NamedTuple):
 
 
 def sum_rows(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
-    """Compute Ψ1ᵀ Y and Ψ2, on all devices of the current mesh (runtime/mesh.py)."""
+    """Compute Ψ1ᵀ Y and Ψ2, on all devices of the current mesh (runtime/mesh.py).
+
+    `y` is what the layer's linear part, if there is one, leaves over (`subtract_linear`).
+    """
     return sum_over_rows(_sum_share, layer, (x_hat, y))
 
 
@@ -38,7 +42,9 @@ def _sum_share(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
         cross = cross if x_hat.measured is None else cross * x_hat.measured[:, None]
         return Sums(cross.T @ y, cross.T @ cross)
     arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.measured)
-    return Sums(psi.psi1(*arguments).T @ y, psi.psi2(*arguments))
+    psi1 = psi.psi1(*arguments)
+    projected = psi1.T @ y if layer.linear is None else psi1.T @ y + project_tilt(layer, x_hat, psi1)
+    return Sums(projected, psi.psi2(*arguments))
 
 
 class Factors(NamedTuple):
@@ -100,14 +106,22 @@ inducing_terms.defvjp(_inducing_terms_forward, _inducing_terms_backward)
 
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
     """The layer's term of the bound, inducing outputs integrated out (Eq. 21). All outputs share the kernel."""
-    rows, outputs = x_hat.rows, targets.mean.shape[1]
+    targets = subtract_linear(layer.linear, x_hat, targets)
+    return bound_of_sums(layer, x_hat.rows, targets, sum_rows(layer, x_hat, targets.mean), jitter)
+
+
+def bound_of_sums(
+    layer: Layer, rows: Float[AnyArray, ""] | int, targets: Targets, sums: Sums, jitter: float
+) -> Float[AnyArray, ""]:
+    """The layer's term of the bound from its sums over rows; the targets are without the linear part."""
+    outputs = targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = rows * layer.variance
     return (
         -0.5 * rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
         - 0.5 * (jnp.sum(targets.mean**2) + targets.variance_sum) / sigma2
         - 0.5 * outputs * psi0 / sigma2
-        + inducing_terms(inducing_covariance(layer, jitter), sum_rows(layer, x_hat, targets.mean), sigma2)
+        + inducing_terms(inducing_covariance(layer, jitter), sums, sigma2)
     )
 
 

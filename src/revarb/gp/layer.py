@@ -10,6 +10,22 @@ from jaxtyping import Bool, Float
 from revarb.runtime.numerics import AnyArray
 
 
+class Linear(eqx.Module):
+    """y = x̂ · coefficients + offset: an ARX model, or the linear part of a layer."""
+
+    coefficients: Float[AnyArray, "*B D Dy"]
+    offset: Float[AnyArray, "*B Dy"]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.offset.shape[-1]
+
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """The linear prediction."""
+        return x @ self.coefficients + self.offset
+
+
 class Layer(eqx.Module):
     """Parameters of one GP layer. Positive ones are stored unconstrained (`raw_`) and used through softplus."""
 
@@ -17,6 +33,7 @@ class Layer(eqx.Module):
     raw_w: Float[AnyArray, " D"]
     raw_variance: Float[AnyArray, ""]
     raw_sigma2: Float[AnyArray, ""]
+    linear: Linear | None = None  # f(x̂) = A x̂ + b + GP (linear.py)
 
     @property
     def w(self) -> Float[AnyArray, " D"]:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Float, Key
 
 from revarb.gp.kernel import rbf
+from revarb.gp.layer import Linear
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 
@@ -28,6 +29,7 @@ class DrawnFunctions(eqx.Module):
     variance: Float[AnyArray, ""]
     sigma2: Float[AnyArray, ""]
     weights: Float[AnyArray, "count B Dy"]  # of the 2F waves, then of the M kernels
+    linear: Linear | None = None  # the same for all draws
 
     @property
     def outputs(self) -> int:
@@ -38,7 +40,8 @@ class DrawnFunctions(eqx.Module):
         """Evaluate every draw at its own regressor (Eq. 35b)."""
         kernels = rbf(x, self.zeta, self.w, self.variance)
         basis = jnp.concatenate([_waves(x, self.frequencies, self.variance), kernels], axis=1)
-        return jnp.einsum("kb,kbd->kd", basis, self.weights)
+        gp_part = jnp.einsum("kb,kbd->kd", basis, self.weights)
+        return gp_part if self.linear is None else gp_part + self.linear.mean(x)
 
 
 def draw_functions(layer: Posterior, key: Key[jax.Array, ""], count: int, features: int = FEATURES) -> DrawnFunctions:
@@ -53,7 +56,7 @@ def draw_functions(layer: Posterior, key: Key[jax.Array, ""], count: int, featur
     prior_part = jnp.einsum(f"{each}mb,kbd->kmd", reduced_waves, theta)
     v = layer.beta - prior_part + jnp.einsum(f"{each}mp,kpd->kmd", _residual_root(layer), residual_normals)
     weights = jnp.concatenate([theta, v], axis=1)
-    return DrawnFunctions(frequencies, layer.zeta, layer.w, layer.variance, layer.sigma2, weights)
+    return DrawnFunctions(frequencies, layer.zeta, layer.w, layer.variance, layer.sigma2, weights, layer.linear)
 
 
 def _waves(x: AnyArray, frequencies: AnyArray, variance: AnyArray) -> Float[AnyArray, "N B"]:

@@ -15,7 +15,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import column_names
 from revarb.data.windows import Order, regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
-from revarb.gp.layer import Layer
+from revarb.gp.layer import Layer, Linear
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
@@ -214,14 +214,21 @@ def _template(
 ) -> Trained:
     order, dims, blank = spec.order_for(inputs), spec.latent_dims, blank_array
     sizes = regressor_sizes(order, dims, inputs)
-    layers = tuple(Layer(blank(inducing, size), blank(size), blank(), blank()) for size in sizes)
+    linear = [
+        Linear(blank(size, dim), blank(dim)) if spec.linear else None
+        for size, dim in zip(sizes, (*dims, outputs), strict=True)
+    ]
+    layers = tuple(
+        Layer(blank(inducing, size), blank(size), blank(), blank(), part)
+        for size, part in zip(sizes, linear, strict=True)
+    )
     states = tuple(blank(sum(lengths), dim) for dim in dims)
     priors = tuple(InitialPrior(blank(spec.lags, dim), blank(spec.lags, dim)) for dim in dims)
     square: tuple[int, ...] = (inducing, inducing)
     squares = [square] * len(dims) + [(outputs, *square) if outputs_apart else square]
     known = tuple(
-        Posterior(blank(inducing, size), blank(size), blank(), blank(), blank(inducing, dim), blank(*shape))
-        for size, dim, shape in zip(sizes, (*dims, outputs), squares, strict=True)
+        Posterior(blank(inducing, size), blank(size), blank(), blank(), blank(inducing, dim), blank(*shape), part)
+        for size, dim, shape, part in zip(sizes, (*dims, outputs), squares, linear, strict=True)
     )
     joint = spec.lags * sum(dims)
     final = StartState(blank(joint), blank(joint, joint), blank(order.reach, inputs))

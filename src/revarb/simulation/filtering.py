@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from revarb.gp.posterior import Posterior, known_factor
+from revarb.gp.posterior import Posterior, compute_known_part
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, run_moments
@@ -24,11 +24,11 @@ def filter_states(
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
-        factor, y_now = now
-        state = advance(state, factor)
+        known, y_now = now
+        state = advance(state, known)
         return update(state, observe(state), y_now), None
 
-    rows = (known_factor(chain.hidden[0], u_bar), y)
+    rows = (compute_known_part(chain.hidden[0], u_bar), y)
     return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[0]
 
 
@@ -49,18 +49,18 @@ def predict_ahead(
     advance, observe = advance_moments(fitted), observe_moments(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
 
-    def predict_step(state, factor):
-        state = advance_calibrated(state, factor)
+    def predict_step(state, known):
+        state = advance_calibrated(state, known)
         output = observe_calibrated(state)
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     def step(state, row):
-        state = advance(state, factors[row])
+        state = advance(state, jax.tree.map(lambda values: values[row], known_parts))
         state = update(state, observe(state), y[row])
-        next_factors = jax.lax.dynamic_slice_in_dim(factors, row + 1, horizon)
-        return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, next_factors)[1])
+        following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), known_parts)
+        return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, following)[1])
 
-    y, factors = jnp.asarray(y), known_factor(fitted.hidden[0], u_bar)
+    y, known_parts = jnp.asarray(y), compute_known_part(fitted.hidden[0], u_bar)
     first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
     later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)

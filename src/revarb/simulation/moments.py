@@ -10,7 +10,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from revarb.gp.posterior import Posterior, known_factor, predict_gaussian, split_posterior
+from revarb.gp.posterior import (
+    KnownPart,
+    Posterior,
+    compute_known_part,
+    nothing_known,
+    predict_gaussian,
+    split_posterior,
+)
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import (
     Chain,
@@ -53,28 +60,28 @@ def run_moments(
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
-        factor, is_reset = now
-        state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), factor)
+        known, is_reset = now
+        state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), known)
         output = observe(state)
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
-    steps = (known_factor(chain.hidden[0], u_bar), mark_reset_row(u_bar, reset_row))
+    steps = (compute_known_part(chain.hidden[0], u_bar), mark_reset_row(u_bar, reset_row))
     return jax.lax.scan(step, JointState(start.mean, start.cov), steps)[1]
 
 
-def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, Float[AnyArray, " M"]], JointState]:
+def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, KnownPart], JointState]:
     """Make the function that advances the joint Gaussian by one step through all hidden layers (Eqs. 32, 33).
 
-    Its second argument is the factor of the known inputs (`known_factor`).
+    Its second argument is the contribution of the known inputs of the step (`compute_known_part`).
     """
     windows, regressors = locate_windows(chain), locate_regressors(chain)
     splits = [split_posterior(layer, len(inputs)) for layer, inputs in zip(chain.hidden, regressors, strict=True)]
-    ones = [jnp.ones(layer.zeta.shape[0]) for layer in chain.hidden]
+    no_inputs = [nothing_known(layer) for layer in chain.hidden]
 
-    def advance(state: JointState, factor: AnyArray) -> JointState:
+    def advance(state: JointState, known: KnownPart) -> JointState:
         mean, cov = state
         for h, (split, inputs) in enumerate(zip(splits, regressors, strict=True)):
-            f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], factor if h == 0 else ones[h])
+            f = predict_gaussian(split, mean[inputs], cov[inputs][:, inputs], known if h == 0 else no_inputs[h])
             cross = cov[:, inputs] @ f.gain
             noisy = f.cov + split.layer.sigma2 * jnp.eye(len(f.mean))
             order = locate_shifted(windows, h, len(f.mean))
@@ -92,10 +99,10 @@ def observe_moments(chain: Chain[Posterior]) -> Callable[[JointState], OutputMom
         newest = window[: chain.latent_dims[-1]]
         return lambda state: OutputMoments(state.mean[newest], state.cov[newest][:, newest], state.cov[:, newest])
     output, sigma2 = split_posterior(chain.output, len(window)), chain.output.sigma2
-    ones = jnp.ones(chain.output.zeta.shape[0])
+    no_inputs = nothing_known(chain.output)
 
     def observe(state: JointState) -> OutputMoments:
-        g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], ones)
+        g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], no_inputs)
         noisy = g.cov + sigma2 * jnp.eye(len(g.mean))
         return OutputMoments(g.mean, noisy, state.cov[:, window] @ g.gain)
 
@@ -105,10 +112,10 @@ def observe_moments(chain: Chain[Posterior]) -> Callable[[JointState], OutputMom
 @jax.jit
 def observe_independent(layer: Posterior, mean: Float[AnyArray, "R D"], variance: Float[AnyArray, "R D"]) -> Moments:
     """Predict the moments of y, noise included, for rows of regressors with independent entries."""
-    split, ones = split_posterior(layer, mean.shape[1]), jnp.ones(layer.zeta.shape[0])
+    split, no_inputs = split_posterior(layer, mean.shape[1]), nothing_known(layer)
 
     def observe(row: tuple[AnyArray, AnyArray]) -> Moments:
-        g = predict_gaussian(split, row[0], jnp.diag(row[1]), ones)
+        g = predict_gaussian(split, row[0], jnp.diag(row[1]), no_inputs)
         return Moments(g.mean, jnp.diagonal(g.cov) + layer.sigma2)
 
     return jax.lax.map(observe, (mean, variance))

@@ -1,6 +1,6 @@
 """Start values of a fit, from the data and the recipe (docs/design/decisions)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float64
@@ -8,7 +8,7 @@ from jaxtyping import Float64
 from revarb.config.recipe import Recipe
 from revarb.data.windows import regressors
 from revarb.gp.kmeans import find_centres
-from revarb.gp.layer import Layer, inverse_softplus
+from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
@@ -22,16 +22,22 @@ def initialise_parameters(
     y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]],
     layout: Layout,
     rng: np.random.Generator,
+    start_linear: Callable[[Sequence[np.ndarray]], tuple[Linear, ...]] | None = None,
 ) -> Parameters:
     """Choose the start values: latent means at y, inducing inputs at k-means centres, the rest from the recipe.
 
     `y_blocks` are the z-scored outputs at the times of the latent states, one block per record, NaN where missing.
+    `start_linear` gives the linear parts from the latent means, for a model that has them.
     """
     y_blocks = [fill_gaps(y) for y in y_blocks]
     mu = tuple(initialise_means(y_blocks, dim) for dim in latent_dims)
     x_hat = [np.asarray(mean) for mean in regressors(mu, rows.u_bar, layout.lags, layout.lengths)]
     noises = [recipe.hidden_noise] * len(latent_dims) + [recipe.output_noise]
-    layers = tuple(_make_layer(recipe, mean, noise, inducing, rng) for mean, noise in zip(x_hat, noises, strict=True))
+    linear = (None,) * len(noises) if start_linear is None else start_linear(mu)
+    layers = tuple(
+        _make_layer(recipe, mean, noise, part, inducing, rng)
+        for mean, noise, part in zip(x_hat, noises, linear, strict=True)
+    )
     raw_lam = tuple(np.full(m.shape, inverse_softplus(recipe.latent_variance)) for m in mu)
     priors = tuple(_make_prior(recipe, layout.lags, dim) for dim in latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
@@ -76,7 +82,9 @@ def compute_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarra
     return (scores * np.sign(main) * np.sqrt(len(values)))[:, significant]
 
 
-def _make_layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, rng: np.random.Generator) -> Layer:
+def _make_layer(
+    recipe: Recipe, x_hat: np.ndarray, noise: float, linear: Linear | None, inducing: int, rng: np.random.Generator
+) -> Layer:
     centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
     ranges = np.ptp(x_hat, axis=0)
     # A regressor can be constant over all rows (an input that only changes before the first window): any scale works.
@@ -88,6 +96,7 @@ def _make_layer(recipe: Recipe, x_hat: np.ndarray, noise: float, inducing: int, 
         raw_w=np.asarray(inverse_softplus(w)),
         raw_variance=np.asarray(inverse_softplus(recipe.kernel_variance)),
         raw_sigma2=np.asarray(inverse_softplus(noise)),
+        linear=linear,
     )
 
 

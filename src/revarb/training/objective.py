@@ -1,4 +1,4 @@
-"""The bound and its gradient as a compiled function of the flat vector of parameters."""
+"""The bound, with and without the free-run term, and its gradient: compiled functions of the flat vector."""
 
 import jax
 import numpy as np
@@ -6,9 +6,10 @@ import numpy as np
 from revarb.optim.lbfgs import Objective, Vector
 from revarb.runtime.mesh import replicate_results
 from revarb.runtime.numerics import AnyArray
+from revarb.training.free_run import FreeRuns, sum_squared_errors
 from revarb.training.problem import Problem
-from revarb.variational.bound import Layout, Rows, revarb_bound
-from revarb.variational.parameters import Form, flatten, get_form, unflatten
+from revarb.variational.bound import Layout, Rows, bound_and_means, revarb_bound
+from revarb.variational.parameters import Form, Parameters, flatten, get_form, unflatten
 
 
 def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout) -> tuple[AnyArray, AnyArray]:
@@ -29,5 +30,38 @@ def make_objective(problem: Problem) -> Objective:
     def objective(vector: Vector) -> tuple[float, Vector]:
         bound, gradient = bound_and_gradient(vector, problem.rows, form=form, layout=problem.layout)
         return float(bound), np.asarray(gradient)
+
+    return objective
+
+
+def penalised_bound(
+    parameters: Parameters, rows: Rows, runs: FreeRuns, weight: AnyArray | float, layout: Layout
+) -> AnyArray:
+    """The bound minus `weight` times the summed squared error of the free runs (Eq. 49)."""
+    bound, states, means = bound_and_means(parameters, rows, layout)
+    return bound - weight * sum_squared_errors(means, states, runs, layout.lags)
+
+
+def _penalised_bound_and_gradient(
+    vector: AnyArray, rows: Rows, runs: FreeRuns, weight: AnyArray | float, form: Form, layout: Layout
+) -> tuple[AnyArray, AnyArray]:
+    value, gradient = jax.value_and_grad(penalised_bound)(unflatten(vector, form), rows, runs, weight, layout)
+    return value, flatten(gradient)
+
+
+penalised_bound_and_gradient = jax.jit(
+    replicate_results(_penalised_bound_and_gradient), static_argnames=("form", "layout")
+)
+
+
+def make_penalised_objective(problem: Problem, runs: FreeRuns, weight: float) -> Objective:
+    """Make the objective with the free-run term; all weights share one compiled function."""
+    form = get_form(problem.start)
+
+    def objective(vector: Vector) -> tuple[float, Vector]:
+        value, gradient = penalised_bound_and_gradient(
+            vector, problem.rows, runs, weight, form=form, layout=problem.layout
+        )
+        return float(value), np.asarray(gradient)
 
     return objective

@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from revarb.config.recipe import Recipe
 from revarb.config.rgp import RGP
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import warn_user
+from revarb.gp.layer import Linear
 from revarb.optim.lbfgs import Phase, Settings, Vector
+from revarb.training.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
 from revarb.training.initial_values import initialise_parameters
+from revarb.training.linear_start import start_linear_parts
 from revarb.training.stretches import Stretch, cut_stretches
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters, flatten, select_entries
@@ -59,6 +64,7 @@ class Problem(NamedTuple):
     rows: Rows
     layout: Layout
     past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored, for simulations that continue it
+    runs: FreeRuns | None = None  # of the free-run term
 
 
 def initialise(task: Task, seed: int) -> Problem:
@@ -66,9 +72,28 @@ def initialise(task: Task, seed: int) -> Problem:
     spec, prep, records = task.spec, task.preprocessor, task.records
     rows, layout, y_blocks = build_rows(prep, records, spec.recipe.jitter)
     rng = np.random.default_rng(seed)
-    start = initialise_parameters(spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng)
+    start_linear = _make_linear_start(prep, records, y_blocks) if spec.linear else None
+    start = initialise_parameters(
+        spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng, start_linear
+    )
     past_u = tuple(prep.scaling.inputs(record.u)[len(record) - prep.order.reach :] for record in records)
-    return Problem(spec, seed, prep, start, rows, layout, past_u)
+    return Problem(spec, seed, prep, start, rows, layout, past_u, _cut_runs(spec.recipe, prep, records))
+
+
+def _make_linear_start(
+    prep: Preprocessor, records: Sequence[Series], y_blocks: Sequence[np.ndarray]
+) -> Callable[[Sequence[np.ndarray]], tuple[Linear, ...]]:
+    first_state = prep.order.first_row - prep.order.lags
+    u_blocks = [prep.scaling.inputs(record.u)[first_state:] for record in records]
+    return partial(start_linear_parts, prep.order, u_blocks, y_blocks)
+
+
+def _cut_runs(recipe: Recipe, prep: Preprocessor, records: Sequence[Series]) -> FreeRuns | None:
+    if recipe.free_run_weight == 0.0:
+        return None
+    if isinstance(recipe.free_run, int):
+        return cut_runs_from_states(prep, records, recipe.free_run)
+    return cut_cold_runs(prep, records)
 
 
 def build_rows(prep: Preprocessor, records: Sequence[Series], jitter: float) -> tuple[Rows, Layout, list[np.ndarray]]:

@@ -1,21 +1,22 @@
 """Optimisation of a prepared fit in stages, and the model at the optimum."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
 
 from revarb.config.rgp import RGP
+from revarb.errors import ComputationError
 from revarb.models.fitted_rgp import FittedRGP, Trained
 from revarb.optim.journal import Journal
 from revarb.optim.lbfgs import Optimum, maximise
-from revarb.optim.status import Step
+from revarb.optim.status import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.mesh import replicate_results
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.training.network_training import run_adam_rounds, start_networks
-from revarb.training.objective import make_objective
+from revarb.training.objective import make_objective, make_penalised_objective
 from revarb.training.problem import Problem, Report, make_plan
 from revarb.variational.bound import Layout, compute_posteriors
 from revarb.variational.networks import RecognisedStates
@@ -27,7 +28,40 @@ def solve(problem: Problem, name: str, report: Report, journal: Journal) -> Fitt
     """Optimise a prepared fit and build its model; evaluations in the journal are replayed."""
     problem = train_networks(problem, report, journal)
     objective = journal.wrap_objective(name, make_objective(problem))
-    return build_model(problem, maximise(objective, *make_plan(problem), make_step_report(problem.spec, report)))
+    optimum = maximise(objective, *make_plan(problem), make_step_report(problem.spec, report))
+    for _, later in raise_weights(problem, optimum, name, report, journal):
+        optimum = later
+    return build_model(problem, optimum)
+
+
+def raise_weights(
+    problem: Problem, optimum: Optimum, name: str, report: Report, journal: Journal
+) -> Iterator[tuple[float, Optimum]]:
+    """Go on with the free-run term from the optimum without it; yield each of the rising weights and its optimum.
+
+    Ends early after Ctrl-C, and where the runs diverge at the best point so far. `bound` is without the term.
+    """
+    _, (*_, phase), settings = make_plan(problem)
+    phase, bound = phase._replace(iterations=problem.spec.recipe.free_run_iterations), make_objective(problem)
+    for weight in problem.spec.recipe.free_run_weights:
+        assert problem.runs is not None
+        if optimum.status in (Status.INTERRUPTED, Status.NOT_FINITE):
+            return
+        objective = journal.wrap_objective(f"{name}, free run", make_penalised_objective(problem, problem.runs, weight))
+        stage = 1 + max((step.stage for step in optimum.history), default=len(problem.spec.recipe.stages))
+        history = list(optimum.history)
+
+        def record(step: Step, stage: int = stage, history: list[Step] = history) -> None:
+            history.append(step._replace(stage=stage))
+            make_step_report(problem.spec, report)(history[-1])
+
+        try:
+            best = maximise(objective, optimum.vector, [phase], settings, record)
+        except ComputationError:  # the runs diverge at the start
+            yield weight, optimum._replace(status=Status.NOT_FINITE)
+            return
+        optimum = Optimum(best.vector, bound(best.vector)[0], best.status, tuple(history))
+        yield weight, optimum
 
 
 def train_networks(problem: Problem, report: Report, journal: Journal) -> Problem:
@@ -47,14 +81,14 @@ def train_networks(problem: Problem, report: Report, journal: Journal) -> Proble
 
 def count_steps(spec: RGP) -> int:
     """Count the steps of one fit, at most: those of Adam, if there are networks, and of L-BFGS-B."""
-    return _count_adam_steps(spec) + sum(stage.iterations for stage in spec.recipe.stages)
+    return _count_adam_steps(spec) + sum(spec.recipe.iterations)
 
 
 def make_step_report(spec: RGP, report: Report) -> Callable[[Step], None]:
     """Make a report for L-BFGS-B that counts its steps as steps of the whole fit."""
 
     def report_step(step: Step) -> None:
-        steps_before = sum(stage.iterations for stage in spec.recipe.stages[: step.stage - 1])
+        steps_before = sum(spec.recipe.iterations[: step.stage - 1])
         report(_count_adam_steps(spec) + steps_before + step.iteration, f"bound {step.bound:.1f}")
 
     return report_step

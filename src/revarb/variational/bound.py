@@ -8,12 +8,20 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from revarb.data.windows import initial_states, later_states, regressors
-from revarb.gp.collapsed import collapsed_bound
+from revarb.gp.collapsed import bound_of_sums, collapsed_bound, sum_rows
 from revarb.gp.layer import Gaussians, Layer, Targets
-from revarb.gp.posterior import Posterior, compute_posterior, join_output_groups
+from revarb.gp.linear import select_outputs, subtract_linear
+from revarb.gp.posterior import (
+    Posterior,
+    PosteriorMean,
+    compute_posterior,
+    compute_posterior_mean,
+    join_mean_groups,
+    join_output_groups,
+)
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, entropy, kl_to_prior
+from revarb.variational.states import FreeStates, InitialPrior, entropy, kl_to_prior
 
 
 class Rows(NamedTuple):
@@ -46,12 +54,40 @@ def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[An
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
     for layer, x_hat, targets in build_layer_problems(parameters.layers, states, rows, layout):
         bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
-    for mu, lam, prior in zip(states.mu, states.lam, parameters.priors, strict=True):
+    return _add_state_terms(bound, states, parameters.priors, layout)
+
+
+def _add_state_terms(
+    bound: AnyArray, states: FreeStates, priors: Sequence[InitialPrior], layout: Layout
+) -> Float[AnyArray, ""]:
+    for mu, lam, prior in zip(states.mu, states.lam, priors, strict=True):
         bound += entropy(later_states(lam, layout.lags, layout.lengths))
         bound -= kl_to_prior(
             initial_states(mu, layout.lags, layout.lengths), initial_states(lam, layout.lags, layout.lengths), prior
         )
     return bound
+
+
+class BoundAndMeans(NamedTuple):
+    """The bound, the latent states, and the posterior mean of every layer, input side first."""
+
+    bound: Float[AnyArray, ""]
+    states: FreeStates
+    means: tuple[PosteriorMean, ...]
+
+
+def bound_and_means(parameters: Parameters, rows: Rows, layout: Layout) -> BoundAndMeans:
+    """The bound together with the posterior means at the same parameters; they share the sums over rows."""
+    bound, means = jnp.zeros(()), []
+    states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
+    for layer, x_hat, targets in build_layer_problems(parameters.layers, states, rows, layout):
+        residual = subtract_linear(layer.linear, x_hat, targets)
+        sums = sum_rows(layer, x_hat, residual.mean)
+        bound += bound_of_sums(layer, x_hat.rows, residual, sums, layout.jitter)
+        means.append(compute_posterior_mean(layer, sums, layout.jitter))
+    hidden = len(states.mu)
+    output = join_mean_groups(means[hidden:], _list_groups(rows, layout))
+    return BoundAndMeans(_add_state_terms(bound, states, parameters.priors, layout), states, (*means[:hidden], output))
 
 
 def compute_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
@@ -82,18 +118,20 @@ def build_layer_problems(
         for layer, mean, variance, target in zip(layers[:-1], means[:-1], variances[:-1], targets, strict=True)
     ]
     outputs = [
-        (layers[-1], Gaussians(means[-1], variances[-1], measured), Targets(y, 0.0))
-        for y, measured in _split_outputs(rows, layout)
+        (layer, Gaussians(means[-1], variances[-1], measured), Targets(y, 0.0))
+        for layer, y, measured in _split_outputs(layers[-1], rows, layout)
     ]
     return [*hidden, *outputs]
 
 
-def _split_outputs(rows: Rows, layout: Layout) -> list[tuple[AnyArray, AnyArray | None]]:
-    # Each group of outputs, and the rows at which it was measured.
+def _split_outputs(layer: Layer, rows: Rows, layout: Layout) -> list[tuple[Layer, AnyArray, AnyArray | None]]:
+    # Each group of outputs: its part of the output layer, its values, and the rows at which it was measured.
     if rows.measured is None:
-        return [(rows.y, None)]
-    groups = _list_groups(rows, layout)
-    return [(rows.y[:, np.array(columns)], rows.measured[:, g]) for g, columns in enumerate(groups)]
+        return [(layer, rows.y, None)]
+    groups = [np.array(columns) for columns in _list_groups(rows, layout)]
+    return [
+        (select_outputs(layer, columns), rows.y[:, columns], rows.measured[:, g]) for g, columns in enumerate(groups)
+    ]
 
 
 def _list_groups(rows: Rows, layout: Layout) -> tuple[tuple[int, ...], ...]:

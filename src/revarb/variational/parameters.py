@@ -33,6 +33,8 @@ _GROUP_OF_FIELD = {
     "raw_w": "w",
     "raw_variance": "variance",
     "raw_sigma2": "sigma2",
+    "coefficients": "linear",
+    "offset": "linear",
     "prior_mean": "prior",
     "raw_prior_variance": "prior",
 }

@@ -63,7 +63,7 @@ def compute_held_out_errors(
     return joined
 
 
-def rms_error(errors: Float64[np.ndarray, "E Dy"]) -> float:
+def rms_error(errors: Float64[np.ndarray, "..."]) -> float:
     """Root mean square of z-scored errors; infinite for a run that diverged."""
     with np.errstate(over="ignore", invalid="ignore"):
         rms = float(np.sqrt(np.mean(errors**2)))
@@ -71,5 +71,10 @@ def rms_error(errors: Float64[np.ndarray, "E Dy"]) -> float:
 
 
 def estimate_residual_std(errors: Float64[np.ndarray, "E Dy"]) -> Float64[np.ndarray, " Dy"]:
-    """Estimate the standard deviation of each output by the root mean square of its held-out errors."""
-    return np.maximum(np.sqrt(np.mean(errors**2, axis=0)), MIN_STD)
+    """Estimate the standard deviation of each output by the root mean square of its held-out errors.
+
+    Missing ones (NaN) are left out; an output without any gets the standard deviation of its training values, 1.
+    """
+    measured = np.isfinite(errors)
+    squares = np.sum(np.where(measured, errors, 0.0) ** 2, axis=0) / np.maximum(measured.sum(0), 1)
+    return np.where(measured.any(0), np.maximum(np.sqrt(squares), MIN_STD), 1.0)

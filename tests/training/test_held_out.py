@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from revarb.baselines.held_out import (
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.windows import Order
+from revarb.errors import InputError
+from revarb.training.held_out import (
     PIECES,
     TAIL,
     compute_held_out_errors,
@@ -12,9 +15,6 @@ from revarb.baselines.held_out import (
     rms_error,
     select_rows_outside,
 )
-from revarb.data.preprocessor import Preprocessor
-from revarb.data.windows import Order
-from revarb.errors import InputError
 from support import small
 
 

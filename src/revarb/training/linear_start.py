@@ -1,0 +1,67 @@
+"""Start values of the linear parts: the first layer at an ARX model that simulates stably, the others copy."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.errors import RevarbError
+from revarb.gp.layer import Linear
+from revarb.training.linear_fit import fit_linear_orders, limit_order
+
+
+def start_linear_parts(
+    order: Order,
+    u_blocks: Sequence[Float64[np.ndarray, "_ Du"]],
+    y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]],
+    mu: Sequence[Float64[np.ndarray, "S _"]],
+) -> tuple[Linear, ...]:
+    """The linear parts of the layers 1 … H+1.
+
+    `u_blocks` and `y_blocks` are z-scored inputs and outputs at the times of the latent states, `mu` the start values
+    of the latent means.
+    """
+    ends = np.cumsum([len(y) for y in y_blocks])[:-1]
+    first = [
+        np.where(np.isnan(y).any(1)[:, None], np.nan, x) for y, x in zip(y_blocks, np.split(mu[0], ends), strict=True)
+    ]
+    parts = [_fit_first(order, u_blocks, first)]
+    for below, x in pairwise(mu):
+        parts.append(_copy_newest(below, x, own=order.lags * x.shape[1], lags=order.lags))
+    return (*parts, _copy_newest(mu[-1], np.concatenate(y_blocks), own=0, lags=order.lags))
+
+
+def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> Linear:
+    # An ARX model of the states. Where none can be fitted, the linear part starts at zero.
+    inputs, states = u_blocks[0].shape[1], x_blocks[0].shape[1]
+    coefficients = np.zeros((order.lags * states + order.input_lags * inputs, states))
+    try:
+        records = [Series(u, x) for u, x in zip(u_blocks, x_blocks, strict=True)]
+        unscaled = Standardiser(np.zeros(inputs), np.ones(inputs), np.zeros(states), np.ones(states))
+        names = (records[0].input_names, records[0].output_names)
+        fitted = fit_linear_orders(Preprocessor(unscaled, limit_order(order, records), *names, 1.0), records)
+    except RevarbError:
+        return Linear(coefficients, np.zeros(states))
+    chosen = fitted.preprocessor.order
+    own = chosen.lags * states
+    coefficients[:own] = fitted.model.coefficients[:own]
+    start = order.lags * states
+    coefficients[start : start + chosen.input_lags * inputs] = fitted.model.coefficients[own:]
+    return Linear(coefficients, np.asarray(fitted.model.offset))
+
+
+def _copy_newest(below: np.ndarray, target: np.ndarray, own: int, lags: int) -> Linear:
+    # The regressors are the layer's own window (`own` entries) and the window of the layer below, newest state first.
+    coefficients = np.zeros((own + lags * below.shape[1], target.shape[1]))
+    newest = slice(own, own + below.shape[1])
+    measured = np.isfinite(target).all(1)
+    if np.array_equal(below[measured], target[measured]):
+        coefficients[newest] = np.eye(below.shape[1])
+    elif measured.any():  # different numbers of states, or outputs: the closest linear map
+        coefficients[newest] = np.linalg.lstsq(below[measured], target[measured])[0]
+    return Linear(coefficients, np.zeros(target.shape[1]))
