@@ -14,6 +14,7 @@ from revarb.errors import ComputationError, InputError, RevarbError
 from revarb.evaluation.comparison import Comparison, compare
 from revarb.evaluation.scoring import Scores, scores
 from revarb.models.calibration import Calibration
+from revarb.models.choice import Candidate, Choice
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.live import Live, LiveStep
@@ -29,6 +30,8 @@ __all__ = [
     "MLPNARX",
     "RGP",
     "Calibration",
+    "Candidate",
+    "Choice",
     "Comparison",
     "ComputationError",
     "Ensemble",

@@ -3,7 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
+from revarb.models.choice import Choice
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
 
@@ -37,11 +38,14 @@ class Fitted(ABC):
         How its training ended.
     seed : int
         Seed of its training.
+    choice : Choice or None
+        What was tried and why this model was taken; None unless `revarb.fit` chose it.
     """
 
     preprocessor: Preprocessor
     status: Status
     seed: int
+    choice: Choice | None = field(default=None, kw_only=True)
 
     methods: ClassVar[tuple[str, ...]]
     """Methods of `simulate` that a comparison shows; the mean-only run first, where there is one."""
@@ -110,7 +114,8 @@ class Fitted(ABC):
         Summary
             Tables that print as text; `rich.print` draws them with colours, a notebook as HTML.
         """
-        return Summary(type(self).__name__, (self._common_table(), *self._own_tables()))
+        chosen = () if self.choice is None else (self.choice.table(),)
+        return Summary(type(self).__name__, (self._common_table(), *self._own_tables(), *chosen))
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         # What a kind of model adds to its summary.

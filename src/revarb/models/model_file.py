@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from revarb.gp.layer import Layer, Linear
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
+from revarb.models.choice import Choice
 from revarb.models.container import fill_template, named_leaves, read_container, write_container
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP, Trained
@@ -104,7 +105,8 @@ def model_parts(model: Fitted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if known is None:
         raise InputError(f"a {type(model).__name__} has no file format; known are {', '.join(_formats)}")
     header, tree = known.write(model)
-    return {"kind": known.kind, **common_header(model), **header}, named_leaves(tree)
+    chosen = {} if model.choice is None else {"choice": model.choice.to_dict()}
+    return {"kind": known.kind, **common_header(model), **header, **chosen}, named_leaves(tree)
 
 
 def model_from_parts(header: Header, arrays: Arrays) -> Any:
@@ -112,7 +114,8 @@ def model_from_parts(header: Header, arrays: Arrays) -> Any:
     kind = header["kind"]
     if kind not in _formats:
         raise InputError(f"it contains a model of kind {kind!r}, and this revarb reads {', '.join(_formats)}")
-    return _formats[kind].read(header, arrays)
+    model = _formats[kind].read(header, arrays)
+    return model if header.get("choice") is None else replace(model, choice=Choice.from_dict(header["choice"]))
 
 
 def members_parts(members: Sequence[Fitted]) -> tuple[list[dict[str, Any]], dict[str, dict[str, np.ndarray]]]:

@@ -1,0 +1,178 @@
+"""What `revarb.fit` tried, what it took and why; stored with the model."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from revarb.errors import InputError, check_integer, check_number
+from revarb.models.summary import Summary, SummaryTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_TEXT = 2000  # characters of a name or a sentence in a model file
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that was tried, with its error on the held-out stretches.
+
+    Attributes
+    ----------
+    name : str
+        What it is, such as "RGP, linear part, 10 lags, w = 2".
+    error : float or None
+        Geometric mean over the held-out stretches of its error in units of the output's standard deviation; None where
+        its runs diverged.
+    standard_error : float or None
+        Standard error of log(error / error of the best candidate) over the stretches; None for the best one, and
+        where there is one stretch only.
+    stretches : int
+        Number of stretches it was scored on; fewer than the others where it was dropped early.
+    seconds : float
+        Time that its fits took, without the full fit of the one that is taken.
+    note : str
+        "taken", "dropped", "failed", or empty.
+
+    Examples
+    --------
+    >>> import revarb
+    >>> revarb.Candidate("linear, 2 lags", 0.31, None, 12, 0.4, "taken").error
+    0.31
+    """
+
+    name: str
+    error: float | None
+    standard_error: float | None
+    stretches: int
+    seconds: float
+    note: str = ""
+
+    def __post_init__(self):
+        for name in ("error", "standard_error"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), least=0.0)
+        check_integer("stretches", self.stretches, least=0)
+        check_number("seconds", self.seconds, least=0.0)
+        _check_text(self.name, self.note)
+
+
+@dataclass(frozen=True, repr=False)
+class Choice:
+    """The outcome of choosing a model on held-out stretches.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        Everything that was tried, in the order in which it was tried.
+    taken : str
+        Name of the candidate that was taken.
+    sentence : str
+        Why.
+    scored_by : str
+        What the errors are errors of: cold runs, or runs of a few steps from measured samples.
+
+    Examples
+    --------
+    >>> import revarb
+    >>> linear = revarb.Candidate("linear, 2 lags", 0.31, None, 12, 0.4, "taken")
+    >>> choice = revarb.Choice((linear,), "linear, 2 lags", "Nothing nonlinear was found.", "cold runs")
+    >>> choice
+    Choice('linear, 2 lags', 1 candidate: Nothing nonlinear was found.)
+    """
+
+    candidates: tuple[Candidate, ...]
+    taken: str
+    sentence: str
+    scored_by: str
+
+    def __post_init__(self):
+        _check_text(self.taken, self.sentence, self.scored_by)
+        if self.taken not in [candidate.name for candidate in self.candidates]:
+            raise InputError(f"the candidate that was taken, {self.taken!r}, is not among those that were tried")
+
+    def __repr__(self) -> str:
+        many = "" if len(self.candidates) == 1 else "s"
+        return f"Choice({self.taken!r}, {len(self.candidates)} candidate{many}: {self.sentence})"
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate that was taken."""
+        return next(candidate for candidate in self.candidates if candidate.name == self.taken)
+
+    def summary(self) -> Summary:
+        """All candidates with their held-out errors, best first, and the sentence.
+
+        Returns
+        -------
+        Summary
+            Prints as text; `rich.print` draws it with colours, a notebook as HTML.
+        """
+        return Summary(self.sentence, (self.table(),))
+
+    def table(self) -> SummaryTable:
+        """The candidates, best first.
+
+        Returns
+        -------
+        SummaryTable
+        """
+        rows = [
+            (each.name, _number(each.error), _number(each.standard_error), str(each.stretches), f"{each.seconds:.1f}",
+             each.note)
+            for each in sorted(self.candidates, key=_sort_key)
+        ]  # fmt: skip
+        heads = ("candidate", "held-out error", "std. error", "stretches", "seconds", "")
+        return SummaryTable(f"candidates, by {self.scored_by}", heads, rows)
+
+    def plot(self) -> "Figure":
+        """Draw the held-out error of every candidate with its standard error.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from revarb.models.choice_figure import draw_choice  # matplotlib is slow to import
+
+        return draw_choice(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choice as plain values, for a model file.
+
+        Returns
+        -------
+        dict
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Choice":
+        """The choice from the plain values of a model file.
+
+        Parameters
+        ----------
+        values : dict
+            As `to_dict` returns them; lists in place of tuples.
+
+        Returns
+        -------
+        Choice
+        """
+        return cls(**{**values, "candidates": tuple(Candidate(**each) for each in values["candidates"])})
+
+
+def _check_text(*texts: object) -> None:
+    if not all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts):
+        raise InputError(f"names and sentences of a choice must be texts of at most {MAX_TEXT} characters")
+
+
+def _sort_key(candidate: Candidate) -> tuple[bool, bool, float]:
+    # Candidates that were dropped were scored on fewer stretches: they come after the others.
+    return candidate.note == "dropped", candidate.error is None, candidate.error or 0.0
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
