@@ -19,6 +19,7 @@ from revarb.runtime.numerics import with_numerics
 from revarb.training.objective import bound_and_gradient
 from revarb.training.problem import prepare
 from revarb.training.restarts import _build_ensemble, _fit_all, _fit_member, fit_batched
+from revarb.training.workers import call_task
 from support import small
 from support.journals import count_evaluations
 from support.processes import environment
@@ -110,7 +111,7 @@ def test_a_member_that_fails_is_its_error():
     def fail(steps, text):
         raise ComputationError("the bound is nan")
 
-    outcome = _fit_member(prepare(small.spec(), [small.record()]), 0, None, fail)
+    outcome = call_task(_fit_member, (prepare(small.spec(), [small.record()]), 0, None), fail)
     assert isinstance(outcome, ComputationError) and str(outcome) == "the bound is nan"
 
 

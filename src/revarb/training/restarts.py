@@ -1,13 +1,12 @@
 """Several fits of one task with different seeds: in turn, in processes, on a cluster, or batched on an accelerator."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
 
 import jax
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from revarb.config.rgp import RGP
@@ -19,19 +18,18 @@ from revarb.optim.batched import run_batched
 from revarb.optim.journal import Checkpoint, Journal, discard_journals
 from revarb.optim.lbfgs import Objective, Optimum, maximise
 from revarb.optim.status import Status
-from revarb.runtime.interrupts import capture_interrupts, ignore_interrupts
+from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.mesh import count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
-from revarb.runtime.worker_link import Address, receive_reports, send_reports
 from revarb.training.calibrate import calibrate
 from revarb.training.fit import count_all_steps, fit_task, locate_checkpoints
 from revarb.training.objective import bounds_and_gradients
-from revarb.training.problem import Task, initialise, make_plan, prepare
-from revarb.training.solve import build_model, make_step_report, train_networks
+from revarb.training.problem import Problem, Report, Task, initialise, make_plan, prepare
+from revarb.training.solve import build_model, make_step_report, raise_weights, train_networks
+from revarb.training.workers import TaskReport, run_in_processes, run_in_turn, stop_on_interrupt
 from revarb.variational.parameters import get_form
 
-MemberReport = Callable[[int, int, str], None]  # takes a member, counted from 0, its number of steps done, and a text
 Members = Sequence[tuple[int, Checkpoint | None]]  # seed and checkpoint of each member
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
 
@@ -70,16 +68,17 @@ def _check_jobs(jobs: int | None) -> int | None:
 
 
 def _fit_all(
-    task: Task, members: Members, jobs: int | None, report: MemberReport, pressed: Sequence[int]
+    task: Task, members: Members, jobs: int | None, report: TaskReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
+    tasks = [(task, seed, checkpoint) for seed, checkpoint in members]
     if not _is_cluster_set():
         if jax.default_backend() != "cpu":
-            return iter(fit_batched(task, [seed for seed, _ in members], _stop_on_interrupt(report, pressed)))
+            return iter(fit_batched(task, [seed for seed, _ in members], stop_on_interrupt(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
-            return _fit_in_turn(task, members, report, pressed)
+            return (member for _, member in run_in_turn(_fit_member, tasks, report, pressed))
     if count_devices() > 1:
         raise InputError("a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh")
-    return _fit_in_processes(task, members, jobs, report, pressed)
+    return (member for _, member in run_in_processes(_fit_member, tasks, jobs, report, pressed, lost="restarts"))
 
 
 def _is_cluster_set() -> bool:
@@ -106,7 +105,7 @@ def _build_ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool)
     return ensemble
 
 
-def fit_batched(task: Task, seeds: Sequence[int], report: MemberReport) -> list[Outcome]:
+def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[Outcome]:
     """Fit all members at once, with one batched evaluation of the bound for all of them; without a journal."""
     problems = [
         train_networks(initialise(task, seed), partial(report, member), Journal()) for member, seed in enumerate(seeds)
@@ -129,53 +128,17 @@ def fit_batched(task: Task, seeds: Sequence[int], report: MemberReport) -> list[
     return [
         optimum
         if isinstance(optimum, RevarbError)
-        else calibrate(build_model(problem, optimum), task, partial(report, member), Journal())
+        else calibrate(_finish(problem, optimum, partial(report, member)), task, partial(report, member), Journal())
         for member, (problem, optimum) in enumerate(zip(problems, optima, strict=True))
     ]
 
 
-def _fit_in_turn(task: Task, members: Members, report: MemberReport, pressed: Sequence[int]) -> Iterator[Outcome]:
-    for number, member in takewhile(lambda _: not pressed, enumerate(members)):
-        yield _fit_member(task, *member, partial(_stop_on_interrupt(report, pressed), number))
+def _finish(problem: Problem, optimum: Optimum, report: Report) -> FittedRGP:
+    # The free-run term, if there is one, is not batched.
+    for _, later in raise_weights(problem, optimum, "fit", report, Journal()):
+        optimum = later
+    return build_model(problem, optimum)
 
 
-def _stop_on_interrupt(report: MemberReport, pressed: Sequence[int]) -> MemberReport:
-    # A report that stops the fit after Ctrl-C.
-    def report_or_stop(member: int, steps: int, text: str) -> None:
-        report(member, steps, text)
-        if pressed:
-            raise KeyboardInterrupt
-
-    return report_or_stop
-
-
-def _fit_in_processes(
-    task: Task, members: Members, jobs: int | None, report: MemberReport, pressed: Sequence[int]
-) -> Iterator[Outcome]:
-    workers = None if jobs is None else min(effective_n_jobs(jobs), len(members))
-    with receive_reports(lambda message: report(*message), lambda: bool(pressed)) as address:
-        started = takewhile(lambda _: not pressed, enumerate(members))
-        tasks = (delayed(_fit_in_worker)(task, *member, number, address) for number, member in started)
-        try:
-            # No more tasks are dispatched than there are workers: none starts after Ctrl-C.
-            with ignore_interrupts():  # of the workers that are started here
-                outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="n_jobs")(tasks)
-            yield from outcomes  # pyright: ignore[reportReturnType]
-        except KeyboardInterrupt:
-            return  # Ctrl-C a second time: the unfinished members are not waited for
-        except Exception as error:  # of joblib, not of a member: a worker was killed, or a cluster disconnected
-            warn_user(f"restarts were lost ({type(error).__name__}: {error})")
-
-
-@with_numerics
-def _fit_in_worker(task: Task, seed: int, checkpoint: Checkpoint | None, number: int, address: Address) -> Outcome:
-    # A terminal sends Ctrl-C to all processes; this one is stopped by the parent's answer to its next report.
-    with ignore_interrupts(), send_reports(address) as send:
-        return _fit_member(task, seed, checkpoint, lambda steps, text: send((number, steps, text)))
-
-
-def _fit_member(task: Task, seed: int, checkpoint: Checkpoint | None, report: Callable[[int, str], None]) -> Outcome:
-    try:
-        return fit_task(task, seed, report, checkpoint)
-    except RevarbError as error:
-        return error
+def _fit_member(task: Task, seed: int, checkpoint: Checkpoint | None, report: Report) -> FittedRGP:
+    return fit_task(task, seed, report, checkpoint)

@@ -1,0 +1,91 @@
+"""Fits of one structure without one fold, along rising weights of the free-run term, and their held-out errors."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.config.rgp import RGP
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.optim.journal import Journal
+from revarb.optim.lbfgs import maximise
+from revarb.optim.status import Status
+from revarb.simulation.mean import run_mean_cold
+from revarb.training.linear_choice import measure_stretch
+from revarb.training.objective import make_penalised_objective
+from revarb.training.problem import Problem, Report, Task, initialise, make_plan
+from revarb.training.solve import build_model, make_step_report, raise_weights
+from revarb.training.stretches import Stretch, mask_fold
+
+ALL = -1  # in place of a fold: nothing is left out
+
+
+class FoldPath(NamedTuple):
+    """One model per weight of the free-run term, in rising order; fewer than asked for where the runs diverged."""
+
+    models: tuple[FittedRGP, ...]
+    seconds: float
+
+
+def fit_path(spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report) -> list[FittedRGP]:
+    """Fit the records without one fold; return the models at weight 0 and at all of the recipe's weights."""
+    return [model for model in trace_path(spec, records, stretches, fold, seed, report)]
+
+
+def trace_path(
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
+) -> Iterator[FittedRGP]:
+    """Yield the models along the path of rising weights; Ctrl-C raises KeyboardInterrupt."""
+    problem = _initialise(spec, records, stretches, fold, seed)
+    assert problem.runs is not None  # candidates have a free-run term, whatever weight is taken in the end
+    # The term has weight zero at first: all stages, weights and folds share one compiled program.
+    objective = make_penalised_objective(problem, problem.runs, 0.0)
+    optimum = maximise(objective, *make_plan(problem), make_step_report(spec, report))
+    yield _build(problem, optimum, 0.0)
+    for weight, later in raise_weights(problem, optimum, "path", report, Journal()):
+        yield _build(problem, later, weight)
+
+
+def _initialise(
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int
+) -> Problem:
+    masked = list(records) if fold == ALL else mask_fold(records, stretches, fold)
+    prep = Preprocessor.from_records(masked, spec.order_for(records[0].u.shape[1]))
+    problem = initialise(Task(spec, tuple(masked), prep, tuple(stretches)), seed)
+    if problem.rows.measured is not None:
+        return problem
+    # Without a gap: a mask all the same, so that the fit to all rows shares the program of the folds.
+    measured = np.ones((len(problem.rows.y), 1), dtype=bool)
+    groups = (tuple(range(problem.rows.y.shape[1])),)
+    return problem._replace(
+        rows=problem.rows._replace(measured=measured), layout=problem.layout._replace(groups=groups)
+    )
+
+
+def _build(problem: Problem, optimum, weight: float) -> FittedRGP:
+    if optimum.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    model = build_model(problem, optimum)
+    return replace(model, spec=with_weight(problem.spec, weight))
+
+
+def with_weight(spec: RGP, weight: float) -> RGP:
+    """The configuration with another weight of the free-run term."""
+    return replace(spec, recipe=replace(spec.recipe, free_run_weight=weight))
+
+
+def measure_cold_run(
+    model: FittedRGP, scaling: Standardiser, records: Sequence[Series], stretches: Sequence[Stretch]
+) -> Float64[np.ndarray, " S"]:
+    """Error of the cold mean-only run on every stretch, in standard deviations of the whole training data."""
+    prep = model.preprocessor
+    runs = {
+        number: np.asarray(run_mean_cold(model.trained.chain, prep.order, prep.scaling.inputs(records[number].u)))
+        for number in {stretch.record for stretch in stretches}
+    }
+    return np.array([measure_stretch(prep, scaling, runs[each.record], records, each) for each in stretches])
