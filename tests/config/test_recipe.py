@@ -12,7 +12,9 @@ def test_the_default_is_recipe_r0():
     assert (recipe.hidden_noise, recipe.output_noise, recipe.latent_variance) == (0.05, 0.01, 0.5)
     assert (recipe.lengthscale_factor, recipe.kernel_variance, recipe.zeta_noise) == (2.0, 1.0, 1e-3)
     assert [stage.iterations for stage in recipe.stages] == [50, 100]
-    assert all(set(stage.free) == {"mu", "lam", "zeta", "w"} for stage in recipe.stages)
+    # A model without a linear part has no entries in the group "linear".
+    assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear"} for stage in recipe.stages)
+    assert (recipe.free_run_weight, recipe.free_run_weights) == (0.0, ())
     assert recipe.memory == 20
 
 

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -14,10 +15,10 @@ from revarb.gp.posterior import (
 from revarb.simulation.chain import Chain, StartState
 
 
-def make_layer(zeta, w, variance, sigma2):
+def make_layer(zeta, w, variance, sigma2, linear=None):
     """A layer with these positive values."""
     raw = [np.asarray(inverse_softplus(value)) for value in (w, variance, sigma2)]
-    return Layer(zeta, *raw)
+    return Layer(zeta, *raw, linear)
 
 
 compiled_posterior = jax.jit(compute_posterior, static_argnames="jitter")
@@ -32,7 +33,7 @@ def smooth_chain(chain, noise):
     """The chain with another noise, so that a test can make steps nearly linear or nearly certain."""
 
     def quieter(layer):
-        return type(layer)(layer.zeta, layer.w, layer.variance, np.array(noise), layer.beta, layer.reduction)
+        return eqx.tree_at(lambda each: each.sigma2, layer, np.array(noise))
 
     output = None if chain.output is None else quieter(chain.output)
     return Chain(tuple(quieter(layer) for layer in chain.hidden), output, chain.lags)

@@ -1,8 +1,9 @@
 """Random parameters and rows of a model of any size."""
 
+import equinox as eqx
 import numpy as np
 
-from revarb.gp.layer import Layer
+from revarb.gp.layer import Layer, Linear
 from revarb.variational.bound import Rows
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
@@ -10,8 +11,11 @@ from revarb.variational.states import FreeStates, InitialPrior
 L, JITTER = 2, 1e-6
 
 
-def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0):
-    """Random parameters for records of these lengths; `far` moves everything away from the origin."""
+def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0, linear=None):
+    """Random parameters for records of these lengths; `far` moves everything away from the origin.
+
+    `linear` is the number of outputs of a model with linear parts; None: without them.
+    """
     sizes = [L * Dx + L * Du, *[2 * L * Dx] * (H - 1), L * Dx]
     layers = tuple(
         Layer(far + rng.normal(size=(M, D)), rng.normal(size=D), np.array(0.4), np.array(-1.0)) for D in sizes
@@ -20,7 +24,17 @@ def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0):
     mu = tuple(far + rng.normal(size=(S, Dx)) for _ in range(H))
     raw_lam = tuple(rng.normal(size=(S, Dx)) - 1.0 for _ in range(H))
     priors = tuple(InitialPrior(0.3 * rng.normal(size=(L, Dx)), rng.normal(size=(L, Dx))) for _ in range(H))
+    if linear is not None:
+        layers = tuple(
+            add_linear(layer, Linear(0.3 * rng.normal(size=(layer.zeta.shape[1], dim)), 0.2 * rng.normal(size=dim)))
+            for layer, dim in zip(layers, [*[Dx] * H, linear], strict=True)
+        )
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
+
+
+def add_linear(layer, linear):
+    """The layer, or its posterior, with another linear part."""
+    return eqx.tree_at(lambda each: each.linear, layer, linear, is_leaf=lambda leaf: leaf is None)
 
 
 def random_rows(rng, lengths, Du=1, Dy=2, far=0.0):

@@ -18,9 +18,9 @@ compiled = jax.jit(revarb_bound, static_argnums=2)
 
 
 def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
-    """H = 2, two records, two outputs, two latent dimensions: every entry of every leaf."""
+    """H = 2, two records, two outputs, two latent dimensions, linear parts: every entry of every leaf."""
     lengths = (5, 6)
-    parameters = random_parameters(rng, lengths, Dx=2)
+    parameters = random_parameters(rng, lengths, Dx=2, linear=2)
     rows, layout = random_rows(rng, lengths), Layout(L, lengths, JITTER)
 
     form = get_form(parameters)

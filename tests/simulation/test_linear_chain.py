@@ -1,0 +1,173 @@
+"""Chains whose layers have linear parts: exact linear-Gaussian propagation, a Kalman filter, samples, zeros."""
+
+import jax
+import numpy as np
+import pytest
+
+from revarb.gp.layer import Linear
+from revarb.gp.posterior import Posterior
+from revarb.simulation.chain import Chain
+from revarb.simulation.filtering import filter_states, predict_ahead
+from revarb.simulation.mean import run_mean
+from revarb.simulation.moments import run_moments
+from revarb.simulation.samples import run_samples
+from support.chains import correlated_start, monte_carlo, smooth_chain
+from support.random_models import add_linear
+
+L, NOISES = 2, (0.05, 0.02, 0.03)
+
+
+def linear_layer(linear, noise):
+    """A layer without a GP part: kernel variance and β of zero."""
+    size, outputs = linear.coefficients.shape
+    blank = Posterior(np.zeros((1, size)), np.ones(size), np.zeros(()), np.array(noise), np.zeros((1, outputs)),
+                      np.zeros((1, 1)))  # fmt: skip
+    return add_linear(blank, linear)
+
+
+@pytest.fixture
+def parts(rng):
+    """Linear parts of two hidden layers with two and one states, and of two outputs; two lags, three known inputs."""
+    shapes = [(2 * L + 3, 2), (L + 2 * L, 1), (L, 2)]
+    return [Linear(0.3 * rng.normal(size=shape), 0.2 * rng.normal(size=shape[1])) for shape in shapes]
+
+
+@pytest.fixture
+def chain(parts):
+    layers = [linear_layer(part, noise) for part, noise in zip(parts, NOISES, strict=True)]
+    return Chain(tuple(layers[:-1]), layers[-1], L)
+
+
+def as_state_space(parts):
+    """Matrices of ξ' = F ξ + B ū + c + noise of covariance Q, y = M ξ' + o, for the joint state of six entries.
+
+    ξ = [a_i, a_{i−1} (two entries each), b_i, b_{i−1}]. The layers move one after the other, so that the second one
+    sees the new state of the first: written out as two steps, each of which replaces a window.
+    """
+    first, second, output = parts
+    step1, input1, shift1, noise1 = np.zeros((6, 6)), np.zeros((6, 3)), np.zeros(6), np.zeros((6, 6))
+    step1[:2, :4], input1[:2], shift1[:2] = first.coefficients[:4].T, first.coefficients[4:].T, first.offset
+    step1[2:4, :2], step1[4:, 4:], noise1[:2, :2] = np.eye(2), np.eye(2), NOISES[0] * np.eye(2)
+    step2, shift2, noise2 = np.zeros((6, 6)), np.zeros(6), np.zeros((6, 6))
+    step2[:4, :4], step2[5, 4] = np.eye(4), 1.0
+    step2[4, 4:], step2[4, :4] = second.coefficients[:2, 0], second.coefficients[2:, 0]
+    shift2[4], noise2[4, 4] = second.offset[0], NOISES[1]
+    M = np.zeros((2, 6))
+    M[:, 4:] = output.coefficients.T
+    transition = step2 @ step1, step2 @ input1, step2 @ shift1 + shift2, step2 @ noise1 @ step2.T + noise2
+    return *transition, M, output.offset
+
+
+def kalman(parts, start, u_bar, y, until):
+    """Predicted mean and covariance of y at every row, and the state at the end; outputs up to row `until` are used."""
+    F, B, c, Q, M, o = as_state_space(parts)
+    mean, cov, means, covs = start.mean, start.cov, [], []
+    for row, now in enumerate(u_bar):
+        mean, cov = F @ mean + B @ now + c, F @ cov @ F.T + Q
+        predicted, spread = M @ mean + o, M @ cov @ M.T + NOISES[2] * np.eye(2)
+        means.append(predicted)
+        covs.append(spread)
+        known = np.flatnonzero(np.isfinite(y[row])) if row < until else []
+        for j in known:  # one output after the other; the noises are independent
+            gain = cov @ M[j] / (M[j] @ cov @ M[j] + NOISES[2])
+            mean, cov = mean + gain * (y[row, j] - M[j] @ mean - o[j]), cov - np.outer(gain, M[j] @ cov)
+    return np.array(means), np.array(covs), mean, cov
+
+
+@pytest.fixture
+def start(chain, rng):
+    return correlated_start(chain, rng, scale=0.8)
+
+
+@pytest.fixture
+def u_bar(rng):
+    return rng.normal(size=(12, 3))
+
+
+@pytest.fixture
+def y(rng):
+    """Outputs with gaps: a whole row, and single entries."""
+    y = rng.normal(size=(12, 2))
+    y[4], y[6, 0], y[8, 1] = np.nan, np.nan, np.nan
+    return y
+
+
+def test_without_a_gp_part_the_moments_are_those_of_a_linear_system(chain, parts, start, u_bar, y):
+    means, covs, _, _ = kalman(parts, start, u_bar, y, until=0)
+    got = run_moments(chain, start, u_bar, -1)
+    np.testing.assert_allclose(got.mean, means, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(got.variance, [np.diag(cov) for cov in covs], rtol=1e-12)
+    np.testing.assert_allclose(run_mean(chain, start, u_bar, -1), means, rtol=1e-12, atol=1e-13)
+
+
+def test_without_a_gp_part_filtering_is_a_kalman_filter(chain, parts, start, u_bar, y):
+    _, _, mean, cov = kalman(parts, start, u_bar, y, until=12)
+    got = filter_states(chain, start, u_bar, y)
+    np.testing.assert_allclose(got.mean, mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(got.cov, cov, rtol=1e-10, atol=1e-12)
+
+
+def test_without_a_gp_part_predictions_ahead_are_those_of_a_kalman_filter(chain, parts, start, u_bar, y):
+    got = predict_ahead(chain, chain, start, u_bar, y, -1, 3)
+    for row in range(12):
+        means, covs, _, _ = kalman(parts, start, u_bar[: row + 1], y, until=row - 2)
+        np.testing.assert_allclose(got.mean[row], means[row], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(got.variance[row], np.diag(covs[row]), rtol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def tilted(wide_model):
+    """A trained chain whose layers have random linear parts beside their GPs."""
+    rng, chain = np.random.default_rng(7), wide_model.trained.chain
+    return smooth_chain(
+        change_linear(chain, lambda shape: (0.2 * rng.normal(size=shape), np.full(shape[1], 0.1))), 1e-3
+    )
+
+
+def change_linear(chain, make):
+    """The chain with the linear parts that `make` returns for the shape of their coefficients."""
+    layers = [
+        add_linear(layer, Linear(*make((layer.zeta.shape[1], layer.outputs))))
+        for layer in (*chain.hidden, chain.output)
+    ]
+    return Chain(tuple(layers[:-1]), layers[-1], chain.lags)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_moments_agree_with_monte_carlo(tilted, rng, steps):
+    """10⁵ trajectories, from a correlated Gaussian start; see test_moments.py."""
+    start = correlated_start(tilted, rng, scale=0.25)
+    u_bar = rng.uniform(-1, 1, size=(steps, 2))
+    got, drawn = run_moments(tilted, start, u_bar, 0), monte_carlo(tilted, start, u_bar, 100_000, rng)
+    std = drawn.std(0)
+    np.testing.assert_allclose(got.mean, drawn.mean(0), atol=0.02 * std.max())
+    np.testing.assert_allclose(np.sqrt(got.variance), std, rtol=0.03)
+    without = Chain(tuple(add_linear(layer, None) for layer in tilted.hidden), add_linear(tilted.output, None), 3)
+    assert np.abs(run_moments(without, start, u_bar, 0).mean - got.mean).max() > 0.1  # the linear parts matter
+
+
+def test_sampled_trajectories_agree_with_the_loop(tilted, rng):
+    first = Chain(tilted.hidden[:1], None, tilted.lags)
+    start, u_bar = correlated_start(first, rng, scale=0.25), rng.uniform(-1, 1, size=(1, 2))
+    _, drawn = run_samples(first, start, u_bar, 0, jax.random.key(0), 8000)
+    expected = monte_carlo(first, start, u_bar, 20_000, rng)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.05 * expected.std(0).max())
+    np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)
+
+
+def test_zeros_give_the_chain_without_linear_parts_bit_for_bit(shallow_model, rng):
+    plain = shallow_model.trained.chain
+    zeros = change_linear(plain, lambda shape: (np.zeros(shape), np.zeros(shape[1])))
+    start, u_bar, y = correlated_start(plain, rng, scale=0.5), rng.uniform(-1, 1, size=(8, 2)), rng.normal(size=(8, 1))
+    y[3] = np.nan
+    both = [
+        (
+            run_mean(chain, start, u_bar, 2),
+            run_moments(chain, start, u_bar, 2),
+            run_samples(chain, start, u_bar, 2, jax.random.key(0), 5),
+            filter_states(chain, start, u_bar, y),
+        )
+        for chain in (plain, zeros)
+    ]
+    for without, with_zeros in zip(*map(jax.tree.leaves, both), strict=True):
+        np.testing.assert_array_equal(without, with_zeros)
