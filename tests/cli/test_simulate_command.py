@@ -1,5 +1,6 @@
 """`revarb simulate`."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -78,6 +79,26 @@ def test_starts_of_a_simulation(capsys, folder, drawn, several):
         assert drawn[-1][0] == f"after.csv: free simulation, {name}"
         expected = model.simulate(after.columns(["valve"]), start=start).mean
         np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_starts_of_a_linear_model(capsys, folder):
+    record = small.record()
+    model = revarb.ARX(2, 2).fit(revarb.Series(record.u, record.y, 1.0, ["valve"], ["pressure"]))
+    model.save("arx.rgp")
+    cut(folder, "before.csv", 0, 20)
+    cut(folder, "after.csv", 20, 60)
+    before, after = (Table(name).columns(["valve", "pressure"]) for name in ("before.csv", "after.csv"))
+    for choice, start, name in (
+        ("continue", "continue", "continued"),
+        ("before.csv", revarb.Window(before[:, 0], before[:, 1]), "window of 20 samples"),
+    ):
+        code, out, err = run(capsys, "simulate", "arx.rgp", "after.csv", "-o", "p.csv", "--start", choice)
+        assert code == 0 and err == "" and f"free simulation, {name}" in out
+        expected = model.simulate(after[:, 0], start=start).mean
+        np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+    replace(model, final_states=()).save("old.rgp")
+    code, _, err = run(capsys, "simulate", "old.rgp", "after.csv", "-o", "p.csv", "--start", "continue")
+    assert code == 2 and "does not know how its training records ended" in err and err.count("\n") == 1
 
 
 def test_wrong_starts_and_records(capsys, folder):

@@ -7,7 +7,6 @@ from revarb.config.lagged import Lagged
 from revarb.data.series import Series, as_records
 from revarb.errors import check_seed
 from revarb.models.fitted_arx import FittedARX
-from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from revarb.training.linear_fit import fit_linear
 
@@ -65,4 +64,4 @@ class ARX(Lagged):
         """
         seed, records = check_seed(seed), as_records(train)
         fitted = fit_linear(records, self.order_for(records[0].u.shape[1]))
-        return FittedARX(fitted.preprocessor, Status.CONVERGED, seed, fitted.residual_std, fitted.model)
+        return FittedARX.from_records(records, fitted.preprocessor, fitted.model, fitted.residual_std, seed)

@@ -22,6 +22,7 @@ from revarb.models.by_residuals import FittedByResiduals
 from revarb.models.container import fill_template
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.model_file import (
+    MAX_ORDER,
     Arrays,
     CommonFields,
     Header,
@@ -32,7 +33,7 @@ from revarb.models.model_file import (
     members_from_parts,
     members_parts,
 )
-from revarb.simulation.chain import Chain
+from revarb.simulation.chain import Chain, StartState
 
 Parts = tuple[dict[str, Any], dict[str, Any]]
 
@@ -48,15 +49,46 @@ def _read_mean(header: Header, arrays: Arrays) -> FittedMean:
 
 
 def _write_arx(model: FittedARX) -> Parts:
-    return {}, {**_get_residuals(model), "model": model.model}
+    horizons, ends = len(model.horizon_std), model.final_states
+    arrays = {**_get_residuals(model), "model": model.model}
+    if horizons:
+        arrays["horizon_std"] = model.horizon_std
+    if ends:  # covariances are zero
+        arrays["final_means"], arrays["final_inputs"] = (
+            np.stack(each) for each in zip(*((end.mean, end.past_u) for end in ends), strict=True)
+        )
+    return {"horizons": horizons, "final_states": len(ends)}, arrays
 
 
 def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
     fields = common_fields(header)
-    outputs = _count_outputs(fields)
-    linear = Linear(blank_array(_count_regressors(fields), outputs), blank_array(outputs))
-    trained = fill_template({"residual_std": blank_array(outputs), "model": linear}, arrays)
-    return FittedARX(*fields, _check_residuals(trained["residual_std"]), trained["model"])
+    # The first files have neither.
+    horizons, ends = (check_integer(name, header.get(name, 0), 0, MAX_ORDER) for name in ("horizons", "final_states"))
+    trained = fill_template(_arx_template(fields, horizons, ends), arrays)
+    return FittedARX(
+        *fields,
+        _check_residuals(trained["residual_std"]),
+        trained["model"],
+        _join_states(trained["final_means"], trained["final_inputs"]) if ends else (),
+        trained.get("horizon_std", np.empty((0, _count_outputs(fields)))),
+    )
+
+
+def _arx_template(fields: CommonFields, horizons: int, ends: int) -> dict[str, Any]:
+    outputs, order, blank = _count_outputs(fields), fields.preprocessor.order, blank_array
+    linear = Linear(blank(_count_regressors(fields), outputs), blank(outputs))
+    template = {"residual_std": blank(outputs), "model": linear}
+    if horizons:
+        template["horizon_std"] = blank(horizons, outputs)
+    if ends:
+        template["final_means"] = blank(ends, order.lags * outputs)
+        template["final_inputs"] = blank(ends, order.reach, len(fields.preprocessor.input_names))
+    return template
+
+
+def _join_states(means: np.ndarray, inputs: np.ndarray) -> tuple[StartState, ...]:
+    known = blank_array(means.shape[1], means.shape[1])
+    return tuple(StartState(mean, known, past_u) for mean, past_u in zip(means, inputs, strict=True))
 
 
 def _write_gp_narx(model: FittedGPNARX) -> Parts:

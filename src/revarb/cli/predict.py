@@ -9,8 +9,6 @@ from revarb.cli.application import app, figure_target
 from revarb.cli.paths import TimeColumn, make_record, open_table, write_path
 from revarb.data.series import Series
 from revarb.errors import InputError
-from revarb.models.ensemble import Ensemble
-from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import load
 
 
@@ -29,7 +27,7 @@ def predict(
     Outputs may be missing. Draws and scores the predictions.
     """
     model = load(model_file)
-    if not isinstance(model, FittedRGP | Ensemble):
+    if not hasattr(model, "predict"):  # most baselines only simulate
         raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")
     record = make_record(Series, open_table(record_file, model, time_column), model)
     picture = figure_target(path_file, ".png", read=(model_file, record_file))

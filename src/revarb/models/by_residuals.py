@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, Literal
 
 import numpy as np
@@ -59,11 +60,7 @@ class FittedByResiduals(Fitted):
         InputError
             If the inputs do not fit the model.
         """
-        if method != "residuals":
-            raise InputError(
-                f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors "
-                "on held-out training data"
-            )
+        check_method(method)
         mean = np.asarray(self.run_mean(self.preprocessor.check_inputs(u, steps)))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
         return self.preprocessor.to_trajectory(method, self.skip, mean, variance, index=row_index(u))
@@ -95,6 +92,11 @@ class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
 
     model: AnyLayer
 
+    @cached_property
+    def chain(self) -> Chain[AnyLayer]:
+        """The regression as a chain of one layer, whose states are the outputs."""
+        return Chain((self.model,), None, self.order.lags)
+
     def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
         """Simulate the model on its own past outputs.
 
@@ -108,4 +110,13 @@ class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
         array [T, outputs]
             Outputs, z-scored.
         """
-        return run_mean_cold(Chain((self.model,), None, self.order.lags), self.order, z)
+        return run_mean_cold(self.chain, self.order, z)
+
+
+def check_method(method: object) -> None:
+    """Refuse any method of `simulate` but "residuals"."""
+    if method != "residuals":
+        raise InputError(
+            f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors on "
+            "held-out training data"
+        )

@@ -1,14 +1,18 @@
-"""Figure of a fit: outputs, latent paths and the bound."""
+"""Figures of a fit: outputs, latent paths and the bound of an RGP, the free run of a linear model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_measured
 from revarb.errors import InputError
+from revarb.models.base import Fitted
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Step
 from revarb.runtime.figure_style import BAND, GREY, MEASURED, MODEL, add_panels, finish_figure
@@ -25,17 +29,12 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
     figure = Figure(figsize=(10, 1.4 + 1.9 * (outputs + layers + 1)), layout="constrained")
     axes = add_panels(figure, outputs + layers + 1, share=False)
     # Latent states begin later than the record where the inputs reach back further than the states.
-    begin = model.order.first_row - model.order.lags
-    time = (begin + np.arange(sum(model.lengths))) * model.dt
-    seams = np.cumsum(model.lengths)[:-1]
-    broken = np.insert(time, seams, np.nan)  # lines end where a record ends
-    _draw_outputs(axes[:outputs], model, _check_records(model, records), broken, seams)
+    line = _TimeLine(model.lengths, model.order.first_row - model.order.lags, model.dt)
+    _draw_outputs(axes[:outputs], line, model.smooth(), _check_records(model, records), "fitted")
     for number, (panel, (mean, std)) in enumerate(zip(axes[outputs:-1], paths, strict=True), start=1):
-        _draw_latent(panel, np.insert(mean, seams, np.nan, axis=0), np.insert(std, seams, np.nan, axis=0), broken)
+        _draw_latent(panel, line.split(mean), line.split(std), line.split(line.time))
         panel.set_ylabel(f"layer {number}: state")
-    for panel in axes[:-1]:
-        for seam in time[seams]:
-            panel.axvline(seam, color=GREY, lw=0.6)
+    _draw_seams(axes[:-1], line)
     axes[-2].set_xlabel("time")
     _draw_bound(axes[-1], model.history)
     finish_figure(
@@ -44,12 +43,58 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
     return figure
 
 
+@rc_context({"text.parse_math": False})
+def draw_free_runs(model: FittedARX, records: Sequence[Series]) -> Figure:
+    """The measured outputs of the training records and the model's free run over them, one panel per output."""
+    _check_outputs(model, records)
+    paths = [model.simulate(record.u) if model.input_names else model.simulate(steps=len(record)) for record in records]
+    figure = Figure(figsize=(10, 1.4 + 1.9 * len(model.output_names)), layout="constrained")
+    axes = add_panels(figure, len(model.output_names))
+    line = _TimeLine([len(record) for record in records], 0, model.dt)
+    _draw_outputs(axes, line, paths, [record.y for record in records], "free run")
+    _draw_seams(axes, line)
+    order = model.order
+    finish_figure(figure, f"Training records, linear model with {order.lags} lags and {order.input_lags} input lags")
+    return figure
+
+
+class _TimeLine:
+    """Records one after the other on one axis of time; lines end where a record ends."""
+
+    def __init__(self, lengths: Sequence[int], begin: int, dt: float):
+        self.lengths = lengths
+        self.time = (begin + np.arange(sum(lengths))) * dt
+        self.seams = np.cumsum(lengths)[:-1]
+
+    def split(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of all records, with NaN between two records."""
+        return np.insert(rows, self.seams, np.nan, axis=0)
+
+    def join(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """The parts of all records as `split` rows; a part that begins later than its record has NaN before it."""
+        whole = [
+            np.pad(part, ((length - len(part), 0), (0, 0)), constant_values=np.nan)
+            for part, length in zip(parts, self.lengths, strict=True)
+        ]
+        return self.split(np.concatenate(whole))
+
+
+def _draw_seams(panels: Iterable[Axes], line: _TimeLine) -> None:
+    for panel in panels:
+        for seam in line.time[line.seams]:
+            panel.axvline(seam, color=GREY, lw=0.6)
+
+
+def _check_outputs(model: Fitted, records: Sequence[Series]) -> None:
+    if any(record.output_names != model.output_names for record in records):
+        raise InputError(f"records must have the outputs {list(model.output_names)}; pass the training records")
+
+
 def _check_records(model: FittedRGP, records: Sequence[Series] | None) -> list[np.ndarray] | None:
     # The outputs of the training records at the times of their latent states.
     if records is None:
         return None
-    if any(record.output_names != model.output_names for record in records):
-        raise InputError(f"records must have the outputs {list(model.output_names)}; pass the training records")
+    _check_outputs(model, records)
     first = model.order.first_row - model.order.lags
     lengths = tuple(len(record) - first for record in records)
     if lengths != model.lengths:
@@ -61,24 +106,21 @@ def _check_records(model: FittedRGP, records: Sequence[Series] | None) -> list[n
 
 
 def _draw_outputs(
-    panels, model: FittedRGP, outputs: list[np.ndarray] | None, time: np.ndarray, seams: np.ndarray
+    panels: Iterable[Axes],
+    line: _TimeLine,
+    paths: Sequence[Trajectory],
+    outputs: Sequence[np.ndarray] | None,
+    label: str,
 ) -> None:
-    def join(parts: Sequence[np.ndarray]) -> np.ndarray:
-        # The first rows of a record, which the lags take, have no path.
-        whole = [np.pad(part, ((length - len(part), 0), (0, 0)), constant_values=np.nan)
-                 for part, length in zip(parts, model.lengths, strict=True)]  # fmt: skip
-        return np.insert(np.concatenate(whole), seams, np.nan, axis=0)
-
-    paths = model.smooth()
-    fitted = join([path.mean for path in paths])
-    measured = None if outputs is None else join(outputs)
-    lower, upper = (join(ends) for ends in zip(*(path.interval(0.95) for path in paths), strict=True))
+    time, fitted = line.split(line.time), line.join([path.mean for path in paths])
+    measured = None if outputs is None else line.join(outputs)
+    lower, upper = (line.join(ends) for ends in zip(*(path.interval(0.95) for path in paths), strict=True))
     for column, axes in enumerate(panels):
         if measured is not None:
             _draw_gaps(axes, time, measured[:, column], lower[:, column], upper[:, column])
             draw_measured(axes, time, measured[:, column])
-        axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label="fitted")
-        axes.set_ylabel(model.output_names[column])
+        axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label=label)
+        axes.set_ylabel(paths[0].output_names[column])
 
 
 def _draw_gaps(axes, time: np.ndarray, measured: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:

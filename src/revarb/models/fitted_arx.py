@@ -1,21 +1,51 @@
-"""A trained ARX model."""
+"""A trained ARX model: simulation, prediction, summary."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from jaxtyping import Bool, Complex128, Float64, Int
+
+from revarb.data.dataframes import row_index
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.series import Series, as_records
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import input_windows_after
+from revarb.errors import InputError
 from revarb.gp.layer import Linear
-from revarb.models.by_residuals import FittedNarx
+from revarb.models.by_residuals import FittedNarx, Residuals, check_method
+from revarb.models.prediction import check_prediction, name_horizon
+from revarb.models.summary import SummaryTable
+from revarb.optim.status import Status
+from revarb.runtime.numerics import with_numerics
+from revarb.simulation.chain import StartState
+from revarb.simulation.mean import run_mean
+from revarb.simulation.narx import filter_narx, predict_narx
+from revarb.simulation.starts import StartChoice, infer_state, make_cold_origin, resolve_start
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NO_ROWS: Any = None  # becomes an array without rows, whose columns are the outputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedARX(FittedNarx[Linear]):
-    """A trained ARX model of z-scored values; `order` is the chosen one. Its band is that of the training tail.
+    """A trained ARX model of z-scored values; `order` is the chosen one.
 
     Attributes
     ----------
     residual_std : array [outputs]
-        Standard deviation of the held-out errors, z-scored.
+        Standard deviation of the free run's held-out errors, z-scored: the band of cold and of long runs.
     model : Linear
         Coefficients [regressors, outputs] and offset, z-scored.
+    final_states : tuple of StartState
+        The state at the end of each training record, for `simulate(u, start=model.final_states[0])`. Empty where it
+        is not known: files written before version 0.2 do not have it.
+    horizon_std : array [K, outputs]
+        Standard deviation of the held-out errors 1 … K steps after a measured start, z-scored. Without rows the band
+        is that of `residual_std` at every step.
 
     Examples
     --------
@@ -28,3 +58,191 @@ class FittedARX(FittedNarx[Linear]):
     >>> model.simulate(u)
     Trajectory(60 rows, outputs ('y',), method='residuals', start='cold')
     """
+
+    final_states: tuple[StartState, ...] = ()
+    horizon_std: Float64[np.ndarray, "K Dy"] = _NO_ROWS
+
+    def __post_init__(self):
+        std, outputs = self.horizon_std, len(self.residual_std)
+        std = np.empty((0, outputs)) if std is None else np.asarray(std, dtype=np.float64)
+        if std.ndim != 2 or std.shape[1] != outputs or not (np.isfinite(std) & (std > 0.0)).all():
+            raise InputError(
+                f"horizon_std must have a row of {outputs} positive number(s) per step, received shape {std.shape}"
+            )
+        object.__setattr__(self, "horizon_std", std)
+
+    @classmethod
+    @with_numerics
+    def from_records(
+        cls,
+        records: Sequence[Series],
+        preprocessor: Preprocessor,
+        model: Linear,
+        residual_std: Float64[np.ndarray, " Dy"],
+        seed: int = 0,
+    ) -> "FittedARX":
+        """The trained model of these records, which remembers how they ended.
+
+        Parameters
+        ----------
+        records : list of Series
+            The training records.
+        preprocessor : Preprocessor
+            Names, scaling and order.
+        model : Linear
+            Coefficients and offset, z-scored.
+        residual_std : array [outputs]
+            Standard deviation of the held-out errors, z-scored.
+        seed : int
+            Seed of the training; nothing depends on it.
+
+        Returns
+        -------
+        FittedARX
+            Without `final_states` where those diverge: after a gap at the end of a record, by an unstable model.
+        """
+        fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model)
+        states = tuple(infer_state(record, preprocessor, fitted.chain, filter_narx) for record in records)
+        finite = all(np.isfinite(state.mean).all() for state in states)
+        return cls(preprocessor, Status.CONVERGED, seed, residual_std, model, states if finite else ())
+
+    @with_numerics
+    def simulate(
+        self,
+        u: Any = None,
+        method: Residuals = "residuals",
+        *,
+        start: StartChoice = "cold",
+        steps: int | None = None,
+    ) -> Trajectory:
+        """Free simulation on new inputs, raw units in and out; the band is that of the held-out errors.
+
+        Parameters
+        ----------
+        u : array-like [T, inputs] or data frame
+            Inputs; None for a system without inputs.
+        method : "residuals"
+            The only method of this model.
+        start : str, Window or StartState
+            "cold": past outputs at their training mean, at the first row with a full window of inputs behind it.
+            "continue": the end of the (last) training record; or one of `final_states`.
+            `Window(u, y)`: after these measured samples. Missing outputs are replaced by the model's predictions.
+        steps : int, optional
+            Number of steps for a system without inputs.
+
+        Returns
+        -------
+        Trajectory
+            One row per row of `u`. Row k after a measured start has the band of `horizon_std[k - 1]`, later rows and
+            cold runs that of `residual_std`.
+
+        Raises
+        ------
+        InputError
+            If the inputs or the start do not fit the model.
+        ComputationError
+            If the simulation diverges.
+
+        Examples
+        --------
+        A cold start, and the continuation of the training record:
+
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(90.0) ** 1.5)
+        >>> y = np.convolve(u, 0.8 ** np.arange(30))[:90]
+        >>> model = revarb.ARX(lags=2, input_lags=2, input_delay=0).fit(revarb.Series(u[:60], y[:60]))
+        >>> model.simulate(u[60:])
+        Trajectory(30 rows, outputs ('y',), method='residuals', start='cold')
+        >>> path = model.simulate(u[60:], start="continue")
+        >>> bool(np.allclose(path.mean[:, 0], y[60:], atol=0.01))
+        True
+        """
+        check_method(method)
+        prep = self.preprocessor
+        origin = resolve_start(start, prep, self.chain, self.final_states, filter_narx)
+        z = prep.check_inputs(u, steps, warm=not origin.cold)
+        reset_row, skip = (self.order.reach, self.skip) if origin.cold else (0, 0)
+        mean = run_mean(self.chain, origin.state, input_windows_after(origin.state.past_u, z, self.order), reset_row)
+        variance = self._variances(1 + np.arange(len(z)), np.full(len(z), origin.cold))
+        return prep.to_trajectory(method, skip, mean, variance, start=origin.name, index=row_index(u))
+
+    @with_numerics
+    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
+        """Predict every sample of a measured record from the samples up to `horizon` before it, raw units.
+
+        Parameters
+        ----------
+        record : Series
+            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions.
+        horizon : int
+            Number of samples ahead. The first rows are predicted from a cold start.
+
+        Returns
+        -------
+        Trajectory
+            One row per sample of the record, with the band of `horizon_std[horizon - 1]`.
+
+        Raises
+        ------
+        InputError
+            If the record does not fit the model.
+        ComputationError
+            If the prediction diverges.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> record = revarb.Series(u, np.convolve(u, 0.8 ** np.arange(30))[:60])
+        >>> revarb.ARX(lags=2, input_lags=2).fit(record).predict(record, horizon=3)
+        Trajectory(60 rows, outputs ('y',), method='residuals', start='3 steps ahead')
+        """
+        horizon = check_prediction(record, horizon)
+        z, y = self.preprocessor.check_window(record)
+        cold, ahead = make_cold_origin(self.preprocessor, self.chain).state, min(horizon, len(y))
+        u_bar = input_windows_after(cold.past_u, z, self.order)
+        mean = predict_narx(self.chain, cold, u_bar, y, self.order.reach, ahead)
+        variance = self._variances(np.full(len(y), horizon), np.arange(len(y)) < ahead)
+        return self.preprocessor.to_trajectory(
+            "residuals", self.skip, mean, variance, start=name_horizon(horizon), index=record.index
+        )
+
+    def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
+        """Draw the measured outputs and the free run over the training records.
+
+        Parameters
+        ----------
+        records : Series or list of Series
+            The training records; a model does not keep them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Save it with `figure.savefig("fit.png")`; a notebook displays it.
+        """
+        from revarb.models.fit_figure import draw_free_runs  # matplotlib is slow to import
+
+        return draw_free_runs(self, as_records(records))
+
+    @property
+    def poles(self) -> Complex128[np.ndarray, " S"]:
+        """Poles of the model, the largest magnitude first: below 1 the model is stable."""
+        outputs = len(self.output_names)
+        companion = np.eye(self.order.lags * outputs, k=-outputs)  # the window of past outputs moves by one sample
+        companion[:outputs] = np.asarray(self.model.coefficients)[: len(companion)].T
+        poles = np.linalg.eigvals(companion).astype(np.complex128)
+        return poles[np.argsort(-np.abs(poles), kind="stable")]
+
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        largest = float(np.abs(self.poles[0]))
+        rows = (
+            ("coefficients, offsets", f"{self.model.coefficients.size}, {self.model.offset.size}"),
+            ("largest pole magnitude", f"{largest:.4g} ({'stable' if largest < 1.0 else 'unstable'})"),
+        )
+        return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
+
+    def _variances(self, steps: Int[np.ndarray, " T"], cold: Bool[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
+        # By the number of steps since the last measured output.
+        known = len(self.horizon_std)
+        rows = np.where(cold, known, np.minimum(steps - 1, known))
+        return np.concatenate([self.horizon_std, self.residual_std[None]])[rows] ** 2

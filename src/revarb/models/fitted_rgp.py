@@ -14,10 +14,11 @@ from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, input_windows_after, map_blocks, split_rows
-from revarb.errors import InputError, check_integer
+from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
+from revarb.models.prediction import check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
@@ -32,8 +33,6 @@ from revarb.variational.states import FreeStates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
 
 class Trained(NamedTuple):
@@ -247,17 +246,14 @@ class FittedRGP(Fitted):
         >>> spec.fit(record).predict(record, horizon=3)
         Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
-        horizon = check_integer("horizon", horizon, least=1, most=MAX_HORIZON)
-        if not isinstance(record, Series):
-            raise InputError(f"predict takes a measured revarb.Series(u, y), received a {type(record).__name__}")
+        horizon = check_prediction(record, horizon)
         z, y = self.preprocessor.check_window(record)
         cold = self.resolve_start("cold").state
         u_bar = input_windows_after(cold.past_u, z, self.order)
         ahead = min(horizon, len(y))
         moments = predict_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.order.reach, ahead)
-        name = f"{horizon} step{'s' * (horizon > 1)} ahead"
         path = self.preprocessor.to_trajectory(
-            "moments", self.skip, moments.mean, moments.variance, start=name, index=record.index
+            "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon), index=record.index
         )
         return self._with_calibrated_std(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 

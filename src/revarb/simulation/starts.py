@@ -1,20 +1,22 @@
 """Start states of a run: cold, the end of a training record, or after a measured window (filtering)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.series import Window
+from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError
-from revarb.gp.posterior import Posterior
+from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, make_cold_start
 from revarb.simulation.filtering import filter_states
+from revarb.simulation.moments import JointState
 
 StartChoice = Literal["cold", "continue"] | Window | StartState
+Filter = Callable[[Chain, StartState, AnyArray, AnyArray], JointState]  # chain, start, input windows, measured outputs
 
 
 class Origin(NamedTuple):
@@ -35,17 +37,26 @@ def make_cold_origin(prep: Preprocessor, chain: Chain) -> Origin:
 
 
 def resolve_start(
-    start: StartChoice, prep: Preprocessor, chain: Chain[Posterior], final_states: Sequence[StartState]
+    start: StartChoice,
+    prep: Preprocessor,
+    chain: Chain,
+    final_states: Sequence[StartState],
+    filter_record: Filter = filter_states,
 ) -> Origin:
     """Return the start state that the `start` argument of `simulate` stands for."""
     cold = make_cold_origin(prep, chain)
     if isinstance(start, Window):
-        return Origin(_infer_start(start, prep, chain, cold.state), f"window of {len(start)} samples")
+        return Origin(infer_state(start, prep, chain, filter_record), f"window of {len(start)} samples")
     if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold.state) and _is_numeric(start):
         return Origin(jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), start), "given state")
     if isinstance(start, str) and start == "cold":
         return cold
     if isinstance(start, str) and start == "continue":
+        if not final_states:
+            raise InputError(
+                "this model does not know how its training records ended and cannot continue them; start cold or "
+                "after a revarb.Window(u, y), or fit it again"
+            )
         return Origin(final_states[-1], "continued")
     raise InputError(
         "start must be 'cold', 'continue', a revarb.Window(u, y), or one of the final_states of a model with the same "
@@ -53,9 +64,11 @@ def resolve_start(
     )
 
 
-def _infer_start(window: Window, prep: Preprocessor, chain: Chain[Posterior], cold: StartState) -> StartState:
-    z, y = prep.check_window(window)
-    state = filter_states(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
+def infer_state(record: Series, prep: Preprocessor, chain: Chain, filter_record: Filter) -> StartState:
+    """Infer the state after the last sample of a measured record by filtering from a cold start."""
+    z, y = prep.check_window(record)
+    cold = make_cold_origin(prep, chain).state
+    state = filter_record(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
     past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
     return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u)
 
