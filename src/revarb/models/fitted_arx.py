@@ -21,7 +21,7 @@ from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.mean import run_mean
-from revarb.simulation.narx import filter_narx, predict_narx
+from revarb.simulation.narx_filtering import filter_narx, predict_narx
 from revarb.simulation.starts import StartChoice, infer_state, make_cold_origin, resolve_start
 
 if TYPE_CHECKING:
