@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from revarb.baselines.arx import ARX
 from revarb.config.recognition import Recognition
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
@@ -13,6 +14,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import initial_states
 from revarb.models.calibration import Calibration
 from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.lbfgs import Optimum
 from revarb.optim.status import Status, Step
@@ -53,6 +55,13 @@ def _with_gaps(length: int) -> Series:
 
 
 @cache
+def linear() -> FittedARX:
+    """Two outputs, two records, a band for three horizons."""
+    records = [small.record(seed, samples=24, outputs=2) for seed in (0, 1)]
+    return replace(ARX(2, 2).fit(records), horizon_std=np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.3]]))
+
+
+@cache
 def ensemble() -> Ensemble:
     """Two members."""
     return Ensemble.from_members([model(0), model(1)])
@@ -71,6 +80,7 @@ def warm_up() -> None:
         one.simulate(U, method="mean")
     with_networks().simulate(U, method="network")
     ensemble().simulate(U)
+    linear().simulate(U)
 
 
 def _at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:

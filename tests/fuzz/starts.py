@@ -10,7 +10,7 @@ from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import mostly, plain, real, text
 from revarb.simulation.chain import StartState, make_cold_start
 
-models = st.sampled_from(["model", "calibrated", "ensemble"]).map(lambda name: getattr(samples, name)())
+models = st.sampled_from(["model", "calibrated", "ensemble", "linear"]).map(lambda name: getattr(samples, name)())
 OTHER_SHAPES = [((1,), 2, 2, 1), ((1, 1), 3, 2, 1), ((1, 1), 2, 1, 1), ((1, 1), 2, 2, 2), ((), 0, 0, 0)]
 odd_types = st.sampled_from(["f4", "i8", "?", "O", "U3", "c16", "M8[s]"])
 
@@ -54,14 +54,15 @@ def run_is_finite(case) -> bool:
     return path is not None
 
 
+predictors = st.sampled_from(["calibrated", "linear"]).map(lambda name: getattr(samples, name)())
 record_or_junk = mostly(records(revarb.Series, 2), odd_objects | plain)
 horizons = mostly(st.sampled_from([1, 1, 1, 100, 10**4300]), st.integers(max_value=0) | real | text)
 
 
 def prediction_is_finite(case) -> bool:
     """A row for every sample."""
-    record, horizon = case
-    path = attempt(lambda: samples.calibrated().predict(record, horizon))
+    model, record, horizon = case
+    path = attempt(lambda: model.predict(record, horizon))
     check_path(path)
     assert path is None or len(path) == len(record)
     return path is not None
@@ -69,5 +70,7 @@ def prediction_is_finite(case) -> bool:
 
 PROPERTIES = {
     "starts of simulations": Property(run_is_finite, runs(), 150),
-    "records and horizons into predict": Property(prediction_is_finite, st.tuples(record_or_junk, horizons), 100),
+    "records and horizons into predict": Property(
+        prediction_is_finite, st.tuples(predictors, record_or_junk, horizons), 150
+    ),
 }
