@@ -10,7 +10,10 @@ CASES = {
     "RGP.from_dict({'recipe': 3})": "recipe must be a table of values, received 3",
     "RGP.from_dict({'recipe': {'stages': 3}})": "recipe.stages must be a list of Stage(free, iterations), received 3",
     "RGP.from_dict({'recipe': {'stages': [{'free': 'mu', 'iterations': 3}]}})": "must be a list of parameter groups",
-    "RGP(recipe='R0')": "recipe must be a revarb.Recipe, received 'R0'",
+    "RGP(recipe='R9')": "recipe must be a revarb.Recipe or one of 'R0', 'fixed', ",
+    "RGP(recipe=3)": "recipe must be a revarb.Recipe or one of 'R0', 'fixed', ",
+    "RGP(linear='yes')": "linear must be true or false, received 'yes'",
+    "Recipe(free_run=2.5)": "recipe.free_run must be a whole number of at least 1, received 2.5",
     "Recipe(jitter='small')": "recipe.jitter must be a finite number above 0, received 'small'",
     "small.spec().fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",
     "small.spec().fit([small.record(), [1, 2]])": "record 1 is a list, not a Series",
@@ -63,3 +66,8 @@ def answers():
 @pytest.mark.parametrize("case", CASES)
 def test_a_wrong_type_is_refused_in_one_line(answers, case):
     assert CASES[case] in answers[case]
+
+
+def test_a_recipe_by_its_name():
+    done = run_python("-c", "from revarb import RGP; print(RGP(recipe='fixed') == RGP.from_dict({'recipe': 'fixed'}))")
+    assert done.stdout.strip() == "True", done.stderr

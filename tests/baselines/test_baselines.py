@@ -79,7 +79,7 @@ def test_wrong_arguments_are_refused(name):
         QUICK_MODELS[name].fit(Series(small.record().u, np.ones(60)))
 
 
-@pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "LSTM", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
+@pytest.mark.parametrize("name", ["MLP-NARX", "LSTM", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
 def test_most_rivals_need_every_output(name):
     model = name.split(",")[0]
     match = f"^{model} needs every output value, and 3 of 60 are missing; fill them, or use RGP"

@@ -79,11 +79,7 @@ class RGP(Lagged):
             object.__setattr__(self, "latent_dim", check_integer("latent_dim", self.latent_dim, 1, MAX_STATES))
         if len(self.latent_dims) != self.hidden:
             raise InputError(f"latent_dim names {len(self.latent_dims)} layers, but hidden={self.hidden}")
-        if isinstance(self.recipe, str) and self.recipe in RECIPES:
-            object.__setattr__(self, "recipe", RECIPES[self.recipe])
-        if not isinstance(self.recipe, Recipe):
-            known = ", ".join(repr(name) for name in RECIPES)
-            raise InputError(f"recipe must be a revarb.Recipe or one of {known}, received {describe(self.recipe)}")
+        object.__setattr__(self, "recipe", _find_recipe(self.recipe))
         if not isinstance(self.recognition, Recognition | None):
             raise InputError(f"recognition must be a revarb.Recognition, received {describe(self.recognition)}")
         for name in ("calibrate", "linear"):
@@ -222,7 +218,9 @@ class RGP(Lagged):
         (5, 20)
         """
         values = check_keys(cls, values)
-        if "recipe" in values and not isinstance(values["recipe"], str):
+        if isinstance(values.get("recipe"), str):
+            values["recipe"] = _find_recipe(values["recipe"])
+        elif "recipe" in values:
             recipe = check_keys(Recipe, values["recipe"], "recipe.")
             if isinstance(recipe.get("stages"), tuple | list):
                 recipe["stages"] = tuple(_stage(stage) for stage in recipe["stages"])
@@ -234,6 +232,15 @@ class RGP(Lagged):
         if isinstance(values.get("latent_dim"), list):
             values["latent_dim"] = tuple(values["latent_dim"])
         return cls(**values)
+
+
+def _find_recipe(recipe: Any) -> Recipe:
+    # A recipe, or the one of this name.
+    found = RECIPES.get(recipe) if isinstance(recipe, str) else recipe
+    if not isinstance(found, Recipe):
+        known = ", ".join(repr(name) for name in RECIPES)
+        raise InputError(f"recipe must be a revarb.Recipe or one of {known}, received {describe(recipe)}")
+    return found
 
 
 def _stage(values: Mapping[str, Any]) -> Stage:

@@ -87,6 +87,11 @@ def _choose_order(prep: Preprocessor, records: Sequence[Series]) -> tuple[Order,
     )
     errors = [compute_held_out_errors(prep, records, run, TAIL) for run in runs]
     measured = np.isfinite(compute_held_out_errors(prep, records, [np.zeros_like(each.y) for each in records], TAIL))
+    if not measured.any():
+        raise InputError(
+            "no output in the last quarter of the records is measured, by which the order is chosen; cut the records "
+            "where the measurements end"
+        )
     rms_errors = [rms_error(tail[measured]) for tail in errors]
     best = int(np.argmin(rms_errors))
     if not np.isfinite(rms_errors[best]):
