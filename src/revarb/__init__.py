@@ -20,6 +20,7 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.live import Live, LiveStep
 from revarb.models.model_file import load
 from revarb.runtime.mesh import row_mesh
+from revarb.training.choose import Chosen, fit
 
 __version__ = version("revarb")
 
@@ -32,6 +33,7 @@ __all__ = [
     "Calibration",
     "Candidate",
     "Choice",
+    "Chosen",
     "Comparison",
     "ComputationError",
     "Ensemble",
@@ -51,6 +53,7 @@ __all__ = [
     "baselines",
     "compare",
     "datasets",
+    "fit",
     "load",
     "read_records",
     "row_mesh",

@@ -20,7 +20,7 @@ linear        coefficients and offsets of the linear part (`RGP(linear=True)`)
 R0_FREE = ("mu", "lam", "zeta", "w", "linear")  # the last one only in models that have it
 FIXED_FREE = ("mu", "zeta", "w", "linear")
 
-WEIGHTS = (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
+WEIGHTS = (2.0, 10.0, 50.0)
 """Weights of the free-run term through which the optimisation goes on its way to a larger one."""
 
 
@@ -188,6 +188,8 @@ RECIPES = {
     "R0": Recipe(),
     # Latent variances fixed and small: most measured records are simulated better so, the paper's own are not.
     "fixed": Recipe(latent_variance=0.05, stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100))),
+    # Little noise and little variance, for one hidden layer: systems whose latent states move without noise.
+    "smooth": Recipe(hidden_noise=0.01, latent_variance=0.02, stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100))),
     # For a model with a linear part: a GP that corrects a line needs less noise and variance than one that draws it.
     "linear": Recipe(
         hidden_noise=0.01,

@@ -38,8 +38,8 @@ class RGP(Lagged):
     latent_dim : int or tuple of int
         Number of latent states per hidden layer; one number for all layers, or one for each.
     recipe : Recipe or str
-        Start values and stages of the optimisation; or "R0" (the default), "fixed" (latent variances fixed and small)
-        or "linear" (for a model with a linear part).
+        Start values and stages of the optimisation; or "R0" (the default), "fixed" (latent variances fixed and small),
+        "smooth" (little noise in the states) or "linear" (for a model with a linear part).
     recognition : Recognition, optional
         Latent means by networks instead of free parameters.
     calibrate : bool

@@ -52,7 +52,7 @@ def make_checkpoints(fits: Sequence[str], resume: bool) -> list[Checkpoint | Non
     if jax.process_count() > 1:
         return [None] * len(fits)
     folder = user_cache_path("revarb") / "unfinished"
-    _remove_old(folder)
+    remove_old(folder)
     checkpoints = [Checkpoint(folder / f"{fit}.journal", resume, time.time() + DELAY_SECONDS) for fit in fits]
     any_exists = any(os.access(checkpoint.path, os.F_OK) for checkpoint in checkpoints)
     if resume and not any_exists:
@@ -249,7 +249,8 @@ def _open(checkpoint: Checkpoint) -> BinaryIO | None:
     return file
 
 
-def _remove_old(folder: Path) -> None:
+def remove_old(folder: Path) -> None:
+    """Remove what fits that nobody resumed have left in the folder."""
     with suppress(OSError):
         for path in folder.iterdir():
             if path.stat().st_mtime < time.time() - MAX_AGE_DAYS * 86400.0:

@@ -32,6 +32,15 @@ def run_mean(
     return jax.lax.scan(step, start.mean, (u_bar, mark_reset_row(u_bar, reset_row)))[1]
 
 
+@jax.jit
+def run_means(
+    chain: Chain, start: Float[AnyArray, "K S"], u_bar: Float[AnyArray, "T K Du"]
+) -> Float[AnyArray, "T K Dy"]:
+    """Simulate the mean only over K inputs side by side, each from its own start."""
+    advance = jax.vmap(advance_mean, in_axes=(None, 0, 0))
+    return jax.lax.scan(lambda state, now: advance(chain, state, now), start, u_bar)[1]
+
+
 def advance_mean(
     chain: Chain, state: Float[AnyArray, " S"], inputs_now: Float[AnyArray, " Du"]
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"]]:

@@ -1,22 +1,19 @@
-"""Fits of one structure without one fold, along rising weights of the free-run term, and their held-out errors."""
+"""Fits of one structure without one fold, along rising weights of the free-run term."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.journal import Journal
-from revarb.optim.lbfgs import maximise
+from revarb.optim.lbfgs import Optimum, maximise
 from revarb.optim.status import Status
-from revarb.simulation.mean import run_mean_cold
-from revarb.training.linear_choice import measure_stretch
 from revarb.training.objective import make_penalised_objective
 from revarb.training.problem import Problem, Report, Task, initialise, make_plan
 from revarb.training.solve import build_model, make_step_report, raise_weights
@@ -26,15 +23,25 @@ ALL = -1  # in place of a fold: nothing is left out
 
 
 class FoldPath(NamedTuple):
-    """One model per weight of the free-run term, in rising order; fewer than asked for where the runs diverged."""
+    """One model per weight of the free-run term, in rising order, and the time they took.
+
+    There are fewer models than weights where the runs diverged, and none after Ctrl-C.
+    """
 
     models: tuple[FittedRGP, ...]
     seconds: float
 
 
-def fit_path(spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report) -> list[FittedRGP]:
-    """Fit the records without one fold; return the models at weight 0 and at all of the recipe's weights."""
-    return [model for model in trace_path(spec, records, stretches, fold, seed, report)]
+def fit_path(
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
+) -> FoldPath:
+    """Fit the records without one fold, at weight 0 and at all of the recipe's weights."""
+    started = time.perf_counter()
+    try:
+        models = tuple(trace_path(spec, records, stretches, fold, seed, report))
+    except KeyboardInterrupt:
+        models = ()
+    return FoldPath(models, time.perf_counter() - started)
 
 
 def trace_path(
@@ -51,9 +58,7 @@ def trace_path(
         yield _build(problem, later, weight)
 
 
-def _initialise(
-    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int
-) -> Problem:
+def _initialise(spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int) -> Problem:
     masked = list(records) if fold == ALL else mask_fold(records, stretches, fold)
     prep = Preprocessor.from_records(masked, spec.order_for(records[0].u.shape[1]))
     problem = initialise(Task(spec, tuple(masked), prep, tuple(stretches)), seed)
@@ -67,25 +72,12 @@ def _initialise(
     )
 
 
-def _build(problem: Problem, optimum, weight: float) -> FittedRGP:
+def _build(problem: Problem, optimum: Optimum, weight: float) -> FittedRGP:
     if optimum.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    model = build_model(problem, optimum)
-    return replace(model, spec=with_weight(problem.spec, weight))
+    return replace(build_model(problem, optimum), spec=set_weight(problem.spec, weight))
 
 
-def with_weight(spec: RGP, weight: float) -> RGP:
+def set_weight(spec: RGP, weight: float) -> RGP:
     """The configuration with another weight of the free-run term."""
     return replace(spec, recipe=replace(spec.recipe, free_run_weight=weight))
-
-
-def measure_cold_run(
-    model: FittedRGP, scaling: Standardiser, records: Sequence[Series], stretches: Sequence[Stretch]
-) -> Float64[np.ndarray, " S"]:
-    """Error of the cold mean-only run on every stretch, in standard deviations of the whole training data."""
-    prep = model.preprocessor
-    runs = {
-        number: np.asarray(run_mean_cold(model.trained.chain, prep.order, prep.scaling.inputs(records[number].u)))
-        for number in {stretch.record for stretch in stretches}
-    }
-    return np.array([measure_stretch(prep, scaling, runs[each.record], records, each) for each in stretches])

@@ -7,7 +7,6 @@ through the collapsed posterior of every layer.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -18,7 +17,7 @@ from revarb.data.windows import input_windows
 from revarb.gp.posterior import PosteriorMean
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain
-from revarb.simulation.mean import advance_mean
+from revarb.simulation.mean import run_means
 from revarb.variational.states import FreeStates
 
 
@@ -74,6 +73,5 @@ def sum_squared_errors(
         start = jnp.zeros((count, lags * sum(chain.latent_dims)))
     else:
         start = jnp.concatenate([mu[runs.windows].reshape(count, -1) for mu in states.mu], axis=1)
-    advance = jax.vmap(advance_mean, in_axes=(None, 0, 0))
-    simulated = jax.lax.scan(lambda state, now: advance(chain, state, now), start, runs.u_bar)[1]
+    simulated = run_means(chain, start, runs.u_bar)
     return jnp.sum(jnp.where(runs.counted, simulated - runs.y, 0.0) ** 2)

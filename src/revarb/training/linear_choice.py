@@ -1,8 +1,10 @@
-"""Linear models on held-out stretches: which order and which input delay simulate best what was left out of the fit."""
+"""Linear models on held-out stretches: which order simulates best what was left out of its fit."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
 
@@ -11,66 +13,61 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.gp.layer import Linear
-from revarb.training.linear_fit import list_orders, mark_complete, select_columns, simulate_linear
+from revarb.simulation.chain import Chain
+from revarb.training.free_run import cut_cold_runs
+from revarb.training.linear_fit import list_orders, mark_complete, select_columns
 from revarb.training.narx_rows import NarxRows, build_narx_rows
 from revarb.training.one_standard_error import find_simplest
+from revarb.training.segments import Segment, measure_error, simulate_cold
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
 
 MIN_ROWS_PER_COEFFICIENT = 10  # of a linear model; orders with more coefficients are not tried
 
 
 class LinearCandidate(NamedTuple):
-    """The best order with one input delay: a model per fold, and the errors of their cold runs on what they missed."""
+    """The order that was taken: a model per fold, and the errors of their cold runs on what they missed."""
 
     order: Order
-    folds: tuple[Linear, ...]
+    folds: tuple[Linear, ...]  # in the shape of the largest order that was tried
     preprocessors: tuple[Preprocessor, ...]  # of the folds: a fold is scaled by what it has
-    errors: Float64[np.ndarray, " S"]  # root mean square of every stretch, z-scored by the whole training data
+    errors: Float64[np.ndarray, " S"]  # of every stretch, z-scored by the whole training data
 
 
-def score_linear(records: Sequence[Series], stretches: Sequence[Stretch], largest: Order) -> LinearCandidate:
-    """Fit every order up to the largest one without each fold, and keep the order whose held-out runs are best."""
-    scaling = Standardiser.from_records(records)
-    orders = _list_small_orders(records, largest)
+def score_linear(
+    records: Sequence[Series], stretches: Sequence[Stretch], segments: Sequence[Segment], largest: Order
+) -> LinearCandidate:
+    """Fit every order up to the largest one without each fold; take the smallest that is as good as the best."""
+    scaling, orders = Standardiser.from_records(records), list_small_orders(records, largest)
     folds = [_fit_fold(mask_fold(records, stretches, fold), largest, orders) for fold in range(FOLDS)]
-    errors = np.full((len(orders), len(stretches)), np.inf)
-    for fold, fitted in enumerate(folds):
-        runs = simulate_linear(fitted.preprocessor, records, fitted.models)
-        for number, stretch in enumerate(stretches):
-            if stretch.fold == fold:
-                errors[:, number] = [
-                    measure_stretch(fitted.preprocessor, scaling, run[stretch.record], records, stretch) for run in runs
-                ]
-    best = find_simplest(
-        errors, [order.lags * len(scaling.y_mean) + order.input_lags * len(scaling.u_mean) for order in orders]
-    )
+    errors = np.full((len(orders), len(segments)), np.inf)
+    for fold, (prep, models) in enumerate(folds):
+        inside = [number for number, segment in enumerate(segments) if segment.fold == fold]
+        if inside:
+            errors[:, inside] = _measure(prep, models, scaling, [segments[number] for number in inside])
+    best = find_simplest(errors, [count_coefficients(order, scaling) for order in orders])
     return LinearCandidate(
-        orders[best],
-        tuple(fitted.models[best] for fitted in folds),
-        tuple(fitted.preprocessor for fitted in folds),
-        errors[best],
+        orders[best], tuple(models[best] for _, models in folds), tuple(prep for prep, _ in folds), errors[best]
     )
 
 
-def _list_small_orders(records: Sequence[Series], largest: Order) -> list[Order]:
-    # Orders with too many coefficients for the records fit the noise.
+def count_coefficients(order: Order, scaling: Standardiser) -> int:
+    """Number of coefficients of one output."""
+    return order.lags * len(scaling.y_mean) + order.input_lags * len(scaling.u_mean)
+
+
+def list_small_orders(records: Sequence[Series], largest: Order) -> list[Order]:
+    """The orders that have few enough coefficients for the records: more would fit the noise."""
     rows, outputs, inputs = sum(len(record) for record in records), records[0].y.shape[1], records[0].u.shape[1]
     most = max(outputs + inputs, rows // MIN_ROWS_PER_COEFFICIENT)
     return [order for order in list_orders(largest) if order.lags * outputs + order.input_lags * inputs <= most]
 
 
-class _FoldFit(NamedTuple):
-    """Linear models of all orders, fitted without one fold; all have the shape of the largest order."""
-
-    preprocessor: Preprocessor
-    models: list[Linear]
-
-
-def _fit_fold(masked: Sequence[Series], largest: Order, orders: Sequence[Order]) -> _FoldFit:
+def _fit_fold(masked: Sequence[Series], largest: Order, orders: Sequence[Order]) -> tuple[Preprocessor, list[Linear]]:
+    # All models have the shape of the largest order.
     prep = Preprocessor.from_records(masked, largest)
     rows = build_narx_rows(prep, masked)
     reduced = _reduce(rows, mark_complete(rows))
-    return _FoldFit(prep, [_solve(reduced, select_columns(prep, order)) for order in orders])
+    return prep, [_solve(reduced, select_columns(prep, order)) for order in orders]
 
 
 def _reduce(rows: NarxRows, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,17 +86,15 @@ def _solve(reduced: tuple[np.ndarray, np.ndarray], columns: np.ndarray) -> Linea
     return Linear(coefficients, solution[-1])
 
 
-def measure_stretch(
-    prep: Preprocessor, scaling: Standardiser, run: Float64[np.ndarray, "T Dy"], records: Sequence[Series],
-    stretch: Stretch,
-) -> float:  # fmt: skip
-    """Root mean square error of a z-scored run on a stretch, in standard deviations of the whole training data.
-
-    Infinite where the run diverged; NaN where nothing was measured.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = prep.scaling.raw_outputs(run[stretch.rows])
-        measured = np.isfinite(records[stretch.record].y[stretch.rows])
-        squares = (((mean - records[stretch.record].y[stretch.rows]) / scaling.y_std) ** 2)[measured]
-        rms = float(np.sqrt(np.mean(squares))) if len(squares) else float("nan")
-    return rms if np.isfinite(rms) or not len(squares) else float("inf")
+def _measure(
+    prep: Preprocessor, models: Sequence[Linear], scaling: Standardiser, segments: Sequence[Segment]
+) -> Float64[np.ndarray, "C S"]:
+    # All models and segments side by side.
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+    u_bar = cut_cold_runs(prep, [segment.record for segment in segments]).u_bar
+    simulate = jax.vmap(lambda model: simulate_cold(Chain((model,), None, prep.order.lags), u_bar))
+    simulated = np.asarray(simulate(stacked))
+    return np.array([
+        [measure_error(prep, scaling, run[:, number], segment) for number, segment in enumerate(segments)]
+        for run in simulated
+    ])  # fmt: skip

@@ -41,10 +41,12 @@ def raise_weights(
 
     Ends early after Ctrl-C, and where the runs diverge at the best point so far. `bound` is without the term.
     """
+    if problem.runs is None:
+        return
     _, (*_, phase), settings = make_plan(problem)
-    phase, bound = phase._replace(iterations=problem.spec.recipe.free_run_iterations), make_objective(problem)
+    phase = phase._replace(iterations=problem.spec.recipe.free_run_iterations)
+    bound = make_penalised_objective(problem, problem.runs, 0.0)  # the program of all weights: nothing more to compile
     for weight in problem.spec.recipe.free_run_weights:
-        assert problem.runs is not None
         if optimum.status in (Status.INTERRUPTED, Status.NOT_FINITE):
             return
         objective = journal.wrap_objective(f"{name}, free run", make_penalised_objective(problem, problem.runs, weight))

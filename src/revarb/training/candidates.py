@@ -1,0 +1,93 @@
+"""The candidates of `revarb.fit`: which configurations are tried on a record.
+
+Settled on the development set (docs/design/decisions): every number here has its reason there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from revarb.config.recipe import RECIPES
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
+from revarb.data.windows import Order
+
+FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
+DELAYS = (1, 0, 2, 4, 8, 16)  # input delays of linear models
+LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
+WEIGHT = 10.0  # the largest weight of the free-run term
+STAGES = (30, 50)  # iterations before the free-run term: the held-out errors change little after them
+ROWS_PER_LAG = 12  # a record must have this many rows for every lag
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A configuration up to the weight of the free-run term: one path of fits gives a candidate per weight."""
+
+    name: str
+    spec: RGP
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        spec = self.spec
+        order = f"{spec.lags}-{spec.input_lags}-{spec.input_delay}"
+        return f"{self.name}-{order}-{spec.latent_dims[0]}".replace(" ", "_").replace(",", "")
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights of the free-run term along the path."""
+        return (0.0, *self.spec.recipe.free_run_weights)
+
+    def describe(self, weight: float) -> str:
+        """What the candidate with this weight is, for tables."""
+        spec, order = self.spec, describe_order(self.spec)
+        states = f", {spec.latent_dims[0]} states" if spec.latent_dims[0] > 1 else ""
+        return f"RGP, {self.name}{states}, {order}, w = {weight:g}"
+
+    def complexity(self, weight: float) -> tuple[bool, float, int]:
+        """What decides which of two candidates is simpler: the weight, then the lags."""
+        return True, weight, self.spec.lags
+
+
+def describe_order(order: Order | RGP) -> str:
+    """An order in words."""
+    lags = f"{order.lags} lags" if order.input_lags in (0, order.lags) else f"{order.lags} + {order.input_lags} lags"
+    return lags if order.input_delay == 1 else f"{lags}, delay {order.input_delay}"
+
+
+def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
+    """The structures that are tried first; `delay` is that of the linear models that did best."""
+    few, lags, outputs = limit_lags(records, FEW_LAGS), limit_lags(records, LAGS), records[0].y.shape[1]
+    linear = {"hidden": 1, "inducing": 50, "latent_dim": outputs, "linear": True}
+    return [
+        _make("linear part", lags, delay, "linear", **linear),
+        _make("one smooth layer", few, delay, "smooth", hidden=1),
+        _make("fixed variances", lags, delay, "fixed"),
+        _make("free variances", lags, delay, "R0"),
+    ]
+
+
+def _make(name: str, lags: int, delay: int, recipe: str, **options: Any) -> Structure:
+    chosen = RECIPES[recipe]
+    stages = tuple(replace(stage, iterations=n) for stage, n in zip(chosen.stages, STAGES, strict=True))
+    weighted = replace(chosen, stages=stages, free_run_weight=WEIGHT)
+    return Structure(name, RGP(lags, lags, delay, recipe=weighted, **options))
+
+
+def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]:
+    """Variants of the best structure, unless it has a linear part: more lags, and a latent state per output."""
+    spec, variants = best.spec, []
+    if spec.linear:
+        return []
+    lags, outputs = limit_lags(records, MORE_LAGS), records[0].y.shape[1]
+    if lags > spec.lags:
+        variants.append(replace(best, spec=replace(spec, lags=lags, input_lags=lags)))
+    if outputs > spec.latent_dims[0]:
+        variants.append(replace(best, spec=replace(spec, latent_dim=outputs)))
+    return variants
+
+
+def limit_lags(records: Sequence[Series], lags: int) -> int:
+    """The number of lags, or less where a record is too short for that many."""
+    return max(1, min(lags, min(len(record) for record in records) // ROWS_PER_LAG))

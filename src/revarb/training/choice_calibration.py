@@ -1,0 +1,54 @@
+"""Bands of a chosen model from the held-out runs that chose it."""
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.scaling import Standardiser
+from revarb.data.trajectory import half_width
+from revarb.models.calibration import Calibration
+from revarb.models.fitted_arx import FittedARX
+from revarb.training.calibrate import find_calibration
+from revarb.training.calibration_rule import LEVEL
+from revarb.training.held_out import MIN_STD
+from revarb.training.segments import simulate_segments
+from revarb.training.trials import HeldOut, Scored
+
+HORIZONS = 20  # steps after a measured start for which a linear model has a band of its own
+LEAST_NOISE = 1e-4  # variance of the output noise, z-scored
+
+
+def calibrate_nonlinear(scored: Scored, held_out: HeldOut) -> Calibration:
+    """Noises and widths of a recurrent GP, from its fits without each fold."""
+    folds = [scored.folds[fold] for fold in sorted(scored.folds)]
+    return find_calibration(folds, held_out.records, held_out.stretches, least=LEAST_NOISE)
+
+
+def calibrate_linear(
+    scored: Scored, held_out: HeldOut, scaling: Standardiser
+) -> tuple[Float64[np.ndarray, " Dy"], Float64[np.ndarray, "K Dy"]]:
+    """Standard deviations of a linear model: of cold runs, and 1 … K steps after a measured start.
+
+    Each is such that its 95 % band holds 95 % of the held-out errors.
+    """
+    cold, ahead = [], [[] for _ in range(HORIZONS)]
+    for fold, model in scored.folds.items():
+        inside = [segment for segment in held_out.segments if segment.fold == fold]
+        cold += [error / scaling.y_std for error in simulate_segments(model.chain, model.preprocessor, inside)]
+        for horizon in range(HORIZONS):
+            ahead[horizon] += _predict(model, held_out, fold, horizon + 1, scaling)
+    residual_std = _find_std(cold)
+    return residual_std, np.stack([_find_std(errors) for errors in ahead])
+
+
+def _predict(model: FittedARX, held_out: HeldOut, fold: int, horizon: int, scaling: Standardiser) -> list[np.ndarray]:
+    errors = []
+    for stretch in held_out.stretches:
+        if stretch.fold == fold:
+            record = held_out.records[stretch.record]
+            errors.append(((model.predict(record, horizon).mean - record.y) / scaling.y_std)[stretch.rows])
+    return errors
+
+
+def _find_std(errors: list[np.ndarray]) -> Float64[np.ndarray, " Dy"]:
+    joined = np.abs(np.concatenate(errors))
+    return np.maximum(np.nanquantile(joined, LEVEL, axis=0) / half_width(LEVEL), MIN_STD)

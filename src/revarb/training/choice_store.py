@@ -1,0 +1,71 @@
+"""Finished fits of an unfinished choice: model files in the user's cache folder, from which it is resumed."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from revarb.errors import InputError, warn_user
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.model_file import load, save_model
+from revarb.optim.journal import Checkpoint, discard_journals, remove_old
+from revarb.runtime.files import write_atomic
+
+
+@dataclass(frozen=True)
+class ChoiceStore:
+    """Keeps the models of every finished path of fits under a name that identifies records, seed and versions.
+
+    If the folder cannot be written to, the choice goes on without it.
+    """
+
+    folder: Path
+    digest: str
+
+    @classmethod
+    def open(cls, digest: str, resume: bool) -> "ChoiceStore":
+        """Open the store of this choice; without `resume` it is emptied, and one that had entries is mentioned."""
+        store = cls(user_cache_path("revarb") / "unfinished", digest)
+        remove_old(store.folder)
+        known = store._list_files()
+        if resume and not known:
+            warn_user("there is no unfinished choice like this one to resume: it starts from the beginning")
+        if known and not resume:
+            warn_user(
+                "an unfinished choice like this one exists; resume=True (--resume) continues it, this call starts from "
+                "the beginning"
+            )
+            store.discard()
+        return store
+
+    def read(self, name: str) -> tuple[list[FittedRGP], float] | None:
+        """The models of a finished path, and the seconds it took; None where it was not finished."""
+        try:
+            entry = json.loads(self._locate(name, "json").read_text())
+            models = [load(self._locate(name, f"{number}.rgp")) for number in range(entry["models"])]
+        except (OSError, ValueError, KeyError, InputError):
+            return None
+        return models, float(entry["seconds"])
+
+    def write(self, name: str, models: Sequence[FittedRGP], seconds: float) -> None:
+        """Keep the models of a finished path; the entry is complete when its last file is."""
+        with suppress(OSError, InputError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for number, model in enumerate(models):
+                save_model(model, self._locate(name, f"{number}.rgp"))
+            write_atomic(self._locate(name, "json"), json.dumps({"models": len(models), "seconds": seconds}).encode())
+
+    def discard(self) -> None:
+        """Remove all entries, now or at the end of `keep_journals`."""
+        discard_journals([Checkpoint(file, resume=True, write_after=0.0) for file in self._list_files()])
+
+    def _locate(self, name: str, ending: str) -> Path:
+        return self.folder / f"{self.digest}.{name}.{ending}"
+
+    def _list_files(self) -> list[Path]:
+        with suppress(OSError):
+            return sorted(self.folder.glob(f"{self.digest}.*"))
+        return []

@@ -1,0 +1,225 @@
+"""`revarb.fit`: everything is chosen on held-out stretches of the training records.
+
+Candidates (candidates.py) are fitted without the stretches of one fold at a time and simulate them (trials.py). The
+simplest one that cannot be told from the best is fitted to everything, and the same fits calibrate its bands.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.series import Series, as_records
+from revarb.data.windows import Order
+from revarb.errors import check_integer, check_seed
+from revarb.models.base import Fitted
+from revarb.optim.status import Status
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.machine import collect_versions
+from revarb.runtime.numerics import with_numerics
+from revarb.runtime.progress import progress_bar
+from revarb.training.candidates import (
+    MORE_LAGS,
+    Structure,
+    limit_lags,
+    list_structures,
+    list_variants,
+)
+from revarb.training.choice_store import ChoiceStore
+from revarb.training.final_fit import fit_default, fit_interrupted, fit_taken
+from revarb.training.linear_trial import find_delay, try_linear
+from revarb.training.one_standard_error import log_errors
+from revarb.training.parts import cut_parts
+from revarb.training.ranking import Ranking, rank
+from revarb.training.solve import count_steps
+from revarb.training.stretches import FOLDS, cut_stretches
+from revarb.training.trials import HeldOut, Progress, Scored, Trials, hold_out
+
+DROP = 0.4  # a structure is dropped after its first fold where its log error is larger than the best one's by this
+MIN_STRETCHES = 4  # with measured outputs; fewer decide nothing
+MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
+
+
+@with_numerics
+def fit(
+    train: Series | Sequence[Series],
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+    *,
+    members: int = 1,
+    resume: bool = False,
+) -> Fitted:
+    """Train the model that simulates held-out stretches of the training records best.
+
+    Linear and recurrent GP models of several orders, structures and trainings are tried. The simplest one whose
+    held-out error is within one standard error of the best is fitted to all records and calibrated on the same
+    stretches. `model.choice` has everything that was tried. To say it yourself, use `revarb.RGP(...).fit`.
+
+    Ctrl-C returns the best candidate so far, with status "interrupted"; a second Ctrl-C stops immediately.
+
+    Parameters
+    ----------
+    train : Series or list of Series
+        Training records. Windows never cross from one record to the next; NaN in y is a missing value.
+    seed : int
+        Seed of all fits.
+    jobs : int, optional
+        Number of processes that share the fits; default: one per core, at most eight. The result does not depend on it.
+    progress : bool
+        Draw a progress bar where the output is a terminal.
+    members : int
+        Number of recurrent GP candidates, the best ones, whose mixture is returned; 1 for the best one alone.
+    resume : bool
+        Continue a choice on the same records that was killed or interrupted.
+
+    Returns
+    -------
+    FittedRGP, FittedARX or Ensemble
+        A `FittedARX` where nothing nonlinear was found, an `Ensemble` with `members` above 1.
+
+    Raises
+    ------
+    InputError
+        If the records cannot be used, such as a constant column or too few samples.
+    ComputationError
+        If no candidate could be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(80.0) ** 1.5)
+    >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:80]
+    >>> model = revarb.fit(revarb.Series(u, y), jobs=1)  # doctest: +SKIP
+    >>> model.choice.taken  # doctest: +SKIP
+    'linear, 1 + 2 lags'
+    """
+    seed, records = check_seed(seed), as_records(train)
+    members = check_integer("members", members, least=1)
+    workers = _count_workers(jobs)
+    held_out = _hold_out(cut_parts(records))
+    if held_out is None:
+        return fit_default(records, seed, progress)
+    store = ChoiceStore.open(_digest(records, seed), resume)
+    with progress_bar("choosing", _count_steps(held_out), progress) as update, capture_interrupts(1) as pressed:
+        trials = Trials(held_out, seed, workers, store, Progress(update, pressed))
+        ranking = _try_candidates(trials)
+        if pressed:
+            return fit_interrupted(ranking, held_out, records, seed)
+        model = fit_taken(ranking, held_out, records, seed, members, trials.progress)
+    if model.status is not Status.INTERRUPTED:
+        store.discard()
+    return model
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`revarb.fit` as a configuration, for `revarb.compare` and other code that takes one.
+
+    Parameters
+    ----------
+    jobs, members : int
+        As in `revarb.fit`.
+
+    Examples
+    --------
+    >>> import revarb
+    >>> models = {"Mean": revarb.Mean(), "revarb (chosen)": revarb.Chosen(jobs=1)}
+    """
+
+    jobs: int | None = None
+    members: int = 1
+
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> Fitted:
+        """Train the model that `revarb.fit` chooses.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            Training records.
+        seed : int
+            Seed of all fits.
+        progress : bool
+            Draw a progress bar where the output is a terminal.
+
+        Returns
+        -------
+        FittedRGP, FittedARX or Ensemble
+        """
+        return fit(train, seed, self.jobs, progress, members=self.members)
+
+
+def _count_workers(jobs: int | None) -> int:
+    if jobs is None:
+        return min(effective_n_jobs(-1), MAX_WORKERS)
+    return effective_n_jobs(jobs if jobs == -1 else check_integer("jobs (or -1 for one per core)", jobs, least=1))
+
+
+def _hold_out(parts: Sequence[Series]) -> HeldOut | None:
+    # The stretches of the largest order, the same for all candidates; None where the records are too short.
+    lags = limit_lags(parts, MORE_LAGS)
+    inputs = parts[0].u.shape[1]
+    prep = Preprocessor.from_records(parts, Order(lags, lags if inputs else 0, 1))
+    held_out = hold_out(parts, cut_stretches(parts, prep))
+    return held_out if len(held_out.stretches) >= MIN_STRETCHES else None
+
+
+def _try_candidates(trials: Trials) -> Ranking:
+    # Linear models, then the first fold of every structure, all folds of those that are left, variants of the best.
+    held_out = trials.held_out
+    linear = try_linear(held_out)
+    structures = list_structures(held_out.records, find_delay(linear))
+    _try_structures(trials, structures, linear, structures)
+    variants = list_variants(_find_best(trials, structures), held_out.records)
+    _try_structures(trials, variants, linear, structures)
+    nonlinear = [scored for each in (*structures, *variants) for scored in trials.score(each)]
+    return rank([*linear, *nonlinear], held_out, trials.failures)
+
+
+def _try_structures(
+    trials: Trials, tried: Sequence[Structure], linear: Sequence[Scored], before: Sequence[Structure]
+) -> None:
+    # The first fold of all, then the other folds of those that are not far behind the best candidate so far.
+    trials.run(tried, [0])
+    trials.run(_drop(trials, tried, linear, before), range(1, FOLDS))
+
+
+def _find_best(trials: Trials, structures: Sequence[Structure]) -> Structure:
+    scored = [each for structure in structures for each in trials.score(structure) if each.complete]
+    best = min(scored, key=lambda each: float(np.mean(log_errors(each.errors))), default=None)
+    return structures[0] if best is None or best.structure is None else best.structure
+
+
+def _drop(
+    trials: Trials, tried: Sequence[Structure], linear: Sequence[Scored], before: Sequence[Structure]
+) -> list[Structure]:
+    # Structures that are not far behind the best candidate on the stretches of the first fold.
+    scores = {each: _score_first(trials.score(each), trials.held_out) for each in {*tried, *before}}
+    best = min([*scores.values(), _score_first(linear, trials.held_out)])
+    kept = [each for each in tried if scores[each] <= best + DROP and each not in trials.failures]
+    trials.progress.skip_folds([each for each in tried if each not in kept])
+    return kept
+
+
+def _score_first(scored: Sequence[Scored], held_out: HeldOut) -> float:
+    first = [stretch.fold == 0 for stretch in held_out.stretches]
+    scores = [float(np.mean(log_errors(each.errors[first]))) for each in scored]
+    return min(scores, default=np.inf)
+
+
+def _count_steps(held_out: HeldOut) -> int:
+    structures = list_structures(held_out.records, 1)
+    structures += list_variants(structures[-1], held_out.records)
+    steps = [count_steps(structure.spec) for structure in structures]
+    return FOLDS * sum(steps) + max(steps)
+
+
+def _digest(records: Sequence[Series], seed: int) -> str:
+    data = hashlib.sha256(json.dumps([seed, collect_versions()]).encode())
+    for values in (values for record in records for values in (record.u, record.y)):
+        data.update(f"{values.shape}".encode() + values.tobytes())
+    return data.hexdigest()

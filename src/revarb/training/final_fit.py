@@ -1,0 +1,98 @@
+"""The last step of a choice: the candidate that was taken, fitted to all records and calibrated."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from revarb.config.recipe import RECIPES
+from revarb.config.rgp import RGP
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.series import Series
+from revarb.errors import RevarbError, warn_user
+from revarb.models.base import Fitted
+from revarb.models.choice import Candidate, Choice
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.optim.status import Status
+from revarb.training.candidates import FEW_LAGS, limit_lags
+from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
+from revarb.training.fit import fit_rgp
+from revarb.training.fold_paths import ALL, trace_path
+from revarb.training.linear_fit import mark_complete, solve_least_squares
+from revarb.training.narx_rows import build_narx_rows
+from revarb.training.ranking import Ranking
+from revarb.training.trials import HeldOut, Progress, Scored
+
+
+def fit_taken(
+    ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int, members: int, progress: Progress
+) -> Fitted:
+    """Fit the candidate that was taken, or the mixture of the best few, to all records."""
+    if ranking.winner.structure is None:
+        return replace(_fit_linear(ranking.winner, held_out, records, seed), choice=ranking.choice)
+    fitted = [_fit_nonlinear(each, held_out, records, seed, progress) for each in ranking.list_best(members)]
+    model = fitted[0] if members == 1 else Ensemble.from_candidates(fitted)
+    return replace(model, choice=ranking.choice)
+
+
+def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int) -> Fitted:
+    """The best candidate so far after Ctrl-C: a linear model, or a fit that has left out one fold; not calibrated."""
+    sentence = f"Interrupted; the best candidate so far. {ranking.choice.sentence}"
+    winner = ranking.winner
+    if winner.structure is None:
+        model: Fitted = _fit_linear(winner, held_out, records, seed)
+    else:
+        model = next(iter(winner.folds.values()))
+        sentence += " It was fitted without some stretches of the records, and its bands are not calibrated."
+    return replace(model, status=Status.INTERRUPTED, choice=replace(ranking.choice, sentence=sentence))
+
+
+def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedRGP:
+    """The model for records that are too short to hold anything out: nothing is chosen, nothing calibrated."""
+    warn_user(
+        "the records are too short to hold anything out: a default model is fitted, and its bands are not calibrated"
+    )
+    lags = limit_lags(records, FEW_LAGS)
+    rows = sum(len(record) - lags for record in records)
+    recipe = replace(RECIPES["linear"], free_run_weight=2.0)
+    spec = RGP(
+        lags, lags, hidden=1, inducing=min(50, rows), latent_dim=records[0].y.shape[1], linear=True, recipe=recipe,
+        calibrate=False,
+    )  # fmt: skip
+    model = fit_rgp(spec, records, seed=seed, progress=progress, resume=False)
+    name = f"RGP, linear part, {lags} lags, w = 2"
+    sentence = "The records are too short to hold anything out: this is the default, and nothing was compared."
+    return replace(model, choice=Choice((Candidate(name, None, None, 0, 0.0, "taken"),), name, sentence, "nothing"))
+
+
+def _fit_linear(winner: Scored, held_out: HeldOut, records: Sequence[Series], seed: int) -> FittedARX:
+    assert winner.order is not None
+    prep = Preprocessor.from_records(records, winner.order)
+    rows = build_narx_rows(prep, records)
+    model = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), mark_complete(rows))
+    std, horizon_std = calibrate_linear(winner, held_out, prep.scaling)
+    return replace(FittedARX.from_records(records, prep, model, std, seed), horizon_std=horizon_std)
+
+
+def _fit_nonlinear(
+    scored: Scored, held_out: HeldOut, records: Sequence[Series], seed: int, progress: Progress
+) -> FittedRGP:
+    structure = scored.structure
+    assert structure is not None
+    report = progress.make_final_report(scored.name)
+    model: FittedRGP | None = None
+    try:
+        for model in trace_path(structure.spec, records, (), ALL, seed, report):
+            if model.spec.recipe.free_run_weight == scored.weight:
+                break
+    except KeyboardInterrupt:
+        model = model or next(iter(scored.folds.values()))  # Ctrl-C before the first weight: a fit without one fold
+        return replace(model, status=Status.INTERRUPTED)
+    assert model is not None
+    try:
+        return replace(model, calibration=calibrate_nonlinear(scored, held_out))
+    except RevarbError as error:
+        warn_user(f"the bands are not calibrated: {error}")
+        return model

@@ -1,0 +1,60 @@
+"""Linear models as candidates: the best order for each input delay."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from revarb.data.windows import Order
+from revarb.errors import RevarbError
+from revarb.models.fitted_arx import FittedARX
+from revarb.optim.status import Status
+from revarb.training.candidates import DELAYS, LONG_DELAY, MORE_LAGS, describe_order, limit_lags
+from revarb.training.linear_choice import LinearCandidate, count_coefficients, score_linear
+from revarb.training.one_standard_error import compare_with_best
+from revarb.training.trials import HeldOut, Scored
+
+
+def try_linear(held_out: HeldOut) -> list[Scored]:
+    """The best linear model for each input delay; one whose runs all diverge is left out."""
+    tried = []
+    for largest in _list_largest_orders(held_out):
+        started = time.perf_counter()
+        try:
+            found = score_linear(held_out.records, held_out.stretches, held_out.segments, largest)
+        except RevarbError:  # a record too short for the delay, or no stable order
+            continue
+        tried.append(_make_scored(found, held_out, time.perf_counter() - started))
+    return tried
+
+
+def _list_largest_orders(held_out: HeldOut) -> list[Order]:
+    # One for each delay; the window of inputs must be full where the first stretch begins.
+    lags = limit_lags(held_out.records, MORE_LAGS)
+    if not held_out.records[0].u.shape[1]:
+        return [Order(lags, 0, 1)]
+    first = min(segment.first for segment in held_out.segments)
+    return [Order(lags, min(lags, first - delay + 1), delay) for delay in DELAYS if delay <= first]
+
+
+def _make_scored(found: LinearCandidate, held_out: HeldOut, seconds: float) -> Scored:
+    complexity = (False, 0.0, count_coefficients(found.order, held_out.scaling))
+    folds = {
+        fold: FittedARX(prep, Status.CONVERGED, 0, np.ones(len(prep.output_names)), model)
+        for fold, (prep, model) in enumerate(zip(found.preprocessors, found.folds, strict=True))
+    }
+    return Scored(f"linear, {describe_order(found.order)}", complexity, found.errors, seconds, folds, order=found.order)
+
+
+def find_delay(linear: Sequence[Scored]) -> int:
+    """The input delay of the nonlinear candidates: 1, unless linear models do better by more than a standard error.
+
+    Delay 0 is direct feedthrough. Small dead times are within the lags of every candidate.
+    """
+    delays = {each.order.input_delay: each for each in linear if each.order is not None}
+    useful = {delay: each for delay, each in delays.items() if delay <= 1 or delay >= LONG_DELAY}
+    if 1 not in useful:
+        return 1
+    best, differences, deviations = compare_with_best(np.stack([each.errors for each in useful.values()]))
+    usual = list(useful).index(1)
+    return list(useful)[best] if differences[usual] > deviations[usual] else 1

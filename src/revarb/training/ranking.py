@@ -1,0 +1,145 @@
+"""Which candidate is taken, and the sentence that says why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revarb.data.series import Series
+from revarb.errors import ComputationError
+from revarb.models.choice import Candidate, Choice
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.training.candidates import Structure
+from revarb.training.one_standard_error import compare_with_best, find_simplest, log_errors
+from revarb.training.trials import HeldOut, Scored
+from revarb.training.trust import is_trusted
+
+UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
+AHEAD = 5  # steps from filtered states that are scored instead
+COLD = "cold runs"
+WINDOWS = f"predictions {AHEAD} steps ahead, because cold runs tell nothing"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The candidates with what decides between them; `taken` is the position of the one that is taken."""
+
+    scored: tuple[Scored, ...]
+    taken: int
+    choice: Choice
+
+    @property
+    def winner(self) -> Scored:
+        """The candidate that is taken."""
+        return self.scored[self.taken]
+
+    def list_best(self, count: int) -> list[Scored]:
+        """The complete nonlinear candidates with the smallest errors, one per structure, the one taken first."""
+        others = [each for each in self.scored if each.complete and each.structure is not None]
+        ordered = sorted(others, key=lambda each: float(np.mean(log_errors(each.errors))))
+        best = [self.winner]
+        for each in ordered:
+            if each.structure not in [known.structure for known in best]:
+                best.append(each)
+        return best[:count]
+
+
+def rank(scored: Sequence[Scored], held_out: HeldOut, failures: Mapping[Structure, str]) -> Ranking:
+    """Decide between the candidates that were scored on all stretches."""
+    complete = [each for each in scored if each.complete and np.isfinite(each.errors).all()]
+    complete = complete or [each for each in scored if np.isfinite(each.errors).any()]
+    if not complete:
+        reasons = "; ".join(failures.values()) or "all held-out simulations diverged"
+        raise ComputationError(f"no candidate could be fitted: {reasons}")
+    trusted = [each for each in complete if _is_trusted(each, held_out)] or complete
+    scored_by = COLD
+    if _tells_nothing(trusted):
+        scored_by = WINDOWS
+        trusted = [replace(each, errors=_measure_ahead(each, held_out)) for each in trusted]
+    known = ~np.isnan(np.stack([each.errors for each in trusted])).any(axis=0)
+    errors = np.stack([each.errors[known] for each in trusted])
+    taken = trusted[find_simplest(errors, [each.complexity for each in trusted])]
+    updated = [next((new for new in trusted if new.name == each.name), each) for each in scored]
+    position = [each.name for each in updated].index(taken.name)
+    choice = _make_choice(updated, trusted, errors, taken, scored_by, failures)
+    return Ranking(tuple(updated), position, choice)
+
+
+def _is_trusted(scored: Scored, held_out: HeldOut) -> bool:
+    models = [(fold, model.chain, model.preprocessor) for fold, model in scored.folds.items()]
+    return is_trusted(models, held_out.records, held_out.late, held_out.scaling)
+
+
+def _tells_nothing(scored: Sequence[Scored]) -> bool:
+    # Chaotic systems: no cold run follows the record, whatever the model.
+    return min(_mean_error(each.errors) for each in scored) > UNINFORMATIVE
+
+
+def _mean_error(errors: np.ndarray) -> float:
+    return float(np.exp(np.mean(log_errors(errors[~np.isnan(errors)]))))
+
+
+def _measure_ahead(scored: Scored, held_out: HeldOut) -> np.ndarray:
+    # Errors of predictions from filtered states, on every stretch by the fold that left it out.
+    errors = np.full(len(held_out.stretches), np.nan)
+    for fold, model in scored.folds.items():
+        paths = {}
+        for number, stretch in enumerate(held_out.stretches):
+            if stretch.fold == fold:
+                record = held_out.records[stretch.record]
+                if stretch.record not in paths:
+                    paths[stretch.record] = _predict(model, record)
+                squares = ((paths[stretch.record] - record.y) / held_out.scaling.y_std)[stretch.rows] ** 2
+                errors[number] = np.sqrt(np.nanmean(squares))
+    return errors
+
+
+def _predict(model: FittedARX | FittedRGP, record: Series) -> np.ndarray:
+    try:
+        return model.predict(record, AHEAD).mean
+    except ComputationError:
+        return np.full(record.y.shape, np.inf)
+
+
+def _make_choice(
+    scored: Sequence[Scored],
+    trusted: Sequence[Scored],
+    errors: np.ndarray,
+    taken: Scored,
+    scored_by: str,
+    failures: Mapping[Structure, str],
+) -> Choice:
+    best, _, deviations = compare_with_best(errors)
+    known = {each.name: float(deviations[number]) for number, each in enumerate(trusted) if number != best}
+    candidates = [_describe(each, known.get(each.name), taken.name, [one.name for one in trusted]) for each in scored]
+    candidates += [Candidate(f"RGP, {each.name}", None, None, 0, 0.0, "failed") for each in failures]
+    return Choice(tuple(candidates), taken.name, _explain(trusted, errors, taken), scored_by)
+
+
+def _describe(scored: Scored, standard_error: float | None, taken: str, trusted: Sequence[str]) -> Candidate:
+    measured = scored.errors[~np.isnan(scored.errors)]
+    error = _mean_error(scored.errors) if len(measured) and np.isfinite(measured).all() else None
+    if scored.name == taken:
+        note = "taken"
+    elif not scored.complete:
+        note = "dropped"
+    else:
+        note = "" if scored.name in trusted else "unstable"
+    return Candidate(scored.name, error, standard_error, len(measured), scored.seconds, note)
+
+
+def _explain(trusted: Sequence[Scored], errors: np.ndarray, taken: Scored) -> str:
+    means = np.exp(log_errors(errors).mean(axis=1))
+    error, best = means[[each.name for each in trusted].index(taken.name)], means.min()
+    linear = [mean for mean, each in zip(means, trusted, strict=True) if each.structure is None]
+    others = [mean for mean, each in zip(means, trusted, strict=True) if each.structure is not None]
+    if taken.structure is None:
+        beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
+        return (
+            f"A linear model is enough: its held-out error is {error:.3g} of the output's standard deviation{beside}. "
+            "Nothing nonlinear was found that is better by more than one standard error."
+        )
+    beside = f", that of the best linear model {min(linear):.3g}" if linear else ""
+    why = "the best" if error == best else f"the simplest within one standard error of the best, {best:.3g}"
+    return f"{taken.name}: its held-out error is {error:.3g} of the output's standard deviation{beside}; it is {why}."

@@ -1,0 +1,183 @@
+"""Fits of candidates without each fold, and their errors on the stretches that the fold leaves out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.errors import RevarbError
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.runtime.mesh import count_devices
+from revarb.training.candidates import Structure
+from revarb.training.choice_store import ChoiceStore
+from revarb.training.fold_paths import FoldPath, fit_path
+from revarb.training.problem import Report
+from revarb.training.segments import Segment, cut_late_segments, cut_segments, measure_cold_runs
+from revarb.training.solve import count_steps
+from revarb.training.stretches import FOLDS, Stretch
+from revarb.training.workers import Outcome, TaskReport, run_in_processes, run_in_turn
+
+
+class HeldOut(NamedTuple):
+    """What the candidates are judged by: stretches of the records, and the runs that lead to them."""
+
+    records: tuple[Series, ...]
+    stretches: tuple[Stretch, ...]
+    segments: tuple[Segment, ...]
+    late: tuple[Segment, ...]
+    scaling: Standardiser
+
+
+def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut:
+    """Prepare the runs over stretches with measured outputs."""
+    measured = tuple(each for each in stretches if np.isfinite(records[each.record].y[each.rows]).any())
+    return HeldOut(
+        tuple(records),
+        measured,
+        tuple(cut_segments(records, measured)),
+        tuple(cut_late_segments(records, measured)),
+        Standardiser.from_records(records),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A candidate with its error on every stretch (NaN where it was not scored) and its models without each fold."""
+
+    name: str
+    complexity: tuple[Any, ...]
+    errors: Float64[np.ndarray, " S"]
+    seconds: float
+    folds: dict[int, FittedRGP] | dict[int, FittedARX]
+    structure: Structure | None = None  # None: linear alone
+    weight: float = 0.0
+    order: Order | None = None  # of a linear model
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was scored on all stretches."""
+        return len(self.folds) == FOLDS
+
+
+class Unit(NamedTuple):
+    """A path of fits: a structure without one fold."""
+
+    structure: Structure
+    fold: int
+
+    @property
+    def name(self) -> str:
+        """Its name in the store of unfinished choices."""
+        return f"{self.structure.key}.{self.fold}"
+
+
+class Progress:
+    """Counts the steps of all units that are planned, for one progress bar; Ctrl-C is seen here."""
+
+    def __init__(self, update: Callable[[int, str], None], pressed: Sequence[int]):
+        self._update, self.pressed = update, pressed
+        self._done = 0
+
+    def make_report(self, units: Sequence[Unit]) -> TaskReport:
+        """A report for units that run side by side."""
+        steps = [0] * len(units)
+
+        def report(number: int, done: int, text: str) -> None:
+            self._done += done - steps[number]
+            steps[number] = done
+            unit = units[number]
+            self._update(self._done, f"{unit.structure.name}, {unit.structure.spec.lags} lags, fold {unit.fold + 1}")
+
+        return report
+
+    def make_final_report(self, name: str) -> Report:
+        """A report for the fit of the candidate that was taken; Ctrl-C stops it."""
+
+        def report(steps: int, text: str) -> None:
+            self._update(self._done + steps, f"fitting {name}")
+            if self.pressed:
+                raise KeyboardInterrupt
+
+        return report
+
+    def skip_folds(self, structures: Sequence[Structure]) -> None:
+        """Count the other folds of structures that were dropped after the first one."""
+        self.skip([Unit(structure, fold) for structure in structures for fold in range(1, FOLDS)])
+
+    def skip(self, units: Sequence[Unit]) -> None:
+        """Count units that are not needed any more."""
+        self._done += sum(count_steps(unit.structure.spec) for unit in units)
+
+
+@dataclass(eq=False)
+class Trials:
+    """All fits without a fold that have been made so far."""
+
+    held_out: HeldOut
+    seed: int
+    workers: int
+    store: ChoiceStore
+    progress: Progress
+    paths: dict[Unit, FoldPath] = field(default_factory=dict)
+    failures: dict[Structure, str] = field(default_factory=dict)
+
+    def run(self, structures: Sequence[Structure], folds: Sequence[int]) -> None:
+        """Fit structures without folds, as far as that has not been done; a structure that fails is left out."""
+        wanted = [Unit(structure, fold) for structure in structures for fold in folds]
+        wanted = [unit for unit in wanted if unit not in self.paths and unit.structure not in self.failures]
+        for unit in wanted:
+            if known := self.store.read(unit.name):
+                self.paths[unit] = FoldPath(tuple(known[0]), known[1])
+                self.progress.skip([unit])
+        units = [unit for unit in wanted if unit not in self.paths]
+        for number, result in self._fit(units) if units else ():
+            unit = units[number]
+            if isinstance(result, RevarbError):
+                self.failures[unit.structure] = str(result)
+            elif result.models:
+                self.paths[unit] = result
+                self.store.write(unit.name, result.models, result.seconds)
+
+    def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
+        held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
+        tasks = [(unit.structure.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
+        if self.workers == 1 or len(units) == 1 or jax.default_backend() != "cpu" or count_devices() > 1:
+            return run_in_turn(fit_path, tasks, report, pressed)
+        return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
+
+    def score(self, structure: Structure) -> list[Scored]:
+        """The candidates of a structure, one per weight that all of its fits have reached."""
+        paths = {unit.fold: path for unit, path in self.paths.items() if unit.structure == structure}
+        if not paths or structure in self.failures:
+            return []
+        reached = min(len(path.models) for path in paths.values())
+        seconds = sum(path.seconds for path in paths.values())
+        return [
+            Scored(
+                structure.describe(weight),
+                structure.complexity(weight),
+                self._measure({fold: path.models[number] for fold, path in paths.items()}),
+                seconds,
+                {fold: path.models[number] for fold, path in paths.items()},
+                structure,
+                weight,
+            )
+            for number, weight in enumerate(structure.weights[:reached])
+        ]
+
+    def _measure(self, models: dict[int, FittedRGP]) -> Float64[np.ndarray, " S"]:
+        segments = self.held_out.segments
+        errors = np.full(len(segments), np.nan)
+        for fold, model in models.items():
+            # All segments every time, so that the folds share one compiled run.
+            measured = measure_cold_runs(model.trained.chain, model.preprocessor, self.held_out.scaling, segments)
+            inside = [segment.fold == fold for segment in segments]
+            errors[inside] = measured[inside]
+        return errors
