@@ -92,6 +92,34 @@ class Ensemble(Fitted):
         best = max(ordered, key=lambda member: member.bound)
         return cls(first.preprocessor, Status.INTERRUPTED if interrupted else best.status, first.seed, ordered)
 
+    @classmethod
+    def from_candidates(cls, members: Sequence[FittedRGP]) -> "Ensemble":
+        """The mixture of different models of the same records, the best one first, as `revarb.fit(members=…)` makes it.
+
+        Parameters
+        ----------
+        members : list of FittedRGP
+            They may differ in everything but the records.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        InputError
+            If the members were fitted to different records.
+        """
+        members = tuple(members)
+        if not members or not all(isinstance(member, FittedRGP) for member in members):
+            raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
+        if not all(_same_records(member, members[0]) for member in members):
+            raise InputError("members must be fits to the same records")
+        interrupted = any(member.status is Status.INTERRUPTED for member in members)
+        slowest = max(members, key=lambda member: member.skip)  # its rows count where those of all members do
+        status = Status.INTERRUPTED if interrupted else members[0].status
+        return cls(slowest.preprocessor, status, members[0].seed, members)
+
     def __len__(self) -> int:
         return len(self.members)
 
@@ -101,8 +129,15 @@ class Ensemble(Fitted):
 
     @cached_property
     def best(self) -> FittedRGP:
-        """The member with the highest bound."""
+        """The member with the highest bound; the first one of different models, whose bounds cannot be compared."""
+        if self.mixed:
+            return self.members[0]
         return max(self.members, key=lambda member: member.bound)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the members have different configurations."""
+        return any(member.spec != self.members[0].spec for member in self.members)
 
     @property
     def bounds(self) -> tuple[float, ...]:
@@ -288,6 +323,7 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
         mean=means.mean(axis=0),
         std=_mixture_std(means, np.stack(stds)) if stds else None,
         samples=np.concatenate(samples) if samples else None,
+        skip=max(path.skip for path in paths),
         disagreement=max((path.disagreement for path in paths if path.disagreement is not None), default=None),
     )
 

@@ -288,6 +288,8 @@ def _write_ensemble(model: Ensemble) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read_ensemble(header: Header, arrays: Arrays) -> Ensemble:
     members = members_from_parts(header["members"], arrays)
+    if any(member.spec != members[0].spec for member in members):
+        return Ensemble.from_candidates(members)
     return Ensemble.from_members(members)
 
 

@@ -25,11 +25,10 @@ from revarb.simulation.chain import StartState
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.starts import make_cold_origin, resolve_start
 from revarb.training.calibration_rule import (
+    BY_MEDIAN,
     SCALES,
+    CalibrationRule,
     HeldOutRun,
-    choose_latent_scale,
-    choose_output_noise,
-    find_median_width,
     select_steps,
 )
 from revarb.training.problem import Report, Task, initialise
@@ -79,21 +78,25 @@ def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, j
 
 
 def find_calibration(
-    folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch], least: float
+    folds: Sequence[FittedRGP],
+    records: Sequence[Series],
+    stretches: Sequence[Stretch],
+    least: float,
+    rule: CalibrationRule = BY_MEDIAN,
 ) -> Calibration:
-    """Choose the latent noise by the error, the output noise by the likelihood, then the widths, on median stretches.
+    """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds.
 
     `least` is the smallest variance of the output noise.
     """
     free_runs = {scale: _run_free(folds, records, stretches, scale) for scale in SCALES}
     _check_runs(free_runs.values(), len(stretches))
-    scale = choose_latent_scale(np.array([[run.rms for run in free_runs[scale]] for scale in SCALES]))
-    noise = choose_output_noise(free_runs[scale], least)
-    far = find_median_width(free_runs[scale], noise)
+    scale, noise = rule.choose_noises(free_runs, least)
+    find_width = rule.find_width
+    far = find_width(free_runs[scale], noise)
     window_runs = _run_from_windows(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].order.lags, max(stretch.end - stretch.begin for stretch in stretches)}))
     bands = [[select_steps(run, begin, end) for run in window_runs] for begin, end in pairwise((0, *edges))]
-    near = [find_median_width(band, noise) if any(len(run.error) for run in band) else far for band in bands]
+    near = [find_width(band, noise) if any(len(run.error) for run in band) else far for band in bands]
     error = float(np.median([run.rms for run in free_runs[scale]]))
     return Calibration(scale, noise, edges, (*near, far), len(free_runs[scale]), error)
 

@@ -1,6 +1,6 @@
 """Rules that choose noises and band widths from the errors on held-out stretches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,36 @@ def find_median_width(runs: Sequence[HeldOutRun], noise: float) -> float:
     return max(1.0, float(np.median([find_width_factor(run, noise) for run in runs if len(run.error)])))
 
 
+def choose_noises_by_error(runs: Mapping[float, Sequence[HeldOutRun]], least: float) -> tuple[float, float]:
+    """Choose the latent scale by the error, then the output noise by the likelihood of the median stretch."""
+    scale = choose_latent_scale(np.array([[run.rms for run in runs[scale]] for scale in SCALES]))
+    return scale, choose_output_noise(runs[scale], least)
+
+
+def choose_noises_by_likelihood(runs: Mapping[float, Sequence[HeldOutRun]], least: float) -> tuple[float, float]:
+    """Choose the latent scale and the output noise together, by the likelihood of the median stretch.
+
+    Where the latent noise hardly changes the mean, as in a nearly linear model, the error says nothing about it.
+    """
+    noises = {scale: choose_output_noise(runs[scale], least) for scale in runs}
+    losses = {scale: np.median([_negative_log_density(run, noises[scale]) for run in runs[scale]]) for scale in runs}
+    scale = min(losses, key=lambda each: float(losses[each]))
+    return scale, noises[scale]
+
+
+def find_pooled_width(runs: Sequence[HeldOutRun], noise: float) -> float:
+    """Find the factor by which the 95 % band must be wider to hold 95 % of all held-out errors; at least 1."""
+    joined = HeldOutRun(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
+    return max(1.0, find_width_factor(joined, noise))
+
+
+class CalibrationRule(NamedTuple):
+    """How noises and widths are found from held-out runs: those of each latent scale, and those of the chosen one."""
+
+    choose_noises: Callable[[Mapping[float, Sequence[HeldOutRun]], float], tuple[float, float]]
+    find_width: Callable[[Sequence[HeldOutRun], float], float]
+
+
 def find_width_factor(run: HeldOutRun, noise: float) -> float:
     """Find the factor on the 95 % band of a stretch that makes it conformal; it can be below 1.
 
@@ -74,3 +104,10 @@ def select_steps(run: HeldOutRun, begin: int, end: int) -> HeldOutRun:
     """Select the steps begin + 1 … end of a run."""
     inside = (run.steps > begin) & (run.steps <= end)
     return HeldOutRun(*(part[inside] for part in run))
+
+
+BY_MEDIAN = CalibrationRule(choose_noises_by_error, find_median_width)
+"""The rule of `RGP.fit`: a stretch that goes wrong has no effect."""
+
+POOLED = CalibrationRule(choose_noises_by_likelihood, find_pooled_width)
+"""The rule of `revarb.fit`: a band that holds 95 % of everything that was held out."""

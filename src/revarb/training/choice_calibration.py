@@ -8,7 +8,7 @@ from revarb.data.trajectory import half_width
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_arx import FittedARX
 from revarb.training.calibrate import find_calibration
-from revarb.training.calibration_rule import LEVEL
+from revarb.training.calibration_rule import LEVEL, POOLED
 from revarb.training.held_out import MIN_STD
 from revarb.training.segments import simulate_segments
 from revarb.training.trials import HeldOut, Scored
@@ -20,7 +20,7 @@ LEAST_NOISE = 1e-4  # variance of the output noise, z-scored
 def calibrate_nonlinear(scored: Scored, held_out: HeldOut) -> Calibration:
     """Noises and widths of a recurrent GP, from its fits without each fold."""
     folds = [scored.folds[fold] for fold in sorted(scored.folds)]
-    return find_calibration(folds, held_out.records, held_out.stretches, least=LEAST_NOISE)
+    return find_calibration(folds, held_out.records, held_out.stretches, LEAST_NOISE, POOLED)
 
 
 def calibrate_linear(

@@ -1,6 +1,7 @@
 """Start values of the linear parts: the first layer at an ARX model that simulates stably, the others copy."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,10 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import RevarbError
 from revarb.gp.layer import Linear
-from revarb.training.linear_fit import fit_linear_orders, limit_order
+from revarb.training.held_out import rms_error
+from revarb.training.linear_fit import LinearFit, fit_linear_orders, limit_order, simulate_linear
+
+MAX_ERROR = 1.0  # of the run over the training records, z-scored: predicting the mean is as good
 
 
 def start_linear_parts(
@@ -40,12 +44,8 @@ def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[
     # An ARX model of the states. Where none can be fitted, the linear part starts at zero.
     inputs, states = u_blocks[0].shape[1], x_blocks[0].shape[1]
     coefficients = np.zeros((order.lags * states + order.input_lags * inputs, states))
-    try:
-        records = [Series(u, x) for u, x in zip(u_blocks, x_blocks, strict=True)]
-        unscaled = Standardiser(np.zeros(inputs), np.ones(inputs), np.zeros(states), np.ones(states))
-        names = (records[0].input_names, records[0].output_names)
-        fitted = fit_linear_orders(Preprocessor(unscaled, limit_order(order, records), *names, 1.0), records)
-    except RevarbError:
+    fitted = _fit_stable(order, u_blocks, x_blocks)
+    if fitted is None:
         return Linear(coefficients, np.zeros(states))
     chosen = fitted.preprocessor.order
     own = chosen.lags * states
@@ -53,6 +53,33 @@ def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[
     start = order.lags * states
     coefficients[start : start + chosen.input_lags * inputs] = fitted.model.coefficients[own:]
     return Linear(coefficients, np.asarray(fitted.model.offset))
+
+
+def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> LinearFit | None:
+    # The order was chosen by simulation, but a fit to other rows can still be unstable: then with half the lags.
+    inputs, states = u_blocks[0].shape[1], x_blocks[0].shape[1]
+    unscaled = Standardiser(np.zeros(inputs), np.ones(inputs), np.zeros(states), np.ones(states))
+    records = [Series(u, x) for u, x in zip(u_blocks, x_blocks, strict=True)]
+    limited = limit_order(order, records)
+    while True:
+        prep = Preprocessor(unscaled, limited, records[0].input_names, records[0].output_names, 1.0)
+        try:
+            fitted = fit_linear_orders(prep, records)
+        except RevarbError:
+            return None
+        if _measure_run(fitted, records) <= MAX_ERROR:
+            return fitted
+        if limited.lags == 1:
+            return None
+        limited = replace(limited, lags=limited.lags // 2, input_lags=(limited.input_lags + 1) // 2)
+
+
+def _measure_run(fitted: LinearFit, records: Sequence[Series]) -> float:
+    [runs] = simulate_linear(fitted.preprocessor, records, [fitted.model])
+    skip = fitted.preprocessor.skip
+    errors = np.concatenate([(run - record.y)[skip:] for run, record in zip(runs, records, strict=True)])
+    measured = np.isfinite(np.concatenate([record.y[skip:] for record in records]))
+    return rms_error(errors[measured]) if measured.any() else float("inf")
 
 
 def _copy_newest(below: np.ndarray, target: np.ndarray, own: int, lags: int) -> Linear:
