@@ -1,5 +1,6 @@
 """`revarb compare`: every model on the user's own records."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -29,9 +30,11 @@ def compare_models(
     inputs: Annotated[list[str] | None, typer.Option("-u", "--input-column", help="Input column; repeat.")] = None,
     more_train: Annotated[list[Path] | None, typer.Option(help="A further training record; repeat.")] = None,
     more_test: Annotated[list[Path] | None, typer.Option(help="A further test record; repeat.")] = None,
-    lags: Annotated[int, typer.Option(help="State (or output) lags L of the models that have them.")] = 10,
-    input_lags: Annotated[int, typer.Option(help="Input lags L_u.")] = 10,
-    input_delay: Annotated[int, typer.Option(help="Age of the newest input: 1; 0 for feedthrough.")] = 1,
+    lags: Annotated[int, typer.Option(help="State (or output) lags L; not of the chosen model.")] = 10,
+    input_lags: Annotated[int, typer.Option(help="Input lags L_u; not of the chosen model.")] = 10,
+    input_delay: Annotated[
+        int, typer.Option(help="Age of the newest input: 1; 0: feedthrough. Not of the chosen model.")
+    ] = 1,
     only: Annotated[list[str] | None, typer.Option(help="Only this model, by its name in the table; repeat.")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds per model.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
@@ -43,8 +46,12 @@ def compare_models(
         "revarb-compare"
     ),
 ) -> None:
-    """Which model is best on your records? REVARB and the baselines, with the same records, start and scores."""
-    models = _choose(default_models(lags, input_lags, input_delay), only)
+    """Which model is best on your records? All with the same records, start and scores.
+
+    The models are the training mean, ARX, MLP-NARX, LSTM, GP-NARX, REVARB with the given lags, and "revarb (chosen)",
+    which `revarb fit` takes without --lags: it chooses its own lags, on held-out stretches of TRAIN.
+    """
+    models = _choose(default_models(lags, input_lags, input_delay, jobs), only)
     train_files, test_files = [train, *(more_train or [])], [test, *(more_test or [])]
     records = read_records([*train_files, *test_files], inputs=inputs or [], outputs=outputs, time=time_column, dt=dt)
     trains, tests = records[: len(train_files)], records[len(train_files) :]
@@ -77,12 +84,17 @@ def _targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[P
         folder / "compare.html",
         folder / "reliability.png",
         [folder / f"compare{ending}.png" for ending in endings],
-        {model: folder / f"{model.lower()}.png" for model in models},
+        {model: folder / f"{_name_file(model)}.png" for model in models},
     )
     for target in (targets.json, targets.page, targets.reliability, *targets.outputs, *targets.models.values()):
         if check_writable(target).resolve() in [path.resolve() for path in read]:
             raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
     return targets
+
+
+def _name_file(model: str) -> str:
+    # "revarb (chosen)" is revarb-chosen.png
+    return re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
 
 
 def _choose(models: dict, only: list[str] | None) -> dict:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from revarb.config.rgp import RGP
-from revarb.evaluation.comparison.comparison import default_models
+from revarb.evaluation.comparison.comparison import fixed_models
 from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.comparison.verdict import is_linear_enough, ranking
 from revarb.experiments.benchmarks import Benchmark, BenchmarkPart, run_benchmark
@@ -31,7 +31,7 @@ class Table1(Experiment[BenchmarkPart]):
     def models(self, lags: int) -> dict[str, ModelSpec]:
         """All models of the table, for a record with these lags."""
         return {
-            **default_models(lags, lags),
+            **fixed_models(lags, lags),
             "REVARB": RGP.from_dict({**self.model, "lags": lags, "input_lags": lags}),
         }
 

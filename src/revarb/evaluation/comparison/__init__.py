@@ -1,6 +1,6 @@
 """Comparison of models under equal conditions, over seeds, with a verdict."""
 
-from revarb.evaluation.comparison.comparison import Comparison, compare, default_models, run_comparison
+from revarb.evaluation.comparison.comparison import Comparison, compare, default_models, fixed_models, run_comparison
 from revarb.evaluation.comparison.lines import Line, SeedRange, mean_only_lines, summarise
 from revarb.evaluation.comparison.runs import Run, Simulated, run_all
 from revarb.evaluation.comparison.verdict import Score, is_linear_enough, ranking, state_verdict
@@ -14,6 +14,7 @@ __all__ = [
     "Simulated",
     "compare",
     "default_models",
+    "fixed_models",
     "is_linear_enough",
     "mean_only_lines",
     "ranking",

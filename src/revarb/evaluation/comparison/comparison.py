@@ -24,6 +24,7 @@ from revarb.evaluation.reliability import BandCheck, check_bands
 from revarb.evaluation.scoring import Scores, pooled_scores
 from revarb.models.base import ModelSpec
 from revarb.runtime.progress import progress_bar
+from revarb.training.choose import Chosen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,7 +133,10 @@ class Comparison:
         return draw_comparison(self.by_model(), self.test[0].y, column)
 
 
-def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, ModelSpec]:
+CHOSEN = "revarb (chosen)"
+
+
+def fixed_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -> dict[str, ModelSpec]:
     """REVARB and the baselines with common lags; ARX chooses its order up to these lags, or up to ten if more."""
     return {
         "Mean": Mean(),
@@ -142,6 +146,12 @@ def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1) -
         "GP-NARX": GPNARX(lags, input_lags, input_delay),
         "REVARB": RGP(lags, input_lags, input_delay),
     }
+
+
+def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1, jobs: int = 1) -> dict[str, ModelSpec]:
+    """The models with common lags, and the one that `revarb.fit` chooses; `jobs` is the number of fits at a time."""
+    chosen = Chosen(jobs=None if jobs == 1 else 1)  # processes do not start processes of their own
+    return {**fixed_models(lags, input_lags, input_delay), CHOSEN: chosen}
 
 
 def compare(
@@ -164,7 +174,8 @@ def compare(
     train, test : Series or list of Series
         Records with the same columns and sampling.
     models : dict of str to configuration, optional
-        Configurations by the names of their rows; default: REVARB and the baselines with ten lags.
+        Configurations by the names of their rows; default: REVARB and the baselines with ten lags, and the model that
+        `revarb.fit` chooses.
     seeds : int or list of int
         How many seeds (0, 1, …), or which.
     jobs : int
@@ -195,8 +206,8 @@ def compare(
     records = as_records(train)
     Standardiser.from_records(records)  # a constant column is the caller's mistake, not every model's failure
     tests = _check_test(records, as_records(test))
-    chosen, numbers = _check_models(models), _check_seeds(seeds)
     jobs, skip = check_integer("jobs", jobs, least=1), _check_skip(skip, tests)
+    chosen, numbers = _check_models(default_models(jobs=jobs) if models is None else models), _check_seeds(seeds)
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:
         finished = itertools.count(1)
         return run_comparison(
@@ -277,16 +288,15 @@ def _check_skip(skip: int | None, test: Sequence[Series]) -> int | None:
     return skip
 
 
-def _check_models(models: Mapping[str, ModelSpec] | None) -> dict[str, ModelSpec]:
-    chosen = default_models() if models is None else models
-    if not isinstance(chosen, Mapping) or not chosen:
-        raise InputError(f"models must name at least one, such as {{'REVARB': revarb.RGP()}}, received {chosen!r}")
-    for name, spec in chosen.items():
+def _check_models(models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    if not isinstance(models, Mapping) or not models:
+        raise InputError(f"models must name at least one, such as {{'REVARB': revarb.RGP()}}, received {models!r}")
+    for name, spec in models.items():
         if not isinstance(name, str):
             raise InputError(f"a model must be named by a text, received {name!r}")
         if isinstance(spec, type) or not isinstance(spec, ModelSpec):
             raise InputError(f"model {name!r} must be a configuration with fit(train, seed=…), received {spec!r}")
-    return dict(chosen)
+    return dict(models)
 
 
 def _check_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
