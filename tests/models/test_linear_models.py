@@ -40,10 +40,10 @@ def test_a_known_linear_system_is_recovered_as_the_noise_goes_to_zero():
 
 @pytest.fixture(scope="module")
 def model():
-    """Two hidden layers, two outputs with different gaps."""
+    """Two states, two outputs with different gaps."""
     record = small.with_gaps(small.record(outputs=2), (slice(20, 23), 0))
     recipe = replace(RECIPES["linear"], stages=(Stage(("mu", "zeta", "w", "linear"), 4),))
-    return small.spec(latent_dim=(2, 1), inducing=6, linear=True, recipe=recipe).fit(record)
+    return small.spec(hidden=1, latent_dim=2, inducing=6, linear=True, recipe=recipe).fit(record)
 
 
 def test_a_loaded_model_is_the_same_model(model, tmp_path):
@@ -59,7 +59,7 @@ def test_a_loaded_model_is_the_same_model(model, tmp_path):
 
 def test_every_layer_has_its_trained_linear_part(model):
     shapes = [layer.linear.coefficients.shape for layer in (*model.trained.chain.hidden, model.trained.chain.output)]
-    assert shapes == [(2 * 2 + 2, 2), (2 + 2 * 2, 1), (2, 2)]
+    assert shapes == [(2 * 2 + 2, 2), (2 * 2, 2)]
     for layer, parameters in zip(
         (*model.trained.chain.hidden, model.trained.chain.output), model.trained.parameters.layers, strict=True
     ):
