@@ -61,18 +61,24 @@ def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
     few, lags, outputs = limit_lags(records, FEW_LAGS), limit_lags(records, LAGS), records[0].y.shape[1]
     linear = {"hidden": 1, "inducing": 50, "latent_dim": outputs, "linear": True}
     return [
-        _make("linear part", lags, delay, "linear", **linear),
-        _make("one smooth layer", few, delay, "smooth", hidden=1),
-        _make("fixed variances", lags, delay, "fixed"),
-        _make("free variances", lags, delay, "R0"),
+        _make("linear part", records, lags, delay, "linear", **linear),
+        _make("one smooth layer", records, few, delay, "smooth", hidden=1),
+        _make("fixed variances", records, lags, delay, "fixed"),
+        _make("free variances", records, lags, delay, "R0"),
     ]
 
 
-def _make(name: str, lags: int, delay: int, recipe: str, **options: Any) -> Structure:
+def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> Structure:
     chosen = RECIPES[recipe]
     stages = tuple(replace(stage, iterations=n) for stage, n in zip(chosen.stages, STAGES, strict=True))
     weighted = replace(chosen, stages=stages, free_run_weight=WEIGHT)
-    return Structure(name, RGP(lags, lags, delay, recipe=weighted, **options))
+    return Structure(name, RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=weighted, **options))
+
+
+def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:
+    # After a long dead time fewer: the window of inputs must be full where the first held-out stretch begins.
+    first = min(2 * limit_lags(records, MORE_LAGS), min(len(record) for record in records) // 2)
+    return max(1, min(lags, first - delay + 1))
 
 
 def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]:
@@ -82,7 +88,8 @@ def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]
         return []
     lags, outputs = limit_lags(records, MORE_LAGS), records[0].y.shape[1]
     if lags > spec.lags:
-        variants.append(replace(best, spec=replace(spec, lags=lags, input_lags=lags)))
+        input_lags = _limit_input_lags(records, lags, spec.input_delay)
+        variants.append(replace(best, spec=replace(spec, lags=lags, input_lags=input_lags)))
     if outputs > spec.latent_dims[0]:
         variants.append(replace(best, spec=replace(spec, latent_dim=outputs)))
     return variants
