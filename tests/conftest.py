@@ -17,11 +17,13 @@ def rng():
 
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
-    """Keep the journals of unfinished fits in a temporary folder, not in the user's cache folder."""
+    """Keep what unfinished fits and choices leave behind in a temporary folder, not in the user's cache folder."""
     from revarb.optim import journal
+    from revarb.training import choice_store
 
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr(journal, "user_cache_path", lambda name: folder / name)
+    for module in (journal, choice_store):
+        monkeypatch.setattr(module, "user_cache_path", lambda name: folder / name)
     return folder / "revarb" / "unfinished"
 
 
