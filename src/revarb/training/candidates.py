@@ -13,10 +13,10 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 
 FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
-DELAYS = (1, 0, 2, 4, 8, 16)  # input delays of linear models
+DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
-WEIGHT = 10.0  # the largest weight of the free-run term
-STAGES = (30, 50)  # iterations before the free-run term: the held-out errors change little after them
+WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
+STAGES = (30, 50)  # iterations before the free-run term, without a linear part: more change the errors little
 ROWS_PER_LAG = 12  # a record must have this many rows for every lag
 
 
@@ -69,9 +69,11 @@ def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
 
 
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> Structure:
-    chosen = RECIPES[recipe]
-    stages = tuple(replace(stage, iterations=n) for stage, n in zip(chosen.stages, STAGES, strict=True))
-    weighted = replace(chosen, stages=stages, free_run_weight=WEIGHT)
+    chosen, linear = RECIPES[recipe], options.get("linear", False)
+    if not linear:
+        stages = tuple(replace(stage, iterations=n) for stage, n in zip(chosen.stages, STAGES, strict=True))
+        chosen = replace(chosen, stages=stages)
+    weighted = replace(chosen, free_run_weight=LINEAR_WEIGHT if linear else WEIGHT)
     return Structure(name, RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=weighted, **options))
 
 

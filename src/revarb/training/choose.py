@@ -39,7 +39,7 @@ from revarb.training.solve import count_steps
 from revarb.training.stretches import FOLDS, cut_stretches
 from revarb.training.trials import HeldOut, Progress, Scored, Trials, hold_out
 
-DROP = 0.4  # a structure is dropped after its first fold where its log error is larger than the best one's by this
+DROP = 0.25  # a structure is dropped after its first fold where its log error is larger than the best one's by this
 MIN_STRETCHES = 4  # with measured outputs; fewer decide nothing
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
@@ -206,7 +206,7 @@ def _drop(
 
 
 def _score_first(scored: Sequence[Scored], held_out: HeldOut) -> float:
-    first = [stretch.fold == 0 for stretch in held_out.stretches]
+    first = [segment.fold == 0 for segment in held_out.runs]
     scores = [float(np.mean(log_errors(each.errors[first]))) for each in scored]
     return min(scores, default=np.inf)
 

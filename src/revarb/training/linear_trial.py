@@ -11,8 +11,10 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.optim.status import Status
 from revarb.training.candidates import DELAYS, LONG_DELAY, MORE_LAGS, describe_order, limit_lags
 from revarb.training.linear_choice import LinearCandidate, count_coefficients, score_linear
-from revarb.training.one_standard_error import compare_with_best
-from revarb.training.trials import HeldOut, Scored
+from revarb.training.one_standard_error import log_errors
+from revarb.training.trials import HeldOut, Scored, measure_folds
+
+FOLLOWS = 0.5  # held-out error, in standard deviations of the output, of a model that follows the record
 
 
 def try_linear(held_out: HeldOut) -> list[Scored]:
@@ -43,18 +45,23 @@ def _make_scored(found: LinearCandidate, held_out: HeldOut, seconds: float) -> S
         fold: FittedARX(prep, Status.CONVERGED, 0, np.ones(len(prep.output_names)), model)
         for fold, (prep, model) in enumerate(zip(found.preprocessors, found.folds, strict=True))
     }
-    return Scored(f"linear, {describe_order(found.order)}", complexity, found.errors, seconds, folds, order=found.order)
+    errors = measure_folds(folds, held_out)
+    return Scored(f"linear, {describe_order(found.order)}", complexity, errors, seconds, folds, order=found.order)
 
 
 def find_delay(linear: Sequence[Scored]) -> int:
-    """The input delay of the nonlinear candidates: 1, unless linear models do better by more than a standard error.
+    """The input delay of the nonlinear candidates, from that of the linear ones: 1, or where that is better 0.
 
-    Delay 0 is direct feedthrough. Small dead times are within the lags of every candidate.
+    Delay 0 is direct feedthrough, and must be better by more than a standard error. A long dead time must be better by
+    two, and by a model that follows the record. Short ones are within the lags of every candidate.
     """
-    delays = {each.order.input_delay: each for each in linear if each.order is not None}
-    useful = {delay: each for delay, each in delays.items() if delay <= 1 or delay >= LONG_DELAY}
-    if 1 not in useful:
+    delays = {each.order.input_delay: each.errors for each in linear if each.order is not None}
+    if 1 not in delays:
         return 1
-    best, differences, deviations = compare_with_best(np.stack([each.errors for each in useful.values()]))
-    usual = list(useful).index(1)
-    return list(useful)[best] if differences[usual] > deviations[usual] else 1
+    for delay, errors in sorted(delays.items(), reverse=True):
+        differences = log_errors(delays[1]) - log_errors(errors)
+        gain, deviation = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
+        follows = log_errors(errors).mean() < np.log(FOLLOWS)
+        if gain > (2.0 if delay >= LONG_DELAY else 1.0) * deviation and (follows or delay < LONG_DELAY):
+            return delay
+    return 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.errors import ComputationError
 from revarb.models.choice import Candidate, Choice
@@ -12,13 +13,13 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.candidates import Structure
 from revarb.training.one_standard_error import compare_with_best, find_simplest, log_errors
+from revarb.training.stability import is_stable
 from revarb.training.trials import HeldOut, Scored
-from revarb.training.trust import is_trusted
 
 UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
-AHEAD = 5  # steps from filtered states that are scored instead
+AHEAD = (1, 2, 3)  # steps from filtered states that are scored instead
 COLD = "cold runs"
-WINDOWS = f"predictions {AHEAD} steps ahead, because cold runs tell nothing"
+WINDOWS = "predictions 1 to 3 steps ahead, because cold runs tell nothing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +53,22 @@ def rank(scored: Sequence[Scored], held_out: HeldOut, failures: Mapping[Structur
     if not complete:
         reasons = "; ".join(failures.values()) or "all held-out simulations diverged"
         raise ComputationError(f"no candidate could be fitted: {reasons}")
-    trusted = [each for each in complete if _is_trusted(each, held_out)] or complete
+    stable = [each for each in complete if _is_stable(each, held_out)] or complete
     scored_by = COLD
-    if _tells_nothing(trusted):
+    if _tells_nothing(stable):
         scored_by = WINDOWS
-        trusted = [replace(each, errors=_measure_ahead(each, held_out)) for each in trusted]
-    known = ~np.isnan(np.stack([each.errors for each in trusted])).any(axis=0)
-    errors = np.stack([each.errors[known] for each in trusted])
-    taken = trusted[find_simplest(errors, [each.complexity for each in trusted])]
-    updated = [next((new for new in trusted if new.name == each.name), each) for each in scored]
+        stable = [replace(each, errors=_measure_ahead(each, held_out)) for each in stable]
+    known = ~np.isnan(np.stack([each.errors for each in stable])).any(axis=0)
+    errors = np.stack([each.errors[known] for each in stable])
+    taken = stable[find_simplest(errors, [each.complexity for each in stable])]
+    updated = [next((new for new in stable if new.name == each.name), each) for each in scored]
     position = [each.name for each in updated].index(taken.name)
-    choice = _make_choice(updated, trusted, errors, taken, scored_by, failures)
+    choice = _make_choice(updated, stable, errors, taken, scored_by, failures)
     return Ranking(tuple(updated), position, choice)
 
 
-def _is_trusted(scored: Scored, held_out: HeldOut) -> bool:
-    models = [(fold, model.chain, model.preprocessor) for fold, model in scored.folds.items()]
-    return is_trusted(models, held_out.records, held_out.late, held_out.scaling)
+def _is_stable(scored: Scored, held_out: HeldOut) -> bool:
+    return is_stable([(model.chain, model.preprocessor) for model in scored.folds.values()], held_out.records)
 
 
 def _tells_nothing(scored: Sequence[Scored]) -> bool:
@@ -84,40 +84,41 @@ def _measure_ahead(scored: Scored, held_out: HeldOut) -> np.ndarray:
     # Errors of predictions from filtered states, on every stretch by the fold that left it out.
     errors = np.full(len(held_out.stretches), np.nan)
     for fold, model in scored.folds.items():
-        paths = {}
+        squares = {
+            number: _square_errors(model, held_out.records[number], held_out.scaling)
+            for number in {stretch.record for stretch in held_out.stretches if stretch.fold == fold}
+        }
         for number, stretch in enumerate(held_out.stretches):
             if stretch.fold == fold:
-                record = held_out.records[stretch.record]
-                if stretch.record not in paths:
-                    paths[stretch.record] = _predict(model, record)
-                squares = ((paths[stretch.record] - record.y) / held_out.scaling.y_std)[stretch.rows] ** 2
-                errors[number] = np.sqrt(np.nanmean(squares))
+                errors[number] = np.sqrt(np.nanmean(squares[stretch.record][stretch.rows]))
     return errors
 
 
-def _predict(model: FittedARX | FittedRGP, record: Series) -> np.ndarray:
+def _square_errors(model: FittedARX | FittedRGP, record: Series, scaling: Standardiser) -> np.ndarray:
+    # Mean over the numbers of steps; infinite where the filter diverges.
     try:
-        return model.predict(record, AHEAD).mean
+        paths = [model.predict(record, steps).mean for steps in AHEAD]
     except ComputationError:
         return np.full(record.y.shape, np.inf)
+    return np.mean([((path - record.y) / scaling.y_std) ** 2 for path in paths], axis=0)
 
 
 def _make_choice(
     scored: Sequence[Scored],
-    trusted: Sequence[Scored],
+    stable: Sequence[Scored],
     errors: np.ndarray,
     taken: Scored,
     scored_by: str,
     failures: Mapping[Structure, str],
 ) -> Choice:
     best, _, deviations = compare_with_best(errors)
-    known = {each.name: float(deviations[number]) for number, each in enumerate(trusted) if number != best}
-    candidates = [_describe(each, known.get(each.name), taken.name, [one.name for one in trusted]) for each in scored]
+    known = {each.name: float(deviations[number]) for number, each in enumerate(stable) if number != best}
+    candidates = [_describe(each, known.get(each.name), taken.name, [one.name for one in stable]) for each in scored]
     candidates += [Candidate(f"RGP, {each.name}", None, None, 0, 0.0, "failed") for each in failures]
-    return Choice(tuple(candidates), taken.name, _explain(trusted, errors, taken), scored_by)
+    return Choice(tuple(candidates), taken.name, _explain(stable, errors, taken), scored_by)
 
 
-def _describe(scored: Scored, standard_error: float | None, taken: str, trusted: Sequence[str]) -> Candidate:
+def _describe(scored: Scored, standard_error: float | None, taken: str, stable: Sequence[str]) -> Candidate:
     measured = scored.errors[~np.isnan(scored.errors)]
     error = _mean_error(scored.errors) if len(measured) and np.isfinite(measured).all() else None
     if scored.name == taken:
@@ -125,15 +126,15 @@ def _describe(scored: Scored, standard_error: float | None, taken: str, trusted:
     elif not scored.complete:
         note = "dropped"
     else:
-        note = "" if scored.name in trusted else "unstable"
+        note = "" if scored.name in stable else "unstable"
     return Candidate(scored.name, error, standard_error, len(measured), scored.seconds, note)
 
 
-def _explain(trusted: Sequence[Scored], errors: np.ndarray, taken: Scored) -> str:
+def _explain(stable: Sequence[Scored], errors: np.ndarray, taken: Scored) -> str:
     means = np.exp(log_errors(errors).mean(axis=1))
-    error, best = means[[each.name for each in trusted].index(taken.name)], means.min()
-    linear = [mean for mean, each in zip(means, trusted, strict=True) if each.structure is None]
-    others = [mean for mean, each in zip(means, trusted, strict=True) if each.structure is not None]
+    error, best = means[[each.name for each in stable].index(taken.name)], means.min()
+    linear = [mean for mean, each in zip(means, stable, strict=True) if each.structure is None]
+    others = [mean for mean, each in zip(means, stable, strict=True) if each.structure is not None]
     if taken.structure is None:
         beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
         return (

@@ -1,6 +1,6 @@
 """Fits of candidates without each fold, and their errors on the stretches that the fold leaves out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,6 +33,11 @@ class HeldOut(NamedTuple):
     segments: tuple[Segment, ...]
     late: tuple[Segment, ...]
     scaling: Standardiser
+
+    @property
+    def runs(self) -> tuple[Segment, ...]:
+        """All cold runs that are scored: from the beginning of the record to every stretch, and from later starts."""
+        return (*self.segments, *self.late)
 
 
 def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut:
@@ -163,7 +168,7 @@ class Trials:
             Scored(
                 structure.describe(weight),
                 structure.complexity(weight),
-                self._measure({fold: path.models[number] for fold, path in paths.items()}),
+                measure_folds({fold: path.models[number] for fold, path in paths.items()}, self.held_out),
                 seconds,
                 {fold: path.models[number] for fold, path in paths.items()},
                 structure,
@@ -172,12 +177,14 @@ class Trials:
             for number, weight in enumerate(structure.weights[:reached])
         ]
 
-    def _measure(self, models: dict[int, FittedRGP]) -> Float64[np.ndarray, " S"]:
-        segments = self.held_out.segments
-        errors = np.full(len(segments), np.nan)
-        for fold, model in models.items():
-            # All segments every time, so that the folds share one compiled run.
-            measured = measure_cold_runs(model.trained.chain, model.preprocessor, self.held_out.scaling, segments)
-            inside = [segment.fold == fold for segment in segments]
-            errors[inside] = measured[inside]
-        return errors
+
+def measure_folds(models: Mapping[int, FittedRGP | FittedARX], held_out: HeldOut) -> Float64[np.ndarray, " S"]:
+    """Errors of cold runs on every segment by the model that was fitted without it; NaN where there is none yet."""
+    segments = held_out.runs
+    errors = np.full(len(segments), np.nan)
+    for fold, model in models.items():
+        # All segments every time, so that the folds share one compiled run.
+        measured = measure_cold_runs(model.chain, model.preprocessor, held_out.scaling, segments)
+        inside = [segment.fold == fold for segment in segments]
+        errors[inside] = measured[inside]
+    return errors
