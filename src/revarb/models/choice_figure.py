@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 from revarb.models.choice import Candidate, Choice
 from revarb.runtime.figure_style import GREY, MEASURED, MODEL, finish_figure
 
+LIMITS = (1e-12, 1e12)  # of what is drawn: a model file may have any numbers
+
 
 def draw_choice(choice: Choice) -> Figure:
     """Draw the candidates below each other, best first, their errors on a logarithmic axis."""
@@ -34,8 +36,8 @@ def _group(drawn: list[Candidate], taken: str) -> list[tuple[list[Candidate], st
 
 
 def _draw_points(axes, positions: list[int], group: list[Candidate], colour: str, label: str) -> None:
-    errors = np.array([each.error for each in group])
-    spread = np.exp([each.standard_error or 0.0 for each in group])
+    errors = np.clip([each.error for each in group], *LIMITS)
+    spread = np.clip(np.exp(np.minimum([each.standard_error or 0.0 for each in group], 100.0)), 1.0, LIMITS[1])
     axes.errorbar(
         errors, positions, xerr=[errors - errors / spread, errors * spread - errors], fmt="o", markersize=4,
         color=colour, linewidth=1.0, label=label,

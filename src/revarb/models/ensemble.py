@@ -294,7 +294,7 @@ class Ensemble(Fitted):
         return self.best.plot_fit(records)
 
     def summary(self) -> Summary:
-        """The members with their bounds and held-out errors, and the summary of the best one.
+        """The members with their bounds and held-out errors, the summary of the best one, and what was tried.
 
         Returns
         -------
@@ -306,7 +306,8 @@ class Ensemble(Fitted):
             for member in self.members
         ]
         members = SummaryTable("members", ("seed", "status", "bound", "held-out error"), rows)
-        return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables))
+        chosen = () if self.choice is None else (self.choice.table(),)
+        return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables, *chosen))
 
     def _divide(self, samples: int) -> list[int]:
         count = check_integer("samples (two or more per member)", samples, least=2 * len(self))

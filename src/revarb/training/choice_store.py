@@ -46,9 +46,9 @@ class ChoiceStore:
         try:
             entry = json.loads(self._locate(name, "json").read_text())
             models = [load(self._locate(name, f"{number}.rgp")) for number in range(entry["models"])]
-        except (OSError, ValueError, KeyError, InputError):
+            return models, float(entry["seconds"])
+        except (OSError, ValueError, KeyError, TypeError, InputError):  # missing or damaged
             return None
-        return models, float(entry["seconds"])
 
     def write(self, name: str, models: Sequence[FittedRGP], seconds: float) -> None:
         """Keep the models of a finished path; the entry is complete when its last file is."""
