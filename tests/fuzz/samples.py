@@ -31,19 +31,19 @@ U = small.record(3, samples=ROWS).u
 @cache
 def model(seed: int = 0) -> FittedRGP:
     """Two records, two hidden layers, five inducing inputs."""
-    return _at_the_start(small.spec(inducing=5), seed)
+    return at_the_start(small.spec(inducing=5), seed)
 
 
 @cache
 def with_networks() -> FittedRGP:
     """The same with a recognition model."""
-    return _at_the_start(small.spec(inducing=5, recognition=Recognition(hidden=(3,))), 0)
+    return at_the_start(small.spec(inducing=5, recognition=Recognition(hidden=(3,))), 0)
 
 
 @cache
 def calibrated() -> FittedRGP:
     """Two outputs with gaps of their own, and bands from held-out stretches."""
-    uncalibrated = _at_the_start(small.spec(inducing=5), 0, [_with_gaps(14), _with_gaps(10)])
+    uncalibrated = at_the_start(small.spec(inducing=5), 0, [_with_gaps(14), _with_gaps(10)])
     return replace(uncalibrated, calibration=Calibration(0.3, 0.05, (2, 5), (1.2, 0.9, 1.5), 12, 0.4))
 
 
@@ -83,7 +83,8 @@ def warm_up() -> None:
     linear().simulate(U)
 
 
-def _at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:
+def at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:
+    """The model at the initial values of a fit."""
     problem = small.problem(spec, *records, seed=seed)
     start, layout = problem.start, problem.layout
     if spec.recognition is not None:

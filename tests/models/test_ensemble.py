@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import revarb
+from fuzz import samples
 from revarb.data.series import Window
 from revarb.errors import InputError
 from revarb.models.container import read_container, write_container
@@ -115,3 +116,41 @@ def test_an_ensemble_takes_the_same_starts():
         each = [member.simulate(record.u[20:], start=start).mean for member in ensemble.members]
         np.testing.assert_allclose(path.mean, np.mean(each, axis=0))
     assert ensemble.predict(record, 2).start == "2 steps ahead"
+
+
+@pytest.fixture(scope="module")
+def mixture(ensemble):
+    """Two models of the same record with different orders; the second has the larger skip."""
+    other = samples.at_the_start(small.spec(lags=3, input_lags=4, hidden=1, inducing=5), 3, [small.record()])
+    return Ensemble.from_candidates([ensemble.members[0], other])
+
+
+def test_different_models_of_the_same_records_mix(mixture):
+    first, second = mixture.members
+    assert mixture.mixed and mixture.best is first and mixture.skip == second.skip == 7 > first.skip
+    assert (mixture.spec, mixture.bound, mixture.status) == (first.spec, first.bound, first.status)
+    u = small.record(1).u
+    path, paths = mixture.simulate(u), [member.simulate(u) for member in mixture.members]
+    np.testing.assert_allclose(path.mean, (paths[0].mean + paths[1].mean) / 2.0)
+    assert path.skip == 7 and (path.std >= np.minimum(paths[0].std, paths[1].std)).all()
+    continued = mixture.simulate(u, start=mixture.final_states[0])
+    np.testing.assert_allclose(continued.mean, mixture.simulate(u, start="continue").mean)
+    assert "Ensemble, best member: seed 3" in str(mixture.summary())
+
+
+def test_a_mixture_is_saved_in_its_order(mixture, tmp_path):
+    again = revarb.load(mixture.save(tmp_path / "e.rgp"))
+    same_numbers(mixture, again)
+    assert [member.spec for member in again.members] == [member.spec for member in mixture.members]
+    assert again.mixed and again.skip == mixture.skip
+    u = small.record(1).u
+    np.testing.assert_array_equal(again.simulate(u).std, mixture.simulate(u).std)
+
+
+def test_a_mixture_takes_models_of_the_same_records_only(mixture):
+    other = samples.at_the_start(small.spec(inducing=5), 0, [small.record(2)])
+    with pytest.raises(InputError, match="members must be fits to the same records"):
+        Ensemble.from_candidates([*mixture.members, other])
+    with pytest.raises(InputError, match="takes one or more fitted RGPs, received"):
+        Ensemble.from_candidates([])
+    assert len(Ensemble.from_candidates([other])) == 1

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from revarb.data.windows import Order
+from revarb.training import choose
 from revarb.training.candidates import (
     DELAYS,
     FEW_LAGS,
@@ -18,7 +19,6 @@ from revarb.training.candidates import (
     list_structures,
     list_variants,
 )
-from revarb.training import choose
 from support import small
 
 
@@ -33,9 +33,10 @@ def test_lags_are_limited_on_short_records():
 
 @pytest.mark.parametrize("delay", [0, 1, 8])
 def test_the_delay_is_passed_on(delay):
-    structures = list_structures([small.record(samples=300)], delay)
+    records = [small.record(samples=300)]
+    structures = list_structures(records, delay)
     assert {structure.spec.input_delay for structure in structures} == {delay}
-    variants = [variant for structure in structures for variant in list_variants(structure, [small.record(samples=300)])]
+    variants = [variant for structure in structures for variant in list_variants(structure, records)]
     assert variants and {variant.spec.input_delay for variant in variants} == {delay}
 
 

@@ -1,0 +1,92 @@
+"""What `revarb.fit` tried, as a value."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import revarb
+from fuzz import samples
+from revarb.errors import InputError
+from revarb.models.choice import MAX_TEXT, Candidate, Choice
+
+LINEAR = Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4, "")
+TAKEN = Candidate("RGP, linear part, 2 lags, w = 2", 0.21, 0.02, 12, 8.25, "taken")
+BEST = Candidate("RGP, linear part, 2 lags, w = 10", 0.2, None, 12, 8.25, "")
+DROPPED = Candidate("RGP, free variances, 2 lags, w = 0", 0.1, None, 3, 2.0, "dropped")
+DIVERGED = Candidate("RGP, fixed variances, 2 lags, w = 0", None, None, 12, 2.0, "unstable")
+FAILED = Candidate("RGP, one smooth layer", None, None, 0, 0.0, "failed")
+CHOICE = Choice((LINEAR, DROPPED, TAKEN, FAILED, DIVERGED, BEST), TAKEN.name, "It is the simplest.", "cold runs")
+
+
+def test_a_choice_in_words():
+    assert repr(CHOICE) == "Choice('RGP, linear part, 2 lags, w = 2', 6 candidates: It is the simplest.)"
+    assert repr(Choice((LINEAR,), LINEAR.name, "Why.", "cold runs")) == "Choice('linear, 2 lags', 1 candidate: Why.)"
+    assert CHOICE.best is TAKEN
+    text = str(CHOICE)
+    assert text.startswith("It is the simplest.\n") and "candidates, by cold runs" in text and "8.2" in text
+    assert "<table" in CHOICE.summary()._repr_html_()
+
+
+def test_the_table_has_the_best_first_and_then_what_cannot_be_compared():
+    names = [row[0] for row in CHOICE.table().rows]
+    assert names[:3] == [BEST.name, TAKEN.name, LINEAR.name]
+    assert set(names[3:5]) == {DIVERGED.name, FAILED.name} and names[5] == DROPPED.name
+    rows = {row[0]: row for row in CHOICE.table().rows}
+    assert rows[TAKEN.name] == (TAKEN.name, "0.21", "0.02", "12", "8.2", "taken")
+    assert rows[FAILED.name][1:3] == ("", "")
+
+
+def test_the_figure_shows_every_candidate_with_an_error():
+    figure = CHOICE.plot()
+    assert isinstance(figure, Figure)
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        each.name for each in (LINEAR, TAKEN, BEST, DROPPED)
+    ]
+    assert axes.get_xscale() == "log" and "cold runs" in axes.get_xlabel()
+    alone = Choice((FAILED,), FAILED.name, "Nothing was compared.", "nothing")
+    assert isinstance(alone.plot(), Figure)
+
+
+def test_a_choice_survives_json_and_a_model_file(tmp_path):
+    values = CHOICE.to_dict()
+    assert Choice.from_dict(values) == Choice.from_dict(json.loads(json.dumps(values, allow_nan=False))) == CHOICE
+    for model in (samples.model(), samples.linear(), samples.ensemble()):
+        chosen = replace(model, choice=CHOICE)
+        assert revarb.load(chosen.save(tmp_path / "m.rgp")).choice == CHOICE
+        assert "candidates, by cold runs" in str(chosen.summary())
+        assert revarb.load(model.save(tmp_path / "m.rgp")).choice is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"error": -0.1}, "error must be a finite number of at least 0, received -0.1"),
+        ({"error": float("nan")}, "error must be a finite number"),
+        ({"standard_error": float("inf")}, "standard_error must be a finite number"),
+        ({"stretches": -1}, "stretches must be a whole number of at least 0"),
+        ({"seconds": -1.0}, "seconds must be a finite number of at least 0"),
+        ({"note": "x" * (MAX_TEXT + 1)}, "texts of at most 2000 characters"),
+    ],
+)
+def test_impossible_candidates_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        replace(LINEAR, **change)
+
+
+def test_the_one_that_was_taken_must_be_there():
+    with pytest.raises(InputError, match="'linear, 3 lags', is not among those that were tried"):
+        replace(CHOICE, taken="linear, 3 lags")
+    with pytest.raises(InputError, match="must be texts"):
+        replace(CHOICE, sentence="x" * (MAX_TEXT + 1))
+
+
+@pytest.mark.parametrize("log_spread", [0.0, 800.0])
+def test_numbers_of_any_size_are_drawn(log_spread):
+    odd = replace(TAKEN, error=1e-300, standard_error=log_spread)
+    figure = replace(CHOICE, candidates=(odd, LINEAR, BEST)).plot()
+    limits = figure.axes[0].get_xlim()
+    assert np.isfinite(limits).all()
