@@ -13,6 +13,7 @@ from revarb.data.tables.writing import write_table
 from support import small
 from support.command_line import COLUMNS, run, with_cells
 from support.processes import environment
+from support.small_choice import SAMPLES, use_quick_candidates
 from support.waiting import read_until
 
 
@@ -77,16 +78,27 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
 
 def test_a_comparison_names_the_models_that_need_every_output(capsys, folder):
     with_cells(folder, "gap.csv", "NA", [6, 7])
-    some = ("--only", "Mean", "--only", "ARX", "--seeds", "1", "--out", "all")
+    some = ("--only", "Mean", "--only", "GP-NARX", "--seeds", "1", "--out", "all")
     code, out, err = run(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *some)
     assert code == 0 and err == ""
-    reason = (
-        "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing outputs"
-    )
-    assert f"ARX: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE")
+    reason = "GP-NARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing"
+    reason += " outputs"
+    assert f"GP-NARX: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE")
     assert reason in (folder / "all" / "compare.html").read_text()
     rows = {row["model"]: row for row in json.loads((folder / "all" / "compare.json").read_text())["rows"]}
-    assert rows["ARX"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
+    assert rows["GP-NARX"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
+
+
+def test_a_comparison_with_the_chosen_model(capsys, folder, monkeypatch):
+    use_quick_candidates(monkeypatch)
+    record = small.record(samples=SAMPLES)
+    write_table("train.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = ("--only", "Mean", "--only", "revarb (chosen)", "--seeds", "1", "--lags", "3", "--out", "all")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some)
+    assert code == 0 and err == ""
+    assert out.startswith("Use revarb (chosen)") and (folder / "all" / "revarb-chosen.png").exists()
+    rows = json.loads((folder / "all" / "compare.json").read_text())["rows"]
+    assert {row["taken"].partition(", w")[0] for row in rows[1:]} == {"RGP, small, 2 lags"}  # whatever --lags says
 
 
 def test_a_comparison_of_files_with_times(capsys, folder):

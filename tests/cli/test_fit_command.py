@@ -5,15 +5,19 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import revarb
+from revarb.cli import fit
 from revarb.data.tables.writing import write_table
 from support import small
 from support.command_line import FIT, START, run, with_cells
 from support.journals import count_evaluations
 from support.processes import environment
+from support.small_choice import SAMPLES, press_ctrl_c, use_quick_candidates
 from support.waiting import read_until
 
 
@@ -92,3 +96,137 @@ def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     assert "interrupted after" in out and "not calibrated: interrupted\n" in out
     assert revarb.load("m.rgp").status == "interrupted"
     assert (folder / "m.fit.png").exists()
+
+
+def write_record(name, record):
+    write_table(name, {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+
+
+@pytest.fixture
+def choosing(folder, monkeypatch):
+    """The folder, with a training record that is long enough to choose on, and quick candidates."""
+    use_quick_candidates(monkeypatch)
+    write_record("train.csv", small.record(samples=SAMPLES))
+    return folder
+
+
+def test_without_lags_the_model_is_chosen(capsys, choosing):
+    code, out, err = run(capsys, *START, "--jobs", "1")
+    assert code == 0 and err == ""
+    model = revarb.load("m.rgp")
+    choice = model.choice
+    assert isinstance(model, revarb.FittedRGP) and choice.taken.startswith("RGP, small, 2 lags")
+    assert f"chosen on 1 record(s), {SAMPLES} samples in" in out
+    assert choice.sentence in " ".join(out.split()) and "calibrated on 12 held-out stretches" in out
+    assert all(candidate.name in out for candidate in choice.candidates)
+    for name in ("m.rgp", "m.fit.png", "m.choice.png"):
+        assert f"wrote {name}\n" in out and (choosing / name).stat().st_size > 1000
+
+    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
+    assert run(capsys, "predict", "m.rgp", "test.csv", "--horizon", "3", "-o", "ahead.csv")[0] == 0
+    assert (choosing / "path.csv").exists() and (choosing / "ahead.csv").exists()
+
+
+def test_a_mixture_of_candidates(capsys, choosing):
+    code, out, err = run(capsys, *START, "--jobs", "1", "--members", "2")
+    assert code == 0, err
+    model = revarb.load("m.rgp")
+    assert isinstance(model, revarb.Ensemble) and model.choice.taken in out
+    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
+
+
+def test_a_linear_model_where_nothing_nonlinear_is_found(capsys, choosing):
+    write_record("train.csv", linear_record())
+    code, out, err = run(capsys, *START, "--jobs", "1")
+    assert code == 0 and err == ""
+    assert isinstance(revarb.load("m.rgp"), revarb.baselines.FittedARX)
+    assert "A linear model is enough" in out and "the bands of the linear model are set by its errors" in out
+    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
+    assert run(capsys, "predict", "m.rgp", "test.csv", "-o", "ahead.csv")[0] == 0
+
+
+def linear_record():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=SAMPLES)
+    y = np.zeros(SAMPLES)
+    for k in range(1, SAMPLES):
+        y[k] = 0.7 * y[k - 1] + 0.5 * u[k - 1]
+    return revarb.Series(u, y + 0.02 * rng.normal(size=SAMPLES))
+
+
+def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
+    fitted = press_ctrl_c(monkeypatch, fit=2)
+    code, out, err = run(capsys, *START, "--jobs", "1")
+    assert code == 0 and fitted == [0, 1]
+    assert err == "interrupted: the best candidate so far was kept; the same command with --resume goes on\n"
+    assert "Interrupted; the best candidate so far." in out and revarb.load("m.rgp").status == "interrupted"
+
+    code, _, err = run(capsys, *START, "--jobs", "1", "--resume")
+    assert code == 0 and err == "" and fitted == [0, 1, 1, 2, 3]
+    assert revarb.load("m.rgp").status != "interrupted"
+
+
+def test_a_default_model_is_not_drawn_as_a_choice(capsys, folder, monkeypatch):
+    only = revarb.Candidate("RGP, small", None, None, 0, 0.0, "taken")
+    choice = revarb.Choice((only,), only.name, "Nothing was compared.", "nothing")
+    records = revarb.read_records("train.csv", inputs="valve", outputs="pressure")
+    model = replace(small.spec().fit(records), choice=choice)
+    monkeypatch.setattr(fit, "choose_model", lambda *arguments, **options: model)
+    code, out, _ = run(capsys, *START)
+    assert code == 0 and "Nothing was compared." in out and "calibrated" not in out
+    assert (folder / "m.fit.png").exists() and not (folder / "m.choice.png").exists()
+
+
+@pytest.mark.slow
+def test_a_record_too_short_to_hold_anything_out(capsys, folder):
+    write_record("train.csv", small.record(samples=24))
+    code, out, err = run(capsys, *START)
+    warning = (
+        "the records are too short to hold anything out: a default model is fitted, and its bands are not calibrated"
+    )
+    assert code == 0 and err == f"warning: {warning}\n"
+    assert "nothing was compared" in out and "calibrated on" not in out
+    model = revarb.load("m.rgp")
+    assert model.choice.best.error is None and model.calibration is None
+    assert not (folder / "m.choice.png").exists()
+
+
+@pytest.mark.parametrize("said", [("--lags", "2"), ("--hidden", "1"), ("--restarts", "2"), ("--no-calibrate",),
+                                  ("--config", "rgp.toml"), ("--linear",), ("--recipe", "fixed")])  # fmt: skip
+def test_members_are_for_a_choice(capsys, folder, said):
+    code, _, err = run(capsys, *START, *said, "--members", "2")
+    assert code == 2 and err.startswith("error: --members is for a choice: leave out --lags") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--jobs", "0"), "jobs (or -1 for one per core) must be a whole number of at least 1, received 0"),
+        (("--lags", "2", "--jobs", "2"), "--jobs is for --restarts or for a choice: one fit uses all cores already"),
+        (("--members", "0"), "Invalid value for '--members'"),
+        (("--seed", "-1"), "seed must be a whole number from 0 to"),
+        (("--recipe", "R9"), "R9"),
+    ],
+)
+def test_refused_options(capsys, folder, options, message):
+    code, out, err = run(capsys, *START, *options)
+    assert code == 2 and err.startswith("error: ") and message in err and err.count("\n") == 1 and out == ""
+    assert not (folder / "m.rgp").exists()
+
+
+@pytest.mark.parametrize("samples", [24, SAMPLES])
+def test_an_input_that_never_moves_is_refused(capsys, folder, samples):
+    record = small.record(samples=samples)
+    write_table("train.csv", {"valve": np.ones(samples), "pressure": record.y[:, 0]})
+    code, _, err = run(capsys, *START)
+    assert code == 2 and "input column 'valve' is constant" in err and err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_choice_among_all_candidates(capsys, folder):
+    write_record("train.csv", small.record(samples=200))
+    code, out, err = run(capsys, *START)
+    assert code == 0 and err == ""
+    choice = revarb.load("m.rgp").choice
+    assert {"taken"} <= {candidate.note for candidate in choice.candidates} and choice.sentence in " ".join(out.split())
+    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from revarb.baselines.arx import ARX
+from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare, state_verdict
-from revarb.evaluation.comparison.comparison import default_models
+from revarb.evaluation.comparison.comparison import default_models, fixed_models
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.results_file import write_results
 from revarb.evaluation.scoring import scores
 from revarb.report.page import comparison_page, comparison_section
+from revarb.training.choose import Chosen
 from support import small
 from support.small_rivals import Broken, Misshapen, Runaway, Zero
 
@@ -85,14 +87,13 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
 
 
 def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
-    models = {"Mean": Mean(), "ARX": ARX(2, 2), "Zero": Zero()}
+    models = {"Mean": Mean(), "GP-NARX": GPNARX(2, 2), "Zero": Zero()}
     test = small.with_gaps(small.record(1), slice(30, 40))
     result = compare(small.with_gaps(small.record(), 5, 6), test, models, seeds=1)
     lines = {line.model: line for line in result.lines}
-    reason = (
-        "ARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing outputs"
-    )
-    assert lines["ARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
+    reason = "GP-NARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing"
+    reason += " outputs"
+    assert lines["GP-NARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
     assert result.verdict.startswith("Nothing was learnt here: predicting the training mean has an error of 0.458")
     assert lines["Zero"].ranges["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))
     page = comparison_page("t", "o", [comparison_section("s", result)], {})
@@ -166,10 +167,16 @@ def test_named_seeds():
     assert [row["seed"] for row in result.rows] == [4, 7]
 
 
-def test_the_default_models_are_the_columns_of_the_table():
-    assert list(default_models(4, 3, 0)) == ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
+def test_the_default_models_are_those_of_the_table_and_the_chosen_one():
+    assert list(fixed_models(4, 3, 0)) == ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
+    assert list(default_models(4, 3, 0)) == [*fixed_models(), "revarb (chosen)"]
     revarb = default_models(4, 3, 0)["REVARB"]
     assert (revarb.lags, revarb.input_lags, revarb.input_delay) == (4, 3, 0)
+
+
+def test_a_chosen_model_starts_no_processes_within_processes():
+    assert default_models(jobs=1)["revarb (chosen)"] == Chosen()
+    assert default_models(jobs=2)["revarb (chosen)"] == Chosen(jobs=1)
 
 
 @pytest.mark.parametrize(
