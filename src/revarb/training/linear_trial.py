@@ -59,7 +59,8 @@ def find_delay(linear: Sequence[Scored]) -> int:
     if 1 not in delays:
         return 1
     for delay, errors in sorted(delays.items(), reverse=True):
-        differences = log_errors(delays[1]) - log_errors(errors)
+        finite = np.isfinite(errors).all() and np.isfinite(delays[1]).all()
+        differences = log_errors(delays[1]) - log_errors(errors) if finite else np.zeros(len(errors))
         gain, deviation = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
         follows = log_errors(errors).mean() < np.log(FOLLOWS)
         if gain > (2.0 if delay >= LONG_DELAY else 1.0) * deviation and (follows or delay < LONG_DELAY):

@@ -11,7 +11,7 @@ from revarb.errors import ComputationError
 SMALLEST = 1e-12  # of an error whose logarithm is taken
 
 
-def log_errors(errors: Float64[np.ndarray, "C S"]) -> Float64[np.ndarray, "C S"]:
+def log_errors(errors: Float64[np.ndarray, "*C S"]) -> Float64[np.ndarray, "*C S"]:
     """Logarithms of the errors of every candidate on every stretch; infinite where a run diverged."""
     return np.log(np.maximum(errors, SMALLEST))
 

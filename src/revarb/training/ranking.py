@@ -36,8 +36,9 @@ class Ranking:
         return self.scored[self.taken]
 
     def list_best(self, count: int) -> list[Scored]:
-        """The complete nonlinear candidates with the smallest errors, one per structure, the one taken first."""
-        others = [each for each in self.scored if each.complete and each.structure is not None]
+        """The complete, stable nonlinear candidates with the smallest errors, one per structure, the taken one first."""
+        pairs = zip(self.scored, self.choice.candidates, strict=False)  # structures that failed come after these
+        others = [each for each, candidate in pairs if each.structure is not None and candidate.note in ("", "taken")]
         ordered = sorted(others, key=lambda each: float(np.mean(log_errors(each.errors))))
         best = [self.winner]
         for each in ordered:
