@@ -89,13 +89,13 @@ def test_orders_with_too_many_coefficients_are_not_tried():
 def few_orders(monkeypatch):
     for module in (choose, linear_trial):
         monkeypatch.setattr(module, "MORE_LAGS", 4)
-    monkeypatch.setattr(linear_trial, "DELAYS", (1, 2, 8, 16))
+    monkeypatch.setattr(linear_trial, "DELAYS", (1, 0, 8, 16))
 
 
 def test_a_candidate_for_every_delay(few_orders):
     held_out = choose._hold_out([arx_record(0, 130, delay=8)])
     tried = try_linear(held_out)
-    assert [each.order.input_delay for each in tried] == [1, 2, 8]  # the first stretch begins at row 8
+    assert [each.order.input_delay for each in tried] == [1, 0, 8]  # the first stretch begins at row 8
     best = min(tried, key=lambda each: np.mean(np.log(each.errors)))
     assert best.order == Order(2, 1, 8) and best.name == "linear, 2 + 1 lags, delay 8"
     assert best.complete and best.structure is None and best.complexity == (False, 0.0, 3)
@@ -114,7 +114,7 @@ def test_a_failure_of_one_delay_leaves_the_others(few_orders, monkeypatch):
     real = score_linear
 
     def refuse(records, stretches, segments, largest):
-        if largest.input_delay == 2:
+        if largest.input_delay == 0:
             raise InputError("too short")
         return real(records, stretches, segments, largest)
 
@@ -137,6 +137,18 @@ def test_the_delay_of_nonlinear_candidates():
     assert find_delay([]) == find_delay(hand_made(d0=usual)) == 1
     assert find_delay(hand_made(d1=usual, d0=worse)) == 1
     assert find_delay(hand_made(d1=usual, d0=better)) == 0
-    assert find_delay(hand_made(d1=usual, d0=[0.2, 0.6, 0.55, 0.45])) == 1  # better, but within one standard error
-    assert find_delay(hand_made(d1=usual, d4=better)) == 1  # within the lags of every candidate
+    assert find_delay(hand_made(d1=usual, d0=[0.2, 0.8, 0.7, 0.45])) == 1  # better, but within one standard error
     assert find_delay(hand_made(d1=usual, d16=better, d0=worse)) == 16
+
+
+def test_a_long_dead_time_must_be_clear():
+    usual = [0.9, 0.8, 0.9, 0.8]
+    assert find_delay(hand_made(d1=usual, d8=[0.6, 0.5, 0.6, 0.5])) == 1  # it does not follow the record
+    assert find_delay(hand_made(d1=usual, d8=[0.3, 0.2, 0.3, 0.2])) == 8
+    assert find_delay(hand_made(d1=usual, d8=[0.1, 0.8, 0.1, 0.9])) == 1  # better by less than two standard errors
+
+
+def test_diverged_runs_do_not_say_anything_about_the_delay():
+    usual, diverged = [0.5, 0.4, 0.6, 0.5], [0.2, np.inf, 0.2, 0.2]
+    assert find_delay(hand_made(d1=usual, d8=diverged)) == 1
+    assert find_delay(hand_made(d1=diverged, d8=diverged)) == 1

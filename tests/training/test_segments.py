@@ -1,19 +1,17 @@
-"""Cold runs over held-out stretches, and whether a candidate is stable elsewhere."""
+"""Cold runs over held-out stretches."""
 
 import numpy as np
 import pytest
-from revarb.training.trust import is_trusted
 
 from fuzz import samples
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_mean_cold
 from revarb.training.segments import cut_late_segments, cut_segments, measure_cold_runs, simulate_segments
-from revarb.training.stretches import Stretch, cut_stretches
+from revarb.training.stretches import Stretch
 from support import small
 
 RECORDS = (small.record(0, samples=90), small.with_gaps(small.record(1, samples=61), slice(30, 36)))
@@ -62,54 +60,3 @@ def test_what_was_not_measured_and_what_diverges(chain_and_prep):
     unstable = Chain((Linear(np.array([[1e9], [0.0], [1.0], [0.0], [0.0]]), np.zeros(1)),), None, 2)
     prep = Preprocessor.from_records(RECORDS, Order(2, 3, 2))
     assert measure_cold_runs(unstable, prep, scaling, cut_segments(RECORDS, STRETCHES))[1] == np.inf
-
-
-# Trust ---------------------------------------------------------------------------------------------------------------
-
-
-def is_first_order_trusted(feedback, y, u=None, late=True):
-    """Whether y[k] = feedback · y[k−1] + u[k−1] in raw units is trusted as a model of a record with these outputs."""
-    u = np.random.default_rng(0).normal(size=120) if u is None else u
-    record = Series(u, y(u))
-    prep = Preprocessor.from_records([record], Order(1, 1, 1))
-    scaling = prep.scaling
-    gain, offset = scaling.u_std / scaling.y_std, scaling.u_mean + (feedback - 1.0) * scaling.y_mean
-    chain = Chain((Linear(np.array([[feedback], [gain[0]]]), offset / scaling.y_std),), None, 1)
-    segments = cut_late_segments([record], cut_stretches([record], prep))
-    assert segments
-    return is_trusted([(fold, chain, prep) for fold in range(4)], [record], segments if late else [], scaling)
-
-
-def first_order(feedback):
-    def simulate(u):
-        y = np.zeros(len(u))
-        for k in range(1, len(u)):
-            y[k] = feedback * y[k - 1] + u[k - 1]
-        return y
-
-    return simulate
-
-
-def test_a_stable_model_is_trusted():
-    assert is_first_order_trusted(0.8, first_order(0.8))
-    assert is_first_order_trusted(0.7, first_order(0.8))  # not quite right
-
-
-def test_an_integrator_is_not_trusted_where_it_starts_elsewhere():
-    """A record that goes up and down again: at a third of it the output is far from where a cold run starts."""
-    u = np.repeat([1.0, -1.0, 0.0], 40)
-    assert is_first_order_trusted(1.0, first_order(1.0), u, late=False)
-    assert not is_first_order_trusted(1.0, first_order(1.0), u)
-
-
-def test_an_unstable_model_is_not_trusted():
-    assert not is_first_order_trusted(1.03, first_order(0.8))
-    assert not is_first_order_trusted(50.0, first_order(0.8))  # its runs overflow
-
-
-def test_without_late_stretches_only_the_reversed_inputs_count():
-    record = small.record(samples=60)
-    prep = Preprocessor.from_records([record], Order(1, 1, 1))
-    calm, wild = (Chain((Linear(np.array([[a], [0.5]]), np.zeros(1)),), None, 1) for a in (0.5, 1.2))
-    assert is_trusted([(0, calm, prep)], [record], [], prep.scaling)
-    assert not is_trusted([(0, calm, prep), (1, wild, prep)], [record], [], prep.scaling)
