@@ -49,7 +49,7 @@ def shipped():
 
 
 def quick(shipped, *records):
-    return QuickField("quick", {}, 3, shipped.limits, records)
+    return QuickField("quick", {}, 3, 10, shipped.limits, records)
 
 
 def row(model, rmse, dataset="one", method="mean", seed=0, **others):

@@ -2,16 +2,17 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from revarb.config.rgp import RGP
 from revarb.errors import InputError
-from revarb.evaluation.comparison.comparison import default_models
-from revarb.experiments.benchmarks import Benchmark, BenchmarkPart, run_benchmark
+from revarb.evaluation.comparison.comparison import Comparison, default_models
+from revarb.experiments.benchmarks import Benchmark, BenchmarkPart
 from revarb.experiments.common import read_settings
 from revarb.experiments.experiment import Experiment, Part, Report
+from revarb.experiments.field_runs import Fit, RowsFile, run_fits
 from revarb.experiments.field_targets import (
     ARX,
     CHOSEN,
@@ -29,6 +30,7 @@ from revarb.experiments.field_targets import (
 from revarb.models.base import ModelSpec
 from revarb.report.page import grid_html, page_shell, sections_html
 from revarb.report.tables import NOTES, Grid
+from revarb.training.choose import Chosen
 
 BASELINES = (MEAN, ARX, "GP-NARX", "LSTM")
 
@@ -61,20 +63,20 @@ class Field(Experiment[Part]):
 
     name: ClassVar[str] = "field"
     protocol: ClassVar[str] = (
-        "free simulation of the test part, cold start, scored after L + L_u samples, raw units; robot_arm, heating, "
+        "free simulation of the test part, cold start, scored after 40 samples, raw units; robot_arm, heating, "
         "thermic, cstr and winding with outputs z-scored by the training part and pooled"
     )
 
     title: str
     model: Mapping[str, Any]
     draws: int
+    skip: int  # first rows of a test record that are not scored, at least
     limits: Limits
     records: tuple[FieldRecord, ...]
+    finished: RowsFile = field(default_factory=RowsFile)
 
     def models(self, lags: int, jobs: int = 1) -> dict[str, ModelSpec]:
         """All models of the table, for a record with these lags; `jobs` is the number of fits at a time."""
-        from revarb.training.choose import Chosen  # pyright: ignore[reportMissingImports]
-
         baselines = default_models(lags, lags)
         return {
             **{name: baselines[name] for name in BASELINES},
@@ -96,14 +98,42 @@ class Field(Experiment[Part]):
         return len(self.models(1)) * fits
 
     def run(self, seeds: int, jobs: int = 1, report: Report = lambda text: None) -> Iterator[Part]:
-        """Run the records one after the other, then summarise them; `report` gets a text after every fit."""
-        rows: list[dict[str, Any]] = []
-        for record in self.records:
-            groups = [[seed] for seed in range(self.draws)] if record.benchmark.drawn else [list(range(seeds))]
-            part = run_benchmark(record.benchmark, groups, partial(self.models, jobs=jobs), jobs, report)
-            rows += part.rows
-            yield part
-        yield self.summarise(rows)
+        """Run all fits, then give the records one after the other and a summary; `report` gets a text after every fit.
+
+        Fits of an earlier call with the same `finished` file are not run again, and have no simulations to draw.
+        """
+        rows, paths = self.finished.read(), {}
+        fits = [fit for fit in self.list_fits(seeds) if fit.key not in rows]
+        for fit, comparison in run_fits(fits, partial(self.models, jobs=jobs), self.skip, jobs):
+            source = {"dataset": fit.benchmark.name, "record": fit.benchmark.record}
+            rows[fit.key] = [{**source, **row} for row in comparison.rows]
+            self.finished.append(fit, rows[fit.key])
+            if fit.seed == 0:
+                paths |= {(fit.benchmark.name, *key): value for key, value in comparison.paths.items()}
+            report(f"{fit.benchmark.name}: {fit.model}")
+        parts = [self._make_part(record.benchmark, rows, paths, seeds) for record in self.records]
+        yield from parts
+        yield self.summarise([row for part in parts for row in part.rows])
+
+    def list_fits(self, seeds: int) -> list[Fit]:
+        """All fits of the table, those that take longest first."""
+        fits = [
+            Fit(record.benchmark, model, seed)
+            for record in self.records
+            for model in self.models(1)
+            for seed in range(self.draws if record.benchmark.drawn else seeds)
+        ]
+        return sorted(fits, key=lambda fit: fit.model != CHOSEN)
+
+    def _make_part(
+        self, benchmark: Benchmark, rows: Mapping[tuple[str, str, int], list], paths: Mapping[tuple, Any], seeds: int
+    ) -> BenchmarkPart:
+        models, count = self.models(1), self.draws if benchmark.drawn else seeds
+        ordered = [row for model in models for seed in range(count) for row in rows[benchmark.name, model, seed]]
+        drawn = {(model, method): path for (name, model, method), path in paths.items() if name == benchmark.name}
+        split = benchmark.load(0)
+        comparison = Comparison(tuple(ordered), drawn, (split.test,), max(self.skip, split.skip))
+        return BenchmarkPart(benchmark, ordered, comparison)
 
     def summarise(self, rows: Sequence[Mapping[str, Any]]) -> FieldSummary:
         """The summary of rows of this table."""
@@ -128,7 +158,7 @@ def load_field() -> Field:
     values = tomllib.loads(read_settings("field.toml"))
     records = tuple(_read_record(item, values["published_protocol"]) for item in values["records"])
     limits = Limits(**{**values["limits"], "band": tuple(values["limits"]["band"])})
-    return Field(values["title"], values["model"], values["draws"], limits, records)
+    return Field(values["title"], values["model"], values["draws"], values["skip"], limits, records)
 
 
 def _read_record(item: Mapping[str, Any], published_protocol: str) -> FieldRecord:

@@ -7,6 +7,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import half_width
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.calibrate import find_calibration
 from revarb.training.calibration_rule import LEVEL, POOLED
 from revarb.training.held_out import MIN_STD
@@ -19,7 +20,7 @@ LEAST_NOISE = 1e-4  # variance of the output noise, z-scored
 
 def calibrate_nonlinear(scored: Scored, held_out: HeldOut) -> Calibration:
     """Noises and widths of a recurrent GP, from its fits without each fold."""
-    folds = [scored.folds[fold] for fold in sorted(scored.folds)]
+    folds = [model for _, model in sorted(scored.folds.items()) if isinstance(model, FittedRGP)]
     return find_calibration(folds, held_out.records, held_out.stretches, LEAST_NOISE, POOLED)
 
 
@@ -40,7 +41,9 @@ def calibrate_linear(
     return residual_std, np.stack([_find_std(errors) for errors in ahead])
 
 
-def _predict(model: FittedARX, held_out: HeldOut, fold: int, horizon: int, scaling: Standardiser) -> list[np.ndarray]:
+def _predict(
+    model: FittedARX | FittedRGP, held_out: HeldOut, fold: int, horizon: int, scaling: Standardiser
+) -> list[np.ndarray]:
     errors = []
     for stretch in held_out.stretches:
         if stretch.fold == fold:

@@ -82,15 +82,14 @@ def _fit_nonlinear(
     structure = scored.structure
     assert structure is not None
     report = progress.make_final_report(scored.name)
-    model: FittedRGP | None = None
+    [model, *_] = scored.folds.values()  # what is left after Ctrl-C before the first weight: a fit without one fold
+    assert isinstance(model, FittedRGP)
     try:
         for model in trace_path(structure.spec, records, (), ALL, seed, report):
             if model.spec.recipe.free_run_weight == scored.weight:
                 break
     except KeyboardInterrupt:
-        model = model or next(iter(scored.folds.values()))  # Ctrl-C before the first weight: a fit without one fold
         return replace(model, status=Status.INTERRUPTED)
-    assert model is not None
     try:
         return replace(model, calibration=calibrate_nonlinear(scored, held_out))
     except RevarbError as error:

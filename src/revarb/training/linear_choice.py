@@ -73,7 +73,7 @@ def _fit_fold(masked: Sequence[Series], largest: Order, orders: Sequence[Order])
 def _reduce(rows: NarxRows, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Least squares only needs the triangular factor of [x̂ 1 y]: hundreds of orders are then solved with few rows.
     table = np.column_stack([rows.x_hat[used], np.ones(int(used.sum())), rows.y[used]])
-    triangular = np.linalg.qr(table, mode="r")
+    triangular = np.asarray(np.linalg.qr(table, mode="r"))
     outputs = rows.y.shape[1]
     return triangular[:, :-outputs], triangular[:, -outputs:]
 

@@ -57,7 +57,7 @@ def fit_linear_orders(prep: Preprocessor, records: Sequence[Series]) -> LinearFi
 
 def mark_complete(rows: NarxRows) -> Bool[np.ndarray, " R"]:
     """Mark the rows without a missing value, neither as target nor among the regressors."""
-    return np.isfinite(rows.x_hat).all(1) & np.isfinite(rows.y).all(1)
+    return np.isfinite(rows.x_hat.sum(axis=1) + rows.y.sum(axis=1))
 
 
 def solve_least_squares(rows: NarxRows, columns: Bool[np.ndarray, " D"], used: Bool[np.ndarray, " R"]) -> Linear:

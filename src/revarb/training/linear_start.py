@@ -32,7 +32,8 @@ def start_linear_parts(
     """
     ends = np.cumsum([len(y) for y in y_blocks])[:-1]
     first = [
-        np.where(np.isnan(y).any(1)[:, None], np.nan, x) for y, x in zip(y_blocks, np.split(mu[0], ends), strict=True)
+        np.where(np.isnan(y).any(axis=1, keepdims=True), np.nan, x)
+        for y, x in zip(y_blocks, np.split(mu[0], ends), strict=True)
     ]
     parts = [_fit_first(order, u_blocks, first)]
     for below, x in pairwise(mu):

@@ -1,5 +1,6 @@
 """`revarb reproduce field`: the chosen model on many records."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from revarb.cli.reproduce.runner import Jobs, JsonFile, Seeds, Targets, experiments_app, run_experiment
 from revarb.experiments import load_field
+from revarb.experiments.field_runs import RowsFile
 
 
 @experiments_app.command("field")
@@ -14,10 +16,13 @@ def reproduce_field(
     seeds: Seeds = 3,
     jobs: Jobs = 1,
     only: Annotated[list[str] | None, typer.Option(help="Run this record of the table; repeat for several.")] = None,
+    rows_file: Annotated[
+        Path | None, typer.Option("--rows", help="Keep every finished fit in this file, and go on where it ends.")
+    ] = None,
     json_file: JsonFile = None,
     page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
     pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every record (first seed).")] = None,
 ) -> None:
     """The model that `revarb.fit` chooses, the paper's settings and the baselines on twelve benchmarks (long)."""
-    table = load_field()
+    table = replace(load_field(), finished=RowsFile(rows_file))
     run_experiment(table.only(only) if only else table, seeds, jobs, Targets(json_file, page_file, pictures))
