@@ -39,7 +39,7 @@ from revarb.training.solve import count_steps
 from revarb.training.stretches import FOLDS, cut_stretches
 from revarb.training.trials import HeldOut, Progress, Scored, Trials, hold_out
 
-DROP = 0.25  # a structure is dropped after its first fold where its log error is larger than the best one's by this
+DROP = 0.4  # a structure is dropped after its first fold where its log error is larger than the best one's by this
 MIN_STRETCHES = 4  # with measured outputs; fewer decide nothing
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
@@ -197,10 +197,11 @@ def _find_best(trials: Trials, structures: Sequence[Structure]) -> Structure:
 def _drop(
     trials: Trials, tried: Sequence[Structure], linear: Sequence[Scored], before: Sequence[Structure]
 ) -> list[Structure]:
-    # Structures that are not far behind the best candidate on the stretches of the first fold.
+    # Structures that are not far behind the best candidate on the stretches of the first fold, and the linear part: it
+    # is the quickest, and what is nearly linear must not be lost to three stretches.
     scores = {each: _score_first(trials.score(each), trials.held_out) for each in {*tried, *before}}
     best = min([*scores.values(), _score_first(linear, trials.held_out)])
-    kept = [each for each in tried if scores[each] <= best + DROP and each not in trials.failures]
+    kept = [each for each in tried if each.spec.linear or scores[each] <= best + DROP]
     trials.progress.skip_folds([each for each in tried if each not in kept])
     return kept
 

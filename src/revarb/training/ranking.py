@@ -36,7 +36,7 @@ class Ranking:
         return self.scored[self.taken]
 
     def list_best(self, count: int) -> list[Scored]:
-        """The complete, stable nonlinear candidates with the smallest errors, one per structure, the taken one first."""
+        """The best complete and stable nonlinear candidates, one per structure, the one that is taken first."""
         pairs = zip(self.scored, self.choice.candidates, strict=False)  # structures that failed come after these
         others = [each for each, candidate in pairs if each.structure is not None and candidate.note in ("", "taken")]
         ordered = sorted(others, key=lambda each: float(np.mean(log_errors(each.errors))))
