@@ -1,9 +1,10 @@
 """
-Choosing lags and layers
-========================
+Choosing lags and layers yourself
+=================================
 
-How many lags, how many hidden layers? The test data must not decide. Every calibrated fit carries an error that was
-measured on held-out stretches of its *training* record: four more fits leave out a quarter of the record each and
+``revarb.fit(train)`` chooses everything by itself (:doc:`/guide/choosing`). This is how to compare settings of your
+own. How many lags, how many hidden layers? The test data must not decide. Every calibrated fit carries an error that
+was measured on held-out stretches of its *training* record: four more fits leave out a quarter of the record each and
 simulate what they have not seen.
 """
 
