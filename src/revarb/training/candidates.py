@@ -16,7 +16,7 @@ FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
-STAGES = (30, 50)  # iterations before the free-run term, without a linear part: more change the errors little
+STAGES = (30, 50)  # iterations of trials before the free-run term, without a linear part: enough to compare
 ROWS_PER_LAG = 12  # a record must have this many rows for every lag
 
 
@@ -33,6 +33,15 @@ class Structure:
         spec = self.spec
         order = f"{spec.lags}-{spec.input_lags}-{spec.input_delay}"
         return f"{self.name}-{order}-{spec.latent_dims[0]}".replace(" ", "_").replace(",", "")
+
+    @property
+    def trial(self) -> RGP:
+        """The configuration of the fits without a fold: fewer iterations where they are enough to compare."""
+        if self.spec.linear:
+            return self.spec
+        recipe = self.spec.recipe
+        stages = tuple(replace(stage, iterations=n) for stage, n in zip(recipe.stages, STAGES, strict=True))
+        return replace(self.spec, recipe=replace(recipe, stages=stages))
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -69,11 +78,8 @@ def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
 
 
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> Structure:
-    chosen, linear = RECIPES[recipe], options.get("linear", False)
-    if not linear:
-        stages = tuple(replace(stage, iterations=n) for stage, n in zip(chosen.stages, STAGES, strict=True))
-        chosen = replace(chosen, stages=stages)
-    weighted = replace(chosen, free_run_weight=LINEAR_WEIGHT if linear else WEIGHT)
+    weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
+    weighted = replace(RECIPES[recipe], free_run_weight=weight)
     return Structure(name, RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=weighted, **options))
 
 

@@ -32,9 +32,15 @@ def fit_taken(
     """Fit the candidate that was taken, or the mixture of the best few, to all records."""
     if ranking.winner.structure is None:
         return replace(_fit_linear(ranking.winner, held_out, records, seed), choice=ranking.choice)
-    fitted = [_fit_nonlinear(each, held_out, records, seed, progress) for each in ranking.list_best(members)]
-    model = fitted[0] if members == 1 else Ensemble.from_candidates(fitted)
-    return replace(model, choice=ranking.choice)
+    fitted: list[FittedRGP] = []
+    for each in ranking.list_best(members):
+        fitted.append(_fit_nonlinear(each, held_out, records, seed, progress))
+        if fitted[-1].status is Status.INTERRUPTED:
+            break
+    interrupted = fitted[-1].status is Status.INTERRUPTED
+    finished = fitted[:-1] if interrupted and len(fitted) > 1 else fitted  # the last one may have left out a fold
+    model = fitted[0] if members == 1 else Ensemble.from_candidates(finished)
+    return replace(model, status=Status.INTERRUPTED if interrupted else model.status, choice=ranking.choice)
 
 
 def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int) -> Fitted:

@@ -41,8 +41,9 @@ class HeldOut(NamedTuple):
 
 
 def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut:
-    """Prepare the runs over stretches with measured outputs."""
-    measured = tuple(each for each in stretches if np.isfinite(records[each.record].y[each.rows]).any())
+    """Prepare the runs over stretches with measured outputs, which are assigned to the folds in turn."""
+    measured = [each for each in stretches if np.isfinite(records[each.record].y[each.rows]).any()]
+    measured = tuple(each._replace(fold=position % FOLDS) for position, each in enumerate(measured))
     return HeldOut(
         tuple(records),
         measured,
@@ -118,7 +119,7 @@ class Progress:
 
     def skip(self, units: Sequence[Unit]) -> None:
         """Count units that are not needed any more."""
-        self._done += sum(count_steps(unit.structure.spec) for unit in units)
+        self._done += sum(count_steps(unit.structure.trial) for unit in units)
 
 
 @dataclass(eq=False)
@@ -152,7 +153,7 @@ class Trials:
 
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
-        tasks = [(unit.structure.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
+        tasks = [(unit.structure.trial, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         if self.workers == 1 or len(units) == 1 or jax.default_backend() != "cpu" or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
         return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
