@@ -53,5 +53,8 @@ def _predict(
 
 
 def _find_std(errors: list[np.ndarray]) -> Float64[np.ndarray, " Dy"]:
+    # An output that is measured in no stretch gets the standard deviation of its training values, 1.
     joined = np.abs(np.concatenate(errors))
-    return np.maximum(np.nanquantile(joined, LEVEL, axis=0) / half_width(LEVEL), MIN_STD)
+    columns = [column[np.isfinite(column)] for column in joined.T]
+    quantiles = [np.quantile(column, LEVEL) if len(column) else half_width(LEVEL) for column in columns]
+    return np.maximum(np.array(quantiles) / half_width(LEVEL), MIN_STD)
