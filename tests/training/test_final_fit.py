@@ -1,0 +1,109 @@
+"""The bands of a chosen model, and what is fitted in the end."""
+
+import numpy as np
+import pytest
+
+from revarb.data.series import Series
+from revarb.data.trajectory import half_width
+from revarb.optim.status import Status
+from revarb.training import choice_calibration, choose, linear_trial
+from revarb.training.calibration_rule import (
+    POOLED,
+    SCALES,
+    HeldOutRun,
+    choose_noises_by_likelihood,
+    find_pooled_width,
+    find_width_factor,
+)
+from revarb.training.choice_calibration import calibrate_linear
+from revarb.training.final_fit import fit_interrupted, fit_taken
+from revarb.training.linear_trial import try_linear
+from revarb.training.ranking import rank
+from revarb.training.segments import simulate_segments
+from revarb.training.trials import Progress
+from support import small
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(linear_trial, "DELAYS", (1,))
+    monkeypatch.setattr(choice_calibration, "HORIZONS", 2)
+    for module in (choose, linear_trial):
+        monkeypatch.setattr(module, "MORE_LAGS", 3)
+
+
+def share_inside(errors, std):
+    errors = np.abs(np.concatenate(errors))
+    return np.nanmean(np.where(np.isnan(errors), np.nan, errors <= half_width(0.95) * std * (1.0 + 1e-12)), axis=0)
+
+
+def test_the_bands_of_a_linear_model_hold_95_percent_of_its_held_out_errors():
+    record = small.with_gaps(small.record(samples=200, outputs=2), slice(80, 85))
+    held_out = choose._hold_out([record])
+    [scored] = try_linear(held_out)
+    std, horizon_std = calibrate_linear(scored, held_out, held_out.scaling)
+    y_std = held_out.scaling.y_std
+    runs = {
+        fold: simulate_segments(model.chain, model.preprocessor, held_out.segments)
+        for fold, model in scored.folds.items()
+    }
+    paths = {fold: model.predict(record, 2).mean for fold, model in scored.folds.items()}
+    cold = [runs[stretch.fold][number] / y_std for number, stretch in enumerate(held_out.stretches)]
+    ahead = [((paths[stretch.fold] - record.y) / y_std)[stretch.rows] for stretch in held_out.stretches]
+    np.testing.assert_allclose(share_inside(cold, std), 0.95, atol=0.01)
+    assert std.shape == (2,) and horizon_std.shape == (2, 2) and (horizon_std[0] < std).all()
+    np.testing.assert_allclose(share_inside(ahead, horizon_std[1]), 0.95, atol=0.01)
+
+
+def test_an_output_that_is_not_measured_in_any_stretch_has_the_band_of_the_mean():
+    record = small.record(samples=150, outputs=2)
+    y = record.y.copy()
+    y[6:, 1] = np.nan
+    held_out = choose._hold_out([Series(record.u, y)])
+    [scored] = try_linear(choose._hold_out([record]))
+    std, horizon_std = calibrate_linear(scored, held_out, held_out.scaling)
+    assert std[1] == 1.0 and (horizon_std[:, 1] == 1.0).all() and std[0] < 1.0
+
+
+def test_a_linear_winner_is_fitted_to_all_records():
+    records = [small.record(0, samples=100), small.record(1, samples=60)]
+    held_out = choose._hold_out(records)
+    ranking = rank(try_linear(held_out), held_out, {})
+    progress = Progress(lambda done, text: None, [])
+    model = fit_taken(ranking, held_out, [*records, small.record(2, samples=50)], 7, 1, progress)
+    assert model.choice is ranking.choice and model.seed == 7 and model.order == ranking.winner.order
+    assert len(model.final_states) == 3 and model.status is Status.CONVERGED
+    interrupted = fit_interrupted(ranking, held_out, records, 7)
+    assert interrupted.status is Status.INTERRUPTED and interrupted.choice.taken == ranking.choice.taken
+    assert interrupted.choice.sentence == f"Interrupted; the best candidate so far. {ranking.choice.sentence}"
+
+
+# The rule of the bands of a recurrent GP -----------------------------------------------------------------------------
+
+
+def held(rng, count=300, std=1.0, variance=0.0):
+    return HeldOutRun(std * rng.normal(size=count), np.full(count, variance), np.arange(1.0, count + 1.0))
+
+
+def test_pooled_bands_hold_95_percent_of_all_errors():
+    rng = np.random.default_rng(0)
+    runs = [held(rng, std=std) for std in (0.5, 1.0, 1.0, 3.0)]
+    width = find_pooled_width(runs, 1.0)
+    errors = np.abs(np.concatenate([run.error for run in runs]))
+    assert np.mean(errors <= width * half_width(0.95)) == pytest.approx(0.95, abs=0.002)
+    assert width == find_width_factor(HeldOutRun(*map(np.concatenate, zip(*runs, strict=True))), 1.0)
+    assert find_pooled_width([held(rng, std=0.1)], 1.0) == 1.0  # never narrower
+
+
+def test_latent_noise_that_explains_the_errors_is_kept():
+    rng = np.random.default_rng(1)
+    stds = np.linspace(0.2, 2.0, 300)
+    drawn = [stds * rng.normal(size=300) for _ in range(6)]
+    runs = {scale: [HeldOutRun(error, scale * stds**2, np.arange(1.0, 301.0)) for error in drawn] for scale in SCALES}
+    assert choose_noises_by_likelihood(runs, 1e-4)[0] == 1.0
+    useless = {
+        scale: [HeldOutRun(each, np.full(300, 20.0 * scale), np.ones(300)) for each in drawn] for scale in SCALES
+    }
+    scale, noise = choose_noises_by_likelihood(useless, 1e-4)
+    assert scale == 0.0 and noise == pytest.approx(np.mean(stds**2), rel=0.2)
+    assert POOLED.choose_noises is choose_noises_by_likelihood and POOLED.find_width is find_pooled_width
