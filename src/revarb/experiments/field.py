@@ -116,14 +116,14 @@ class Field(Experiment[Part]):
         yield self.summarise([row for part in parts for row in part.rows])
 
     def list_fits(self, seeds: int) -> list[Fit]:
-        """All fits of the table, those that take longest first."""
+        """All fits of the table: those of the first seed first, and of these the ones that take longest."""
         fits = [
             Fit(record.benchmark, model, seed)
             for record in self.records
             for model in self.models(1)
             for seed in range(self.draws if record.benchmark.drawn else seeds)
         ]
-        return sorted(fits, key=lambda fit: fit.model != CHOSEN)
+        return sorted(fits, key=lambda fit: (0 if fit.benchmark.drawn else fit.seed, fit.model != CHOSEN))
 
     def _make_part(
         self, benchmark: Benchmark, rows: Mapping[tuple[str, str, int], list], paths: Mapping[tuple, Any], seeds: int

@@ -40,7 +40,9 @@ class Structure:
         if self.spec.linear:
             return self.spec
         recipe = self.spec.recipe
-        stages = tuple(replace(stage, iterations=n) for stage, n in zip(recipe.stages, STAGES, strict=True))
+        stages = tuple(
+            replace(stage, iterations=min(n, stage.iterations)) for stage, n in zip(recipe.stages, STAGES, strict=False)
+        )
         return replace(self.spec, recipe=replace(recipe, stages=stages))
 
     @property
@@ -73,7 +75,6 @@ def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
         _make("linear part", records, lags, delay, "linear", **linear),
         _make("one smooth layer", records, few, delay, "smooth", hidden=1),
         _make("fixed variances", records, lags, delay, "fixed"),
-        _make("free variances", records, lags, delay, "R0"),
     ]
 
 
@@ -90,10 +91,16 @@ def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:
 
 
 def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]:
-    """Variants of the best structure, unless it has a linear part: more lags, and a latent state per output."""
+    """Variants of the best structure, unless it has a linear part.
+
+    More lags, a latent state per output where it has fewer, and free variances where they are fixed.
+    """
     spec, variants = best.spec, []
     if spec.linear:
         return []
+    if best.name == "fixed variances":
+        free = replace(RECIPES["R0"], free_run_weight=spec.recipe.free_run_weight)
+        variants.append(Structure("free variances", replace(spec, recipe=free)))
     lags, outputs = limit_lags(records, MORE_LAGS), records[0].y.shape[1]
     if lags > spec.lags:
         input_lags = _limit_input_lags(records, lags, spec.input_delay)

@@ -40,6 +40,7 @@ from revarb.training.stretches import FOLDS, cut_stretches
 from revarb.training.trials import HeldOut, Progress, Scored, Trials, hold_out
 
 DROP = 0.4  # a structure is dropped after its first fold where its log error is larger than the best one's by this
+DROP_VARIANT = 0.1  # a variant of the best structure, which is rarely better by much
 MIN_STRETCHES = 4  # with measured outputs; fewer decide nothing
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
@@ -173,19 +174,23 @@ def _try_candidates(trials: Trials) -> Ranking:
     held_out = trials.held_out
     linear = try_linear(held_out)
     structures = list_structures(held_out.records, find_delay(linear))
-    _try_structures(trials, structures, linear, structures)
+    _try_structures(trials, structures, linear, structures, DROP)
     variants = list_variants(_find_best(trials, structures), held_out.records)
-    _try_structures(trials, variants, linear, structures)
+    _try_structures(trials, variants, linear, structures, DROP_VARIANT)
     nonlinear = [scored for each in (*structures, *variants) for scored in trials.score(each)]
     return rank([*linear, *nonlinear], held_out, trials.failures)
 
 
 def _try_structures(
-    trials: Trials, tried: Sequence[Structure], linear: Sequence[Scored], before: Sequence[Structure]
+    trials: Trials,
+    tried: Sequence[Structure],
+    linear: Sequence[Scored],
+    before: Sequence[Structure],
+    margin: float,
 ) -> None:
     # The first fold of all, then the other folds of those that are not far behind the best candidate so far.
     trials.run(tried, [0])
-    trials.run(_drop(trials, tried, linear, before), range(1, FOLDS))
+    trials.run(_drop(trials, tried, linear, before, margin), range(1, FOLDS))
 
 
 def _find_best(trials: Trials, structures: Sequence[Structure]) -> Structure:
@@ -195,13 +200,13 @@ def _find_best(trials: Trials, structures: Sequence[Structure]) -> Structure:
 
 
 def _drop(
-    trials: Trials, tried: Sequence[Structure], linear: Sequence[Scored], before: Sequence[Structure]
+    trials: Trials, tried: Sequence[Structure], linear: Sequence[Scored], before: Sequence[Structure], margin: float
 ) -> list[Structure]:
     # Structures that are not far behind the best candidate on the stretches of the first fold, and the linear part: it
     # is the quickest, and what is nearly linear must not be lost to three stretches.
     scores = {each: _score_first(trials.score(each), trials.held_out) for each in {*tried, *before}}
     best = min([*scores.values(), _score_first(linear, trials.held_out)])
-    kept = [each for each in tried if each.spec.linear or scores[each] <= best + DROP]
+    kept = [each for each in tried if each.spec.linear or scores[each] <= best + margin]
     trials.progress.skip_folds([each for each in tried if each not in kept])
     return kept
 
