@@ -157,7 +157,9 @@ class Chosen:
 def _count_workers(jobs: int | None) -> int:
     if jobs is None:
         return min(effective_n_jobs(-1), MAX_WORKERS)
-    return effective_n_jobs(jobs if jobs == -1 else check_integer("jobs (or -1 for one per core)", jobs, least=1))
+    if isinstance(jobs, int) and jobs == -1:
+        return effective_n_jobs(-1)
+    return check_integer("jobs (or -1 for one per core)", jobs, least=1)
 
 
 def _hold_out(parts: Sequence[Series]) -> HeldOut | None:
