@@ -39,6 +39,18 @@ CASES = {
     "revarb.LSTM(layers=2)": "layers must be a tuple of depths to choose from, received 2",
     "revarb.read_records(3, outputs='y')": "files must be a path or a list of paths, received 3",
     "revarb.read_records('a.csv', outputs=[3])": "outputs must be a column name or a list of them, received [3]",
+    "revarb.fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",
+    "revarb.fit(None)": "a record must be a Series or a list of Series, received NoneType",
+    "revarb.fit(small.record(), seed='a')": "seed must be a whole number from 0 to",
+    "revarb.fit(small.record(), jobs='two')": "a whole number of at least 1, received 'two'",
+    "revarb.fit(small.record(), jobs=1.5)": "a whole number of at least 1, received 1.5",
+    "revarb.fit(small.record(), jobs=np.ones((2, 2)))": "jobs (or -1 for one per core) must be a whole number of at",
+    "revarb.fit(small.record(), members=2.5)": "members must be a whole number of at least 1, received 2.5",
+    "revarb.Chosen(members='x').fit(small.record())": "members must be a whole number of at least 1, received 'x'",
+    "revarb.Candidate('a', 'x', None, 1, 0.0)": "error must be a finite number of at least 0, received 'x'",
+    "revarb.Candidate(3, 0.1, None, 1, 0.0)": "names and sentences of a choice must be texts of at most 2000",
+    "revarb.Choice((), 'a', 'b', 'c')": "the candidate that was taken, 'a', is not among those that were tried",
+    "revarb.Choice((), 'a', None, 'c')": "names and sentences of a choice must be texts of at most 2000",
     "revarb.load('no such file')": "cannot read the model file no such file",
 }
 PROGRAM = """

@@ -13,7 +13,7 @@ import revarb
 from fuzz import samples, starts, tables
 from fuzz.arrays import arrays, finite, measured, numbers, odd_objects
 from fuzz.harness import Property, attempt, check_path
-from fuzz.junk import NAMES, plain, real, simple, text, whole
+from fuzz.junk import NAMES, mostly, plain, real, simple, text, whole
 from revarb import cli
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import as_records
@@ -146,6 +146,25 @@ def construction_is_sound(case) -> bool:
     return spec is not None
 
 
+# Choices ------------------------------------------------------------------------------------------------------------
+
+
+def choice_is_refused(case) -> bool:
+    """Arguments of `revarb.fit`; the record is too short for any model, so that nothing is fitted."""
+    train, arguments = case
+    model = attempt(lambda: revarb.fit(train, **arguments))
+    assert model is None, "a record of two rows"
+    return False
+
+
+@st.composite
+def choices(draw):
+    """Records and arguments for `revarb.fit`."""
+    record = revarb.Series(samples.U[:2], samples.U[:2])
+    arguments = draw(st.dictionaries(st.sampled_from(["seed", "jobs", "members"]), values, max_size=2))
+    return draw(mostly(st.just(record), odd_objects | plain | st.lists(odd_objects, max_size=2))), arguments
+
+
 # Through the command line -------------------------------------------------------------------------------------------
 
 
@@ -210,6 +229,7 @@ PROPERTIES = {
     "levels into intervals": Property(interval_is_finite, st.floats(0.0, 1.0) | simple, 50),
     "configurations: dictionaries": Property(configuration_is_sound, configurations, 500),
     "configurations: keywords": Property(construction_is_sound, constructions(), 300),
+    "choices: records and arguments": Property(choice_is_refused, choices(), 200),
     "command line: config files": Property(config_file_is_read, toml_files, 150),
     "command line: tables": Property(table_is_simulated, tables.csv_files(st.sampled_from([2, 4, 5])), 30),
     **starts.PROPERTIES,

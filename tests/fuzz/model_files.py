@@ -16,7 +16,7 @@ from fuzz.junk import NAMES, REAL, plain, spoiled_json
 from revarb.models.container import checksum
 
 FILE = "m.rgp"
-KINDS = ("model", "with_networks", "ensemble", "calibrated", "linear")
+KINDS = ("model", "with_networks", "ensemble", "calibrated", "linear", "chosen")
 SNIPPETS = [b"\x00", b"\xff\xfe", b"{", b"]", b'"', b"9" * 30, b"../../x", b"[" * 3000, b"NaN", b"\\ud800"]
 
 
@@ -59,7 +59,7 @@ def opens_or_is_refused(content: bytes, methods: Sequence[str] | None = None) ->
 
 
 def _use(model, methods: Sequence[str]) -> None:
-    assert repr(model)
+    assert repr(model) and (model.choice is None or (str(model.choice) and repr(model.choice)))
     steps = {"steps": samples.ROWS} if not model.input_names else {"u": samples.U}
     for method in methods:
         for start in ("cold", "continue"):
@@ -144,6 +144,26 @@ def spoiled_calibration(draw) -> bytes:
 
 
 @st.composite
+def spoiled_choice(draw) -> bytes:
+    """Only the choice in the header changed."""
+    _, header, arrays = sound("chosen")
+    tree = json.loads(header)
+    return signed(json.dumps(tree | draw(spoiled_json(json.dumps({"choice": tree["choice"]})))), arrays)
+
+
+def choice_is_drawn_or_refused(content: bytes) -> bool:
+    """The choice as text, table and figure, and written again."""
+    Path(FILE).write_bytes(content)
+    model = attempt(lambda: revarb.load(FILE))
+    if model is None or model.choice is None:
+        return False
+    choice = model.choice
+    assert str(choice) and choice.best in choice.candidates and np.isfinite(choice.plot().axes[0].get_xlim()).all()
+    assert revarb.Choice.from_dict(json.loads(json.dumps(choice.to_dict(), allow_nan=False))) == choice
+    return True
+
+
+@st.composite
 def spoiled_header_text(draw) -> bytes:
     """The text of the header changed in ways that no JSON writer produces."""
     _, header, arrays = sound(draw(kinds))
@@ -198,6 +218,7 @@ PROPERTIES = {
     "model files: table of arrays": Property(opens_or_is_refused, spoiled_container(), 300),
     "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 500),
     "model files: calibration and gaps, signed": Property(opens_or_is_refused, spoiled_calibration(), 100),
+    "model files: choice, signed": Property(choice_is_drawn_or_refused, spoiled_choice(), 100),
     "model files: header text, signed": Property(opens_or_is_refused, spoiled_header_text(), 150),
     "model files: arrays, signed": Property(opens_or_is_refused, spoiled_arrays(), 500),
     "model files: arrays of networks, signed": Property(

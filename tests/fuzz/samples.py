@@ -13,6 +13,7 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import initial_states
 from revarb.models.calibration import Calibration
+from revarb.models.choice import Candidate, Choice
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
@@ -61,6 +62,24 @@ def linear() -> FittedARX:
     return replace(ARX(2, 2).fit(records), horizon_std=np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.3]]))
 
 
+CHOICE = Choice(
+    (
+        Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4),
+        Candidate("RGP, 2 lags, w = 2", 0.2, None, 12, 2.5, "taken"),
+        Candidate("RGP, 5 lags, w = 0", 0.4, None, 3, 1.5, "dropped"),
+        Candidate("RGP, 5 lags", None, None, 0, 0.0, "failed"),
+    ),
+    "RGP, 2 lags, w = 2", "RGP, 2 lags, w = 2: it is the best.", "cold runs",
+)  # fmt: skip
+
+
+@cache
+def chosen() -> Ensemble:
+    """A mixture of two configurations, with what was tried."""
+    other = at_the_start(small.spec(inducing=4, hidden=1), 0)
+    return replace(Ensemble.from_candidates([model(0), other]), choice=CHOICE)
+
+
 @cache
 def ensemble() -> Ensemble:
     """Two members."""
@@ -79,7 +98,8 @@ def warm_up() -> None:
     for one in (model(), with_networks()):
         one.simulate(U, method="mean")
     with_networks().simulate(U, method="network")
-    ensemble().simulate(U)
+    for many in (ensemble(), chosen()):
+        many.simulate(U)
     linear().simulate(U)
 
 

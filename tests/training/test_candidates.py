@@ -41,7 +41,9 @@ def test_the_delay_is_passed_on(delay):
 
 
 def test_what_differs_between_the_structures():
-    structures = list_structures([small.record(samples=300, outputs=2)], 1)
+    records = [small.record(samples=300, outputs=2)]
+    structures = list_structures(records, 1)
+    structures += [variant for structure in structures for variant in list_variants(structure, records)]
     assert any(structure.spec.linear for structure in structures) and any(not each.spec.linear for each in structures)
     assert {structure.spec.hidden for structure in structures} == {1, 2}
     free = {"lam" in stage.free for structure in structures for stage in structure.spec.recipe.stages}
@@ -58,12 +60,15 @@ def test_variants_have_more_lags_or_a_state_per_output():
     linear, *others = list_structures(records, 1)
     assert linear.spec.linear and list_variants(linear, records) == []
     for best in others:
-        more, states = list_variants(best, records)
+        [more] = [each for each in list_variants(best, records) if each.spec.lags > best.spec.lags]
         assert (more.spec.lags, more.spec.input_lags) == (MORE_LAGS, MORE_LAGS)
         assert replace(more.spec, lags=best.spec.lags, input_lags=best.spec.input_lags) == best.spec
+        [states] = [each for each in list_variants(best, records) if each.spec.latent_dims != best.spec.latent_dims]
         assert set(states.spec.latent_dims) == {2} and states.spec.lags == best.spec.lags
     short = [small.record(samples=40)]
-    assert list_variants(list_structures(short, 1)[-1], short) == []
+    for best in list_structures(short, 1):
+        for variant in list_variants(best, short):
+            assert (variant.spec.lags, variant.spec.latent_dims) == (best.spec.lags, best.spec.latent_dims)
 
 
 def test_keys_are_unique_and_safe_as_names_of_files():

@@ -139,7 +139,7 @@ def test_the_best_few_are_of_different_structures(make, held_out, unstable):
 
 def test_an_unstable_model_is_no_member_of_a_mixture(make, held_out, unstable):
     unstable.append("b")
-    diverged = make("c", 0.1, list_structures([RECORD], 1)[3])
+    diverged = make("c", 0.1, list_structures([RECORD], 1)[0])
     diverged.errors[3] = np.inf
     found = rank([make("a", 0.5, SIMPLE), make("b", 0.2, COMPLEX), diverged], held_out, {})
     assert [each.name for each in found.list_best(3)] == ["a"]
