@@ -245,4 +245,5 @@ class FittedARX(FittedNarx[Linear]):
         # By the number of steps since the last measured output.
         known = len(self.horizon_std)
         rows = np.where(cold, known, np.minimum(steps - 1, known))
-        return np.concatenate([self.horizon_std, self.residual_std[None]])[rows] ** 2
+        with np.errstate(over="ignore"):  # a variance that is not finite is refused with the simulation
+            return np.concatenate([self.horizon_std, self.residual_std[None]])[rows] ** 2
