@@ -36,7 +36,7 @@ def _group(drawn: list[Candidate], taken: str) -> list[tuple[list[Candidate], st
 
 
 def _draw_points(axes, positions: list[int], group: list[Candidate], colour: str, label: str) -> None:
-    errors = np.clip([each.error for each in group], *LIMITS)
+    errors = np.clip(np.array([each.error for each in group], dtype=np.float64), *LIMITS)
     spread = np.clip(np.exp(np.minimum([each.standard_error or 0.0 for each in group], 100.0)), 1.0, LIMITS[1])
     axes.errorbar(
         errors, positions, xerr=[errors - errors / spread, errors * spread - errors], fmt="o", markersize=4,
