@@ -3,21 +3,28 @@
 Settled on the development set (docs/design/decisions): every number here has its reason there.
 """
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from revarb.config.recipe import RECIPES
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.data.windows import Order
+from revarb.errors import warn_user
 
 FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
-STAGES = (30, 50)  # iterations of trials before the free-run term, without a linear part: enough to compare
-ROWS_PER_LAG = 12  # a record must have this many rows for every lag
+FEW_ITERATIONS = (30, 50)  # of two hidden layers before the free-run term; more change the errors little
+ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
+RECORD_ROWS_PER_LAG = 4  # and a record this many
+MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
 
 
 @dataclass(frozen=True)
@@ -31,19 +38,8 @@ class Structure:
     def key(self) -> str:
         """A name for files."""
         spec = self.spec
-        order = f"{spec.lags}-{spec.input_lags}-{spec.input_delay}"
-        return f"{self.name}-{order}-{spec.latent_dims[0]}".replace(" ", "_").replace(",", "")
-
-    @property
-    def trial(self) -> RGP:
-        """The configuration of the fits without a fold: fewer iterations where they are enough to compare."""
-        if self.spec.linear:
-            return self.spec
-        recipe = self.spec.recipe
-        stages = tuple(
-            replace(stage, iterations=min(n, stage.iterations)) for stage, n in zip(recipe.stages, STAGES, strict=False)
-        )
-        return replace(self.spec, recipe=replace(recipe, stages=stages))
+        content = hashlib.sha256(json.dumps(spec.to_dict()).encode()).hexdigest()[:12]
+        return f"{self.name.replace(' ', '_')}-{spec.lags}-{content}"
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -63,7 +59,9 @@ class Structure:
 
 def describe_order(order: Order | RGP) -> str:
     """An order in words."""
-    lags = f"{order.lags} lags" if order.input_lags in (0, order.lags) else f"{order.lags} + {order.input_lags} lags"
+    several = order.input_lags not in (0, order.lags)
+    many = "" if order.lags == 1 and not several else "s"
+    lags = f"{order.lags} + {order.input_lags} lags" if several else f"{order.lags} lag{many}"
     return lags if order.input_delay == 1 else f"{lags}, delay {order.input_delay}"
 
 
@@ -74,7 +72,7 @@ def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
     return [
         _make("linear part", records, lags, delay, "linear", **linear),
         _make("one smooth layer", records, few, delay, "smooth", hidden=1),
-        _make("fixed variances", records, lags, delay, "fixed"),
+        shorten(_make("fixed variances", records, lags, delay, "fixed")),
     ]
 
 
@@ -82,6 +80,14 @@ def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: s
     weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
     weighted = replace(RECIPES[recipe], free_run_weight=weight)
     return Structure(name, RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=weighted, **options))
+
+
+def shorten(structure: Structure) -> Structure:
+    """The structure with fewer iterations before the free-run term."""
+    recipe = structure.spec.recipe
+    counts = zip(recipe.stages, FEW_ITERATIONS, strict=False)
+    stages = tuple(replace(stage, iterations=min(few, stage.iterations)) for stage, few in counts)
+    return replace(structure, spec=replace(structure.spec, recipe=replace(recipe, stages=stages)))
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:
@@ -100,7 +106,7 @@ def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]
         return []
     if best.name == "fixed variances":
         free = replace(RECIPES["R0"], free_run_weight=spec.recipe.free_run_weight)
-        variants.append(Structure("free variances", replace(spec, recipe=free)))
+        variants.append(shorten(Structure("free variances", replace(spec, recipe=free))))
     lags, outputs = limit_lags(records, MORE_LAGS), records[0].y.shape[1]
     if lags > spec.lags:
         input_lags = _limit_input_lags(records, lags, spec.input_delay)
@@ -111,5 +117,22 @@ def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]
 
 
 def limit_lags(records: Sequence[Series], lags: int) -> int:
-    """The number of lags, or less where a record is too short for that many."""
-    return max(1, min(lags, min(len(record) for record in records) // ROWS_PER_LAG))
+    """The number of lags, or less where the records are too short for that many."""
+    lengths = np.array([len(record) for record in records])
+    for fewer in range(lags, 1, -1):
+        in_long = lengths[lengths >= RECORD_ROWS_PER_LAG * fewer].sum()
+        if lengths.sum() >= ROWS_PER_LAG * fewer and in_long >= MOST_ROWS * lengths.sum():
+            return fewer
+    return 1
+
+
+def leave_out_short(records: Sequence[Series]) -> tuple[Series, ...]:
+    """The records that are long enough for all candidates, with a warning where others are left out."""
+    least = RECORD_ROWS_PER_LAG * limit_lags(records, MORE_LAGS)
+    long = tuple(record for record in records if len(record) >= least)
+    if len(long) < len(records) and long:
+        warn_user(
+            f"{len(records) - len(long)} of {len(records)} records have fewer than {least} samples and are left out; "
+            "RGP(lags=…).fit takes them with fewer lags"
+        )
+    return long or tuple(records)

@@ -24,11 +24,12 @@ class ChoiceStore:
 
     folder: Path
     digest: str
+    resume: bool  # whether entries of an earlier call are used
 
     @classmethod
     def open(cls, digest: str, resume: bool) -> "ChoiceStore":
         """Open the store of this choice; without `resume` it is emptied, and one that had entries is mentioned."""
-        store = cls(user_cache_path("revarb") / "unfinished", digest)
+        store = cls(user_cache_path("revarb") / "unfinished", digest, resume)
         remove_old(store.folder)
         known = store._list_files()
         if resume and not known:
@@ -38,11 +39,15 @@ class ChoiceStore:
                 "an unfinished choice like this one exists; resume=True (--resume) continues it, this call starts from "
                 "the beginning"
             )
-            store.discard()
+            for file in known:  # now, whatever `keep_journals` says: they are not those of this call
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
         return store
 
     def read(self, name: str) -> tuple[list[FittedRGP], float] | None:
-        """The models of a finished path, and the seconds it took; None where it was not finished."""
+        """The models of a path that an earlier call finished, and the seconds it took; None where it was not."""
+        if not self.resume:
+            return None
         try:
             entry = json.loads(self._locate(name, "json").read_text())
             models = [load(self._locate(name, f"{number}.rgp")) for number in range(entry["models"])]

@@ -13,6 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order
 from revarb.errors import check_integer, check_seed
@@ -25,6 +26,7 @@ from revarb.runtime.progress import progress_bar
 from revarb.training.candidates import (
     MORE_LAGS,
     Structure,
+    leave_out_short,
     limit_lags,
     list_structures,
     list_variants,
@@ -41,7 +43,6 @@ from revarb.training.trials import HeldOut, Progress, Scored, Trials, hold_out
 
 DROP = 0.4  # a structure is dropped after its first fold where its log error is larger than the best one's by this
 DROP_VARIANT = 0.1  # a variant of the best structure, which is rarely better by much
-MIN_STRETCHES = 4  # with measured outputs; fewer decide nothing
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
 
@@ -100,7 +101,8 @@ def fit(
     'linear, 1 + 2 lags'
     """
     seed, records = check_seed(seed), as_records(train)
-    members = check_integer("members", members, least=1)
+    Standardiser.from_records(records)  # refuses a constant column before anything is left out or cut
+    records, members = leave_out_short(records), check_integer("members", members, least=1)
     workers = _count_workers(jobs)
     held_out = _hold_out(cut_parts(records))
     if held_out is None:
@@ -167,8 +169,7 @@ def _hold_out(parts: Sequence[Series]) -> HeldOut | None:
     lags = limit_lags(parts, MORE_LAGS)
     inputs = parts[0].u.shape[1]
     prep = Preprocessor.from_records(parts, Order(lags, lags if inputs else 0, 1))
-    held_out = hold_out(parts, cut_stretches(parts, prep))
-    return held_out if len(held_out.stretches) >= MIN_STRETCHES else None
+    return hold_out(parts, cut_stretches(parts, prep))
 
 
 def _try_candidates(trials: Trials) -> Ranking:
@@ -180,7 +181,7 @@ def _try_candidates(trials: Trials) -> Ranking:
     variants = list_variants(_find_best(trials, structures), held_out.records)
     _try_structures(trials, variants, linear, structures, DROP_VARIANT)
     nonlinear = [scored for each in (*structures, *variants) for scored in trials.score(each)]
-    return rank([*linear, *nonlinear], held_out, trials.failures)
+    return rank([*linear, *nonlinear], held_out, trials.failures, bool(trials.progress.pressed))
 
 
 def _try_structures(
@@ -214,7 +215,7 @@ def _drop(
 
 
 def _score_first(scored: Sequence[Scored], held_out: HeldOut) -> float:
-    first = [segment.fold == 0 for segment in held_out.runs]
+    first = [stretch.fold == 0 for stretch in held_out.stretches]
     scores = [float(np.mean(log_errors(each.errors[first]))) for each in scored]
     return min(scores, default=np.inf)
 
@@ -222,12 +223,14 @@ def _score_first(scored: Sequence[Scored], held_out: HeldOut) -> float:
 def _count_steps(held_out: HeldOut) -> int:
     structures = list_structures(held_out.records, 1)
     structures += list_variants(structures[-1], held_out.records)
-    trials, final = zip(*((count_steps(each.trial), count_steps(each.spec)) for each in structures), strict=True)
-    return FOLDS * sum(trials) + max(final)
+    steps = [count_steps(structure.spec) for structure in structures]
+    return FOLDS * sum(steps) + max(steps)
 
 
 def _digest(records: Sequence[Series], seed: int) -> str:
-    data = hashlib.sha256(json.dumps([seed, collect_versions()]).encode())
+    first = records[0]
+    about = [seed, first.input_names, first.output_names, first.dt, collect_versions()]
+    data = hashlib.sha256(json.dumps(about).encode())
     for values in (values for record in records for values in (record.u, record.y)):
         data.update(f"{values.shape}".encode() + values.tobytes())
     return data.hexdigest()

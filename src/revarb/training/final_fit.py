@@ -9,7 +9,7 @@ from revarb.config.recipe import RECIPES
 from revarb.config.rgp import RGP
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.errors import RevarbError, warn_user
+from revarb.errors import ComputationError, RevarbError, warn_user
 from revarb.models.base import Fitted
 from revarb.models.choice import Candidate, Choice
 from revarb.models.ensemble import Ensemble
@@ -33,10 +33,16 @@ def fit_taken(
     if ranking.winner.structure is None:
         return replace(_fit_linear(ranking.winner, held_out, records, seed), choice=ranking.choice)
     fitted: list[FittedRGP] = []
-    for each in ranking.list_best(members):
-        fitted.append(_fit_nonlinear(each, held_out, records, seed, progress))
-        if fitted[-1].status is Status.INTERRUPTED:
+    for each in ranking.list_best(len(ranking.scored)):
+        try:
+            fitted.append(_fit_nonlinear(each, held_out, records, seed, progress))
+        except RevarbError as error:
+            warn_user(f"{each.name} could not be fitted to all records, and the next best candidate is taken: {error}")
+            continue
+        if fitted[-1].status is Status.INTERRUPTED or len(fitted) == members:
             break
+    if not fitted:
+        raise ComputationError("no candidate could be fitted to all records; use RGP(...).fit with fewer lags")
     interrupted = fitted[-1].status is Status.INTERRUPTED
     finished = fitted[:-1] if interrupted and len(fitted) > 1 else fitted  # the last one may have left out a fold
     model = fitted[0] if members == 1 else Ensemble.from_candidates(finished)
@@ -45,20 +51,20 @@ def fit_taken(
 
 def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int) -> Fitted:
     """The best candidate so far after Ctrl-C: a linear model, or a fit that has left out one fold; not calibrated."""
-    sentence = f"Interrupted; the best candidate so far. {ranking.choice.sentence}"
-    winner = ranking.winner
+    sentence, winner = ranking.choice.sentence, ranking.winner
     if winner.structure is None:
         model: Fitted = _fit_linear(winner, held_out, records, seed)
     else:
         model = next(iter(winner.folds.values()))
-        sentence += " It was fitted without some stretches of the records, and its bands are not calibrated."
+        sentence += " It was fitted to a part of the records, and its bands are not calibrated."
     return replace(model, status=Status.INTERRUPTED, choice=replace(ranking.choice, sentence=sentence))
 
 
 def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedRGP:
     """The model for records that are too short to hold anything out: nothing is chosen, nothing calibrated."""
     warn_user(
-        "the records are too short to hold anything out: a default model is fitted, and its bands are not calibrated"
+        "the records are too short, or too little of them is measured, to hold anything out: a default model is "
+        "fitted, and its bands are not calibrated"
     )
     lags = limit_lags(records, FEW_LAGS)
     rows = sum(len(record) - lags for record in records)
@@ -69,7 +75,7 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
     )  # fmt: skip
     model = fit_rgp(spec, records, seed=seed, progress=progress, resume=False)
     name = f"RGP, linear part, {lags} lags, w = 2"
-    sentence = "The records are too short to hold anything out: this is the default, and nothing was compared."
+    sentence = "The records are too short, or too little is measured, to hold anything out: this is the default."
     return replace(model, choice=Choice((Candidate(name, None, None, 0, 0.0, "taken"),), name, sentence, "nothing"))
 
 
@@ -94,6 +100,8 @@ def _fit_nonlinear(
         for model in trace_path(structure.spec, records, (), ALL, seed, report):
             if model.spec.recipe.free_run_weight == scored.weight:
                 break
+        else:
+            warn_user(f"{scored.name}: its run over all records diverged before this weight; the one before is kept")
     except KeyboardInterrupt:
         return replace(model, status=Status.INTERRUPTED)
     try:

@@ -1,6 +1,7 @@
 """The bound, with and without the free-run term, and its gradient: compiled functions of the flat vector."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from revarb.optim.lbfgs import Objective, Vector
@@ -39,7 +40,11 @@ def penalised_bound(
 ) -> AnyArray:
     """The bound minus `weight` times the summed squared error of the free runs (Eq. 49)."""
     bound, states, means = bound_and_means(parameters, rows, layout)
-    return bound - weight * sum_squared_errors(means, states, runs, layout.lags)
+    # Without weight nothing is simulated: it takes no time, and a run that diverges does no harm.
+    penalty = jax.lax.cond(
+        weight > 0.0, lambda: weight * sum_squared_errors(means, states, runs, layout.lags), lambda: jnp.zeros(())
+    )
+    return bound - penalty
 
 
 def _penalised_bound_and_gradient(

@@ -5,20 +5,36 @@ from itertools import pairwise
 
 import numpy as np
 
+from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
+from revarb.errors import InputError
 
 MAX_ROWS = 2000  # of all records together; with more, parts of them are used
 PART_ROWS = 500
 
 
 def cut_parts(records: Sequence[Series]) -> list[Series]:
-    """The records themselves, or evenly spread parts of them with at most `MAX_ROWS` rows in all."""
+    """The records themselves, or spread parts of them with about `MAX_ROWS` rows in all.
+
+    All records are used where a column moves only outside of these parts.
+    """
     if sum(len(record) for record in records) <= MAX_ROWS:
         return list(records)
     pieces = [piece for record in records for piece in _cut(record)]
-    count = max(1, MAX_ROWS // max(len(piece) for piece in pieces))
-    chosen = np.unique(np.linspace(0, len(pieces) - 1, count).round().astype(int))
-    return [pieces[number] for number in chosen]
+    chosen, rows = [], 0
+    for number in np.argsort(np.arange(len(pieces)) * GOLDEN % 1.0):  # spread over the records, in an order of its own
+        if rows < MAX_ROWS:
+            chosen.append(int(number))
+            rows += len(pieces[number])
+    parts = [pieces[number] for number in sorted(chosen)]
+    try:
+        Standardiser.from_records(parts)
+    except InputError:
+        return list(records)
+    return parts
+
+
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
 
 
 def _cut(record: Series) -> list[Series]:

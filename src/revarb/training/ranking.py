@@ -47,12 +47,16 @@ class Ranking:
         return best[:count]
 
 
-def rank(scored: Sequence[Scored], held_out: HeldOut, failures: Mapping[Structure, str]) -> Ranking:
+def rank(
+    scored: Sequence[Scored], held_out: HeldOut, failures: Mapping[Structure, str], interrupted: bool = False
+) -> Ranking:
     """Decide between the candidates that were scored on all stretches."""
     complete = [each for each in scored if each.complete and np.isfinite(each.errors).all()]
     complete = complete or [each for each in scored if np.isfinite(each.errors).any()]
     if not complete:
-        reasons = "; ".join(failures.values()) or "all held-out simulations diverged"
+        if interrupted:
+            raise KeyboardInterrupt  # before anything was finished
+        reasons = "; ".join(dict.fromkeys(failures.values())) or "all held-out simulations diverged"
         raise ComputationError(f"no candidate could be fitted: {reasons}")
     stable = [each for each in complete if _is_stable(each, held_out)] or complete
     scored_by = COLD
@@ -65,7 +69,17 @@ def rank(scored: Sequence[Scored], held_out: HeldOut, failures: Mapping[Structur
     updated = [next((new for new in stable if new.name == each.name), each) for each in scored]
     position = [each.name for each in updated].index(taken.name)
     choice = _make_choice(updated, stable, errors, taken, scored_by, failures)
+    if interrupted:
+        choice = _mark_unfinished(choice)
     return Ranking(tuple(updated), position, choice)
+
+
+def _mark_unfinished(choice: Choice) -> Choice:
+    candidates = tuple(
+        replace(each, note="unfinished") if each.note == "dropped" else each for each in choice.candidates
+    )
+    sentence = f"Interrupted: {choice.taken} is the best of the candidates that were finished; others were not."
+    return replace(choice, candidates=candidates, sentence=sentence)
 
 
 def _is_stable(scored: Scored, held_out: HeldOut) -> bool:
@@ -114,14 +128,19 @@ def _make_choice(
 ) -> Choice:
     best, _, deviations = compare_with_best(errors)
     known = {each.name: float(deviations[number]) for number, each in enumerate(stable) if number != best}
-    candidates = [_describe(each, known.get(each.name), taken.name, [one.name for one in stable]) for each in scored]
-    candidates += [Candidate(f"RGP, {each.name}", None, None, 0, 0.0, "failed") for each in failures]
-    return Choice(tuple(candidates), taken.name, _explain(stable, errors, taken), scored_by)
+    names = [one.name for one in stable]
+    candidates = [_describe(each, known.get(each.name), taken.name, names, scored_by) for each in scored]
+    candidates += [Candidate(each.describe(0.0), None, None, 0, 0.0, "failed") for each in failures]
+    return Choice(tuple(candidates), taken.name, _explain(stable, errors, taken, scored_by), scored_by)
 
 
-def _describe(scored: Scored, standard_error: float | None, taken: str, stable: Sequence[str]) -> Candidate:
+def _describe(
+    scored: Scored, standard_error: float | None, taken: str, stable: Sequence[str], scored_by: str
+) -> Candidate:
+    # A table has one measure: candidates that were judged by cold runs only have no error where predictions decide.
     measured = scored.errors[~np.isnan(scored.errors)]
-    error = _mean_error(scored.errors) if len(measured) and np.isfinite(measured).all() else None
+    comparable = scored_by == COLD or scored.name in stable
+    error = _mean_error(scored.errors) if comparable and len(measured) and np.isfinite(measured).all() else None
     if scored.name == taken:
         note = "taken"
     elif not scored.complete:
@@ -131,17 +150,18 @@ def _describe(scored: Scored, standard_error: float | None, taken: str, stable: 
     return Candidate(scored.name, error, standard_error, len(measured), scored.seconds, note)
 
 
-def _explain(stable: Sequence[Scored], errors: np.ndarray, taken: Scored) -> str:
+def _explain(stable: Sequence[Scored], errors: np.ndarray, taken: Scored, scored_by: str) -> str:
     means = np.exp(log_errors(errors).mean(axis=1))
     error, best = means[[each.name for each in stable].index(taken.name)], means.min()
     linear = [mean for mean, each in zip(means, stable, strict=True) if each.structure is None]
     others = [mean for mean, each in zip(means, stable, strict=True) if each.structure is not None]
+    measure = "held-out error" if scored_by == COLD else "held-out error 1 to 3 steps ahead"
     if taken.structure is None:
         beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
         return (
-            f"A linear model is enough: its held-out error is {error:.3g} of the output's standard deviation{beside}. "
+            f"A linear model is enough: its {measure} is {error:.3g} of the output's standard deviation{beside}. "
             "Nothing nonlinear was found that is better by more than one standard error."
         )
     beside = f", that of the best linear model {min(linear):.3g}" if linear else ""
     why = "the best" if error == best else f"the simplest within one standard error of the best, {best:.3g}"
-    return f"{taken.name}: its held-out error is {error:.3g} of the output's standard deviation{beside}; it is {why}."
+    return f"{taken.name}: its {measure} is {error:.3g} of the output's standard deviation{beside}; it is {why}."

@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order
-from revarb.errors import RevarbError
+from revarb.errors import InputError, RevarbError
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.mesh import count_devices
@@ -21,7 +21,7 @@ from revarb.training.fold_paths import FoldPath, fit_path
 from revarb.training.problem import Report
 from revarb.training.segments import Segment, cut_late_segments, cut_segments, measure_cold_runs
 from revarb.training.solve import count_steps
-from revarb.training.stretches import FOLDS, Stretch
+from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.workers import Outcome, TaskReport, run_in_processes, run_in_turn
 
 
@@ -30,25 +30,33 @@ class HeldOut(NamedTuple):
 
     records: tuple[Series, ...]
     stretches: tuple[Stretch, ...]
-    segments: tuple[Segment, ...]
-    late: tuple[Segment, ...]
+    segments: tuple[Segment, ...]  # every stretch, with a run from the beginning of its record
+    late: tuple[Segment, ...]  # the stretches of second halves, with a run from a later start
+    late_numbers: tuple[int, ...]  # which stretches these are
     scaling: Standardiser
 
-    @property
-    def runs(self) -> tuple[Segment, ...]:
-        """All cold runs that are scored: from the beginning of the record to every stretch, and from later starts."""
-        return (*self.segments, *self.late)
 
+def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut | None:
+    """Prepare the runs over stretches with measured outputs, which are assigned to the folds in turn.
 
-def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut:
-    """Prepare the runs over stretches with measured outputs, which are assigned to the folds in turn."""
+    None where there are too few of them, or where a fold leaves too little: a record, or an output that does not move.
+    """
     measured = [each for each in stretches if np.isfinite(records[each.record].y[each.rows]).any()]
     measured = tuple(each._replace(fold=position % FOLDS) for position, each in enumerate(measured))
+    if len(measured) < FOLDS:
+        return None
+    try:
+        for fold in range(FOLDS):
+            Standardiser.from_records(mask_fold(records, measured, fold))
+    except InputError:
+        return None
+    late = [number for number, each in enumerate(measured) if each.begin >= len(records[each.record]) / 2]
     return HeldOut(
         tuple(records),
         measured,
         tuple(cut_segments(records, measured)),
         tuple(cut_late_segments(records, measured)),
+        tuple(late),
         Standardiser.from_records(records),
     )
 
@@ -119,7 +127,7 @@ class Progress:
 
     def skip(self, units: Sequence[Unit]) -> None:
         """Count units that are not needed any more."""
-        self._done += sum(count_steps(unit.structure.trial) for unit in units)
+        self._done += sum(count_steps(unit.structure.spec) for unit in units)
 
 
 @dataclass(eq=False)
@@ -153,7 +161,7 @@ class Trials:
 
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
-        tasks = [(unit.structure.trial, held.records, held.stretches, unit.fold, self.seed) for unit in units]
+        tasks = [(unit.structure.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         if self.workers == 1 or len(units) == 1 or jax.default_backend() != "cpu" or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
         return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
@@ -180,12 +188,17 @@ class Trials:
 
 
 def measure_folds(models: Mapping[int, FittedRGP | FittedARX], held_out: HeldOut) -> Float64[np.ndarray, " S"]:
-    """Errors of cold runs on every segment by the model that was fitted without it; NaN where there is none yet."""
-    segments = held_out.runs
-    errors = np.full(len(segments), np.nan)
+    """Errors of cold runs on every stretch by the model that was fitted without it; NaN where there is none yet.
+
+    Where a stretch has a run from a later start too, the geometric mean of both.
+    """
+    runs, count = (*held_out.segments, *held_out.late), len(held_out.segments)
+    errors = np.full(len(runs), np.nan)
     for fold, model in models.items():
-        # All segments every time, so that the folds share one compiled run.
-        measured = measure_cold_runs(model.chain, model.preprocessor, held_out.scaling, segments)
-        inside = [segment.fold == fold for segment in segments]
+        # All runs every time, so that the folds share one compiled program.
+        measured = measure_cold_runs(model.chain, model.preprocessor, held_out.scaling, runs)
+        inside = [segment.fold == fold for segment in runs]
         errors[inside] = measured[inside]
-    return errors
+    combined, late = errors[:count], list(held_out.late_numbers)
+    combined[late] = np.sqrt(combined[late]) * np.sqrt(errors[count:])
+    return combined
