@@ -11,6 +11,7 @@ from revarb.training.held_out import (
     TAIL,
     compute_held_out_errors,
     estimate_residual_std,
+    find_measured_piece,
     locate_piece,
     rms_error,
     select_rows_outside,
@@ -81,3 +82,15 @@ def test_sizes():
     assert rms_error(np.array([[np.nan]])) == np.inf and rms_error(np.array([[1e200]])) == np.inf
     np.testing.assert_allclose(estimate_residual_std(np.array([[3.0, 1.0], [-4.0, 1.0]])), [np.sqrt(12.5), 1.0])
     assert estimate_residual_std(np.zeros((3, 1))) == 1e-3  # the standard deviation of a band is positive
+
+
+def test_a_tail_without_measurements_is_replaced_by_the_best_measured_piece():
+    order = Order(2, 2, 1)
+    many = [small.record(seed, samples=20 + seed) for seed in range(6)]
+    prep = Preprocessor.from_records(many, order)
+    assert find_measured_piece(prep, many) == TAIL
+    without = [*many[:3], small.with_gaps(many[3], slice(None)), *many[4:]]
+    assert find_measured_piece(prep, without) == 1  # two records, which are longer than those of piece 0
+    one = small.with_gaps(small.record(), slice(0, 28), slice(40, None))
+    assert find_measured_piece(prep, [one]) == 2
+    assert find_measured_piece(prep, [small.with_gaps(small.record(), slice(prep.skip, None))]) is None

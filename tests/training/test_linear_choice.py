@@ -9,7 +9,13 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.training import choose, linear_trial
-from revarb.training.linear_choice import count_coefficients, list_small_orders, score_linear
+from revarb.training.linear_choice import (
+    count_coefficients,
+    count_complete,
+    limit_to_gaps,
+    list_small_orders,
+    score_linear,
+)
 from revarb.training.linear_fit import mark_complete, select_columns, solve_least_squares
 from revarb.training.linear_trial import find_delay, try_linear
 from revarb.training.narx_rows import build_narx_rows
@@ -83,6 +89,40 @@ def test_orders_with_too_many_coefficients_are_not_tried():
     assert max(count_coefficients(order, scaling) for order in orders) == 10
     assert Order(6, 2, 1) in orders and Order(7, 2, 1) not in orders
     assert list_small_orders([small.record(samples=12, inputs=2)], Order(3, 3, 1)) == [Order(1, 1, 1)]
+
+
+def test_complete_rows():
+    record = small.with_gaps(small.record(samples=20, outputs=2), (6, 0), (9, 1))
+    assert [count_complete([record, small.record(samples=5)], lags) for lags in (1, 2, 3)] == [16 + 5, 14 + 5, 13 + 5]
+    assert count_complete([small.record(samples=30)], 20) == 30
+
+
+def test_gaps_reduce_the_largest_order():
+    largest, record = Order(20, 20, 1), small.record(samples=600)
+    assert limit_to_gaps([small.record(samples=100)], largest) == largest  # without gaps it stays
+    scattered = small.with_gaps(record, slice(7, None, 15))
+    assert limit_to_gaps([scattered], largest) == Order(5, 20, 1)
+    assert limit_to_gaps([small.with_gaps(record, slice(300, 310))], largest) == largest
+    assert limit_to_gaps([small.with_gaps(small.record(samples=300), 150)], largest) == Order(10, 10, 1)
+    assert limit_to_gaps([small.with_gaps(record, slice(0, None, 2))], largest).lags == 1
+    most = count_complete([scattered], 5) // 10
+    assert max(order.lags + order.input_lags for order in list_small_orders([scattered], Order(5, 50, 1))) <= most
+
+
+def test_scattered_gaps_leave_a_model():
+    records, largest = [small.with_gaps(arx_record(0, 600), slice(7, None, 15))], Order(20, 20, 1)
+    stretches = cut_stretches(records, Preprocessor.from_records(records, largest))
+    found = score_linear(records, stretches, cut_segments(records, stretches), largest)
+    assert {prep.order for prep in found.preprocessors} == {Order(5, 20, 1)}
+    assert all(model.coefficients.shape == (25, 1) for model in found.folds)
+    assert found.order.lags == 2 and found.errors.max() < 0.2
+
+
+def test_records_without_a_complete_row_are_refused():
+    records, largest = [small.with_gaps(small.record(samples=200), slice(0, None, 2))], Order(4, 4, 1)
+    stretches = cut_stretches(records, Preprocessor.from_records(records, largest))
+    with pytest.raises(InputError, match="no row of the records has all its past outputs measured; fill the gaps"):
+        score_linear(records, stretches, cut_segments(records, stretches), largest)
 
 
 @pytest.fixture

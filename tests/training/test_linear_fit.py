@@ -50,8 +50,19 @@ def test_gaps_in_one_output_do_not_touch_the_others_fitted_alone():
 def test_records_that_cannot_be_fitted_are_refused():
     with pytest.raises(InputError, match="no row of the records has all its past outputs measured; use fewer lags"):
         ARX(2, 2).fit(small.with_gaps(small.record(), slice(0, None, 2)))
-    with pytest.raises(InputError, match="no output in the last quarter of the records is measured"):
-        ARX(2, 2).fit(small.with_gaps(small.record(), slice(45, None)))
+    with pytest.raises(InputError, match="no output after the transients is measured, by which the order is chosen"):
+        ARX(1, 1).fit(small.with_gaps(small.record(), slice(2, None)))
+
+
+@pytest.mark.parametrize("records", [1, 5])
+def test_a_tail_that_is_not_measured_does_not_choose_the_order(records):
+    data = [small.record(seed) for seed in range(records)]
+    last = small.with_gaps(data[0], slice(45, None)) if records == 1 else small.with_gaps(data[3], slice(4, None))
+    data = [last] if records == 1 else [*data[:3], last, data[4]]
+    model = ARX(2, 2).fit(data)
+    expected, _ = solve_complete_rows(data, model.scaling, model.order)
+    np.testing.assert_allclose(model.model.coefficients, expected[:-1], rtol=1e-9, atol=1e-11)
+    assert 0.0 < model.residual_std[0] < 1.0
 
 
 def test_orders_that_are_tried():

@@ -120,3 +120,20 @@ def test_a_system_without_inputs_starts_at_its_autoregression():
     y = np.sin(0.4 * np.arange(80.0))[:, None]
     first, _ = start_linear_parts(Order(2, 0, 1), [np.empty((80, 0))], [y], [y])
     np.testing.assert_allclose(first.coefficients[:, 0], [2.0 * np.cos(0.4), -1.0], atol=1e-9)
+
+
+def test_where_gaps_leave_no_row_for_all_lags_fewer_are_fitted():
+    record = small.record(samples=200)
+    y = np.where(np.arange(200)[:, None] % 5 == 0, np.nan, record.y)  # at most three past outputs without a gap
+    first, _ = start_linear_parts(Order(8, 8, 1), [record.u], [y], [record.y])
+    assert np.any(first.coefficients[:2]) and not np.any(first.coefficients[3:8])
+
+
+def test_outputs_that_are_never_measured_together_are_mapped_one_by_one():
+    rng = np.random.default_rng(0)
+    states, mixing = rng.normal(size=(100, 2)), np.array([[1.0, 0.5], [-0.3, 2.0]])
+    y = states @ mixing
+    y[::2, 0], y[1::2, 1] = np.nan, np.nan
+    first, output = start_linear_parts(Order(2, 1, 1), [rng.normal(size=(100, 1))], [y], [states])
+    assert not np.any(first.coefficients)
+    np.testing.assert_allclose(output.coefficients, np.concatenate([mixing, np.zeros((2, 2))]), atol=1e-12)

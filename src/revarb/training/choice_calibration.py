@@ -5,8 +5,8 @@ from jaxtyping import Float64
 
 from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import half_width
+from revarb.errors import RevarbError
 from revarb.models.calibration import Calibration
-from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.calibrate import find_calibration
 from revarb.training.calibration_rule import LEVEL, POOLED
@@ -29,26 +29,30 @@ def calibrate_linear(
 ) -> tuple[Float64[np.ndarray, " Dy"], Float64[np.ndarray, "K Dy"]]:
     """Standard deviations of a linear model: of cold runs, and 1 … K steps after a measured start.
 
-    Each is such that its 95 % band holds 95 % of the held-out errors.
+    Each is such that its 95 % band holds 95 % of the held-out errors. Where a prediction from a measured start
+    diverges, K is 0.
     """
-    cold, ahead = [], [[] for _ in range(HORIZONS)]
+    cold = []
     for fold, model in scored.folds.items():
         inside = [segment for segment in held_out.segments if segment.fold == fold]
         cold += [error / scaling.y_std for error in simulate_segments(model.chain, model.preprocessor, inside)]
-        for horizon in range(HORIZONS):
-            ahead[horizon] += _predict(model, held_out, fold, horizon + 1, scaling)
     residual_std = _find_std(cold)
+    try:
+        ahead = [_predict(scored, held_out, horizon + 1, scaling) for horizon in range(HORIZONS)]
+    except RevarbError:
+        return residual_std, np.empty((0, len(residual_std)))
     return residual_std, np.stack([_find_std(errors) for errors in ahead])
 
 
-def _predict(
-    model: FittedARX | FittedRGP, held_out: HeldOut, fold: int, horizon: int, scaling: Standardiser
-) -> list[np.ndarray]:
+def _predict(scored: Scored, held_out: HeldOut, horizon: int, scaling: Standardiser) -> list[np.ndarray]:
+    # Every record once for each fold that left out some of it.
     errors = []
-    for stretch in held_out.stretches:
-        if stretch.fold == fold:
-            record = held_out.records[stretch.record]
-            errors.append(((model.predict(record, horizon).mean - record.y) / scaling.y_std)[stretch.rows])
+    for fold, model in scored.folds.items():
+        stretches = [stretch for stretch in held_out.stretches if stretch.fold == fold]
+        for number in sorted({stretch.record for stretch in stretches}):
+            record = held_out.records[number]
+            error = (model.predict(record, horizon).mean - record.y) / scaling.y_std
+            errors += [error[stretch.rows] for stretch in stretches if stretch.record == number]
     return errors
 
 

@@ -49,18 +49,43 @@ def compute_held_out_errors(
 
     The first `skip` rows of a run, its transient, are left out, but at most half of a piece.
     """
-    errors = []
     lengths = [len(record) for record in records]
-    for record, run, piece in zip(records, simulated, locate_piece(lengths, number), strict=True):
-        first = max(piece.start, min(prep.skip, (piece.start + piece.stop) // 2))
-        errors.append((run - prep.scaling.outputs(record.y))[first : piece.stop])
-    joined = np.concatenate(errors)
+    joined = np.concatenate([
+        (run - prep.scaling.outputs(record.y))[counted]
+        for record, run, counted in zip(records, simulated, _locate_counted(prep, lengths, number), strict=True)
+    ])  # fmt: skip
     if len(joined) < MIN_ERRORS:
         raise InputError(
             f"records of {lengths[:5]} samples leave {len(joined)} held-out one(s) to judge the model by, and "
             f"{MIN_ERRORS} are needed; use a longer record"
         )
     return joined
+
+
+def find_measured_piece(prep: Preprocessor, records: Sequence[Series]) -> int | None:
+    """The tail, or where no output of it is measured the piece with the most measured ones; None where none has any.
+
+    Counted are the outputs that `compute_held_out_errors` compares.
+    """
+    lengths = [len(record) for record in records]
+    counts = [
+        sum(
+            int(np.isfinite(record.y[counted]).sum())
+            for record, counted in zip(records, _locate_counted(prep, lengths, number), strict=True)
+        )
+        for number in range(PIECES)
+    ]
+    if counts[TAIL]:
+        return TAIL
+    return int(np.argmax(counts)) if any(counts) else None
+
+
+def _locate_counted(prep: Preprocessor, lengths: Sequence[int], number: int) -> list[slice]:
+    # The samples of a piece after the transient.
+    return [
+        slice(max(piece.start, min(prep.skip, (piece.start + piece.stop) // 2)), piece.stop)
+        for piece in locate_piece(lengths, number)
+    ]
 
 
 def rms_error(errors: Float64[np.ndarray, "..."]) -> float:

@@ -21,6 +21,7 @@ from revarb.training.held_out import (
     TAIL,
     compute_held_out_errors,
     estimate_residual_std,
+    find_measured_piece,
     rms_error,
     select_rows_outside,
 )
@@ -76,21 +77,23 @@ def limit_order(order: Order, records: Sequence[Series]) -> Order:
 
 
 def _choose_order(prep: Preprocessor, records: Sequence[Series]) -> tuple[Order, Float64[np.ndarray, " Dy"]]:
-    # The order whose fit to the head of the records simulates their tail best, and its residual std there.
-    rows = build_narx_rows(prep, records)
-    head = select_rows_outside(prep, [len(record) for record in records], TAIL) & mark_complete(rows)
+    # The order whose fit to the head of the records simulates their tail best, and its residual std there. Where the
+    # tail is not measured, another piece takes its place.
+    rows, measured_piece = build_narx_rows(prep, records), find_measured_piece(prep, records)
+    piece = TAIL if measured_piece is None else measured_piece
+    head = select_rows_outside(prep, [len(record) for record in records], piece) & mark_complete(rows)
     if not head.any():
         raise InputError("no row of the records has all its past outputs measured; use fewer lags, or fill the gaps")
     orders = list_orders(prep.order)
     runs = simulate_linear(
         prep, records, [solve_least_squares(rows, select_columns(prep, order), head) for order in orders]
     )
-    errors = [compute_held_out_errors(prep, records, run, TAIL) for run in runs]
-    measured = np.isfinite(compute_held_out_errors(prep, records, [np.zeros_like(each.y) for each in records], TAIL))
+    errors = [compute_held_out_errors(prep, records, run, piece) for run in runs]
+    measured = np.isfinite(compute_held_out_errors(prep, records, [np.zeros_like(each.y) for each in records], piece))
     if not measured.any():
         raise InputError(
-            "no output in the last quarter of the records is measured, by which the order is chosen; cut the records "
-            "where the measurements end"
+            "no output after the transients is measured, by which the order is chosen; use fewer lags, or cut the "
+            "records to where there are measurements"
         )
     rms_errors = [rms_error(tail[measured]) for tail in errors]
     best = int(np.argmin(rms_errors))

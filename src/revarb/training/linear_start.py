@@ -57,7 +57,8 @@ def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[
 
 
 def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> LinearFit | None:
-    # The order was chosen by simulation, but a fit to other rows can still be unstable: then with half the lags.
+    # The order was chosen by simulation, but a fit to other rows can still be unstable: then with half the lags,
+    # as where no model can be fitted.
     inputs, states = u_blocks[0].shape[1], x_blocks[0].shape[1]
     unscaled = Standardiser(np.zeros(inputs), np.ones(inputs), np.zeros(states), np.ones(states))
     records = [Series(u, x) for u, x in zip(u_blocks, x_blocks, strict=True)]
@@ -66,9 +67,9 @@ def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence
         prep = Preprocessor(unscaled, limited, records[0].input_names, records[0].output_names, 1.0)
         try:
             fitted = fit_linear_orders(prep, records)
-        except RevarbError:
-            return None
-        if _measure_run(fitted, records) <= MAX_ERROR:
+        except RevarbError:  # no row without a gap, or every simulation diverged
+            fitted = None
+        if fitted is not None and _measure_run(fitted, records) <= MAX_ERROR:
             return fitted
         if limited.lags == 1:
             return None
@@ -87,9 +88,12 @@ def _copy_newest(below: np.ndarray, target: np.ndarray, own: int, lags: int) -> 
     # The regressors are the layer's own window (`own` entries) and the window of the layer below, newest state first.
     coefficients = np.zeros((own + lags * below.shape[1], target.shape[1]))
     newest = slice(own, own + below.shape[1])
-    measured = np.isfinite(target).all(1)
-    if np.array_equal(below[measured], target[measured]):
-        coefficients[newest] = np.eye(below.shape[1])
-    elif measured.any():  # different numbers of states, or outputs: the closest linear map
-        coefficients[newest] = np.linalg.lstsq(below[measured], target[measured])[0]
+    finite = np.isfinite(target)
+    for rows in np.unique(finite, axis=1).T:  # outputs that are measured at the same times are mapped together
+        columns = (finite == rows[:, None]).all(0)
+        known, wanted = below[rows], target[rows][:, columns]
+        if below.shape == target.shape and rows.any() and np.array_equal(known[:, columns], wanted):
+            coefficients[newest, columns] = np.eye(below.shape[1])[:, columns]
+        elif rows.any():  # different numbers of states, or outputs: the closest linear map
+            coefficients[newest, columns] = np.linalg.lstsq(known, wanted)[0]
     return Linear(coefficients, np.zeros(target.shape[1]))
