@@ -13,6 +13,7 @@ import pytest
 import revarb
 from revarb.cli import fit
 from revarb.data.tables.writing import write_table
+from revarb.optim.status import Status
 from support import small
 from support.command_line import FIT, START, run, with_cells
 from support.journals import count_evaluations
@@ -159,11 +160,26 @@ def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choo
     code, out, err = run(capsys, *START, "--jobs", "1")
     assert code == 0 and fitted == [0, 1]
     assert err == "interrupted: the best candidate so far was kept; the same command with --resume goes on\n"
-    assert "Interrupted; the best candidate so far." in out and revarb.load("m.rgp").status == "interrupted"
+    assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
 
     code, _, err = run(capsys, *START, "--jobs", "1", "--resume")
     assert code == 0 and err == "" and fitted == [0, 1, 1, 2, 3]
     assert revarb.load("m.rgp").status != "interrupted"
+
+
+def test_after_ctrl_c_a_fit_to_parts_of_the_records_is_drawn_without_them(capsys, folder, monkeypatch):
+    only = revarb.Candidate("RGP, small", 0.5, None, 3, 0.0, "taken")
+    choice = revarb.Choice((only,), only.name, "Interrupted.", "cold runs")
+    part = small.spec().fit(revarb.Series(*small_part(), 1.0, ("valve",), ("pressure",)))
+    model = replace(part, status=Status.INTERRUPTED, choice=choice)
+    monkeypatch.setattr(fit, "choose_model", lambda *arguments, **options: model)
+    code, out, _ = run(capsys, *START)
+    assert code == 0 and "wrote m.fit.png" in out and (folder / "m.fit.png").exists()
+
+
+def small_part():
+    record = small.record(samples=40)
+    return record.u, record.y
 
 
 def test_a_default_model_is_not_drawn_as_a_choice(capsys, folder, monkeypatch):
@@ -187,11 +203,11 @@ def test_a_record_too_short_to_hold_anything_out(capsys, folder):
     assert code == 0 and err == f"warning: {warning}\n"
     assert "nothing was compared" in out and "calibrated on" not in out
     model = revarb.load("m.rgp")
-    assert model.choice.best.error is None and model.calibration is None
+    assert model.choice.taken_candidate.error is None and model.calibration is None
     assert not (folder / "m.choice.png").exists()
 
 
-@pytest.mark.parametrize("said", [("--lags", "2"), ("--hidden", "1"), ("--restarts", "2"), ("--no-calibrate",),
+@pytest.mark.parametrize("said", [("--lags", "2"), ("--hidden", "1"), ("--restarts", "2"),
                                   ("--config", "rgp.toml"), ("--linear",), ("--recipe", "fixed")])  # fmt: skip
 def test_members_are_for_a_choice(capsys, folder, said):
     code, _, err = run(capsys, *START, *said, "--members", "2")
@@ -206,6 +222,7 @@ def test_members_are_for_a_choice(capsys, folder, said):
         (("--members", "0"), "Invalid value for '--members'"),
         (("--seed", "-1"), "seed must be a whole number from 0 to"),
         (("--recipe", "R9"), "R9"),
+        (("--no-calibrate",), "--no-calibrate needs --lags or another option that says what the model is"),
     ],
 )
 def test_refused_options(capsys, folder, options, message):

@@ -1,5 +1,6 @@
 """What `revarb.fit` tried, as a value."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -24,10 +25,11 @@ CHOICE = Choice((LINEAR, DROPPED, TAKEN, FAILED, DIVERGED, BEST), TAKEN.name, "I
 def test_a_choice_in_words():
     assert repr(CHOICE) == "Choice('RGP, linear part, 2 lags, w = 2', 6 candidates: It is the simplest.)"
     assert repr(Choice((LINEAR,), LINEAR.name, "Why.", "cold runs")) == "Choice('linear, 2 lags', 1 candidate: Why.)"
-    assert CHOICE.best is TAKEN
+    assert CHOICE.taken_candidate is TAKEN
     text = str(CHOICE)
     assert text.startswith("It is the simplest.\n") and "candidates, by cold runs" in text and "8.2" in text
     assert "<table" in CHOICE.summary()._repr_html_()
+    assert "nothing was compared" in str(replace(CHOICE, scored_by="nothing"))
 
 
 def test_the_table_has_the_best_first_and_then_what_cannot_be_compared():
@@ -47,6 +49,7 @@ def test_the_figure_shows_every_candidate_with_an_error():
         each.name for each in (LINEAR, TAKEN, BEST, DROPPED)
     ]
     assert axes.get_xscale() == "log" and "cold runs" in axes.get_xlabel()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.1", "0.15", "0.2", "0.25", "0.3"]
     alone = Choice((FAILED,), FAILED.name, "Nothing was compared.", "nothing")
     assert isinstance(alone.plot(), Figure)
 
@@ -82,6 +85,22 @@ def test_the_one_that_was_taken_must_be_there():
         replace(CHOICE, taken="linear, 3 lags")
     with pytest.raises(InputError, match="must be texts"):
         replace(CHOICE, sentence="x" * (MAX_TEXT + 1))
+
+
+@pytest.mark.parametrize("note", ["dropped", "unfinished"])
+def test_what_was_scored_on_fewer_stretches_comes_last(note):
+    fewer = replace(DROPPED, note=note)
+    choice = replace(CHOICE, candidates=(fewer, LINEAR, TAKEN))
+    assert [row[0] for row in choice.table().rows] == [TAKEN.name, LINEAR.name, fewer.name]
+    labels = [text.get_text() for text in choice.plot().axes[0].get_legend().get_texts()]
+    assert labels == ["taken", "tried", "fewer stretches (dropped, or not finished)"]
+
+
+def test_the_label_of_the_figure_is_inside_of_it():
+    figure = replace(CHOICE, scored_by="predictions 1 to 3 steps ahead, because cold runs tell nothing " * 5).plot()
+    figure.savefig(io.BytesIO())
+    box = figure.axes[0].xaxis.label.get_window_extent()
+    assert 0.0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
 @pytest.mark.parametrize("log_spread", [0.0, 800.0])

@@ -1,5 +1,7 @@
 """The mixture of several fits."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from revarb.data.series import Window
 from revarb.errors import InputError
 from revarb.models.container import read_container, write_container
 from revarb.models.ensemble import Ensemble, mix_paths
+from revarb.optim.status import Status
 from support import small
 
 
@@ -135,7 +138,26 @@ def test_different_models_of_the_same_records_mix(mixture):
     assert path.skip == 7 and (path.std >= np.minimum(paths[0].std, paths[1].std)).all()
     continued = mixture.simulate(u, start=mixture.final_states[0])
     np.testing.assert_allclose(continued.mean, mixture.simulate(u, start="continue").mean)
-    assert "Ensemble, best member: seed 3" in str(mixture.summary())
+    summary = mixture.summary()
+    assert "Ensemble, best member: seed 3" in str(summary)
+    assert [row[-1] for row in summary.tables[0].rows] == [
+        "2 + 2 lags, 2 hidden, w = 0", "3 + 4 lags, 1 hidden, w = 0",
+    ]  # fmt: skip
+
+
+def test_a_mixture_is_smoothed_where_all_members_are(mixture):
+    [path], [first, second] = mixture.smooth(), [member.smooth()[0] for member in mixture.members]
+    assert len(path) == len(second) < len(first)
+    np.testing.assert_allclose(path.mean, (first.mean[-len(path) :] + second.mean) / 2.0)
+    assert path.std.shape == path.mean.shape
+
+
+def test_an_interrupted_mixture_stays_interrupted_in_its_file(mixture, ensemble, tmp_path):
+    """The members that are kept have finished."""
+    for model in (mixture, ensemble):
+        stopped = replace(model, status=Status.INTERRUPTED)
+        assert revarb.load(stopped.save(tmp_path / "e.rgp")).status is Status.INTERRUPTED
+        assert revarb.load(model.save(tmp_path / "e.rgp")).status is model.status
 
 
 def test_a_mixture_is_saved_in_its_order(mixture, tmp_path):

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
@@ -24,6 +24,9 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.training.choose import fit as choose_model
 from revarb.training.stretches import MIN_ROWS, cut_stretches
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Trained = FittedRGP | FittedARX | Ensemble
 
 
@@ -35,7 +38,12 @@ def fit(
     outputs: Annotated[list[str], typer.Option("-y", "--output-column", help="Output column; repeat for several.")],
     model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
     inputs: Annotated[list[str] | None, typer.Option("-u", "--input-column", help="Input column; repeat.")] = None,
-    lags: Annotated[int | None, typer.Option(help="State lags L; without it everything is chosen.")] = None,
+    lags: Annotated[
+        int | None,
+        typer.Option(
+            help="State lags L; without this and other options that describe the model, everything is chosen."
+        ),
+    ] = None,
     input_lags: Annotated[int | None, typer.Option(help="Input lags L_u.")] = None,
     input_delay: Annotated[int | None, typer.Option(help="Age of the newest input: 1; 0 for feedthrough.")] = None,
     hidden: Annotated[int | None, typer.Option(help="Hidden layers H.")] = None,
@@ -50,7 +58,10 @@ def fit(
         int | None, typer.Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes that share the fits; -1: one per core (default of a choice).")
+        int | None,
+        typer.Option(
+            help="Processes that share the fits; -1: one per core. Default of a choice: one per core, at most eight."
+        ),
     ] = None,
     members: Annotated[
         int | None, typer.Option(help="Keep the mixture of this many of the best candidates of a choice.", min=1)
@@ -61,7 +72,12 @@ def fit(
     time_column: Annotated[
         str | None, typer.Option("--time", help="Column of times; must be even, and gives dt.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue where the same command was killed.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Continue where the same command was killed, or its choice interrupted by Ctrl-C."
+        ),
+    ] = False,
 ) -> None:
     """Fit a model to one or more records and draw the training fit beside it.
 
@@ -78,6 +94,8 @@ def fit(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, calibrate=False if uncalibrated else None, linear=linear, recipe=recipe,
     )  # fmt: skip
+    if list(given) == ["calibrate"] and config is None and restarts is None:
+        raise InputError("--no-calibrate needs --lags or another option that says what the model is")
     chosen = not given and config is None and restarts is None
     _check_combination(chosen, restarts, jobs, members)
     spec = None if chosen else _make_spec(config, given)
@@ -165,10 +183,20 @@ def _choose(work: _Work, members: int) -> None:
 
 def _write(work: _Work, model: Trained) -> list[Path]:
     with capture_interrupts():
-        written = [model.save(work.model_file), save_figure(work.fit_picture, model.plot_fit(work.records))]
+        written = [model.save(work.model_file), save_figure(work.fit_picture, _draw_fit(work, model))]
         if work.choice_picture is not None and model.choice is not None and _is_compared(model.choice):
             written.append(save_figure(work.choice_picture, model.choice.plot()))
     return written
+
+
+def _draw_fit(work: _Work, model: Trained) -> "Figure":
+    try:
+        return model.plot_fit(work.records)
+    except InputError:
+        # After Ctrl-C the model that is kept may be a fit to parts of long records: then without the measured values.
+        if isinstance(model, FittedARX) or model.status is not Status.INTERRUPTED:
+            raise
+        return model.plot_fit()
 
 
 def _list_fits(model: Trained) -> tuple[FittedRGP, ...]:
@@ -180,7 +208,7 @@ def _list_fits(model: Trained) -> tuple[FittedRGP, ...]:
 
 def _is_compared(choice: Choice) -> bool:
     # False where the records were too short to hold anything out.
-    return choice.best.error is not None
+    return choice.taken_candidate.error is not None
 
 
 def _describe_bands(model: Trained, records: Sequence[Series]) -> str:

@@ -19,6 +19,8 @@ from revarb.report.page import Section, comparison_section
 from revarb.report.reliability_figures import draw_reliability
 from revarb.report.tables import Grid, comparison_grid, list_failures
 
+ALONE = ("REVARB", "revarb (chosen)")  # the first of these that a table has gets a picture of its own
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -69,14 +71,15 @@ class BenchmarkPart(Part):
         return [*list_failures(self.lines), verdict, *self.benchmark.remarks.values()]
 
     def figures(self) -> dict[str, Figure]:
-        """All models, the reliability of their bands, and REVARB alone."""
+        """All models, the reliability of their bands, and REVARB or the chosen model alone."""
         name, paths = self.benchmark.name, self.comparison.by_model()
         figures = {f"{name}_all": self.comparison.plot()} if paths else {}
         if reliability := self.comparison.reliability():
             figures[f"reliability_{name}"] = draw_reliability(reliability)
-        if "REVARB" in paths:
+        alone = next((model for model in ALONE if model in paths), None)
+        if alone is not None:
             title = f"{name}: free simulation of the test part"
-            figures[name] = paths["REVARB"][-1].plot(self.comparison.test[0].y, title)
+            figures[name] = paths[alone][-1].plot(self.comparison.test[0].y, title)
         return figures
 
     def section(self) -> Section:

@@ -5,17 +5,19 @@ A finished fit is a line of a file: its rows are not computed again by the next 
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed
 
-from revarb.errors import InputError
+from revarb.errors import ComputationError, InputError, warn_user
 from revarb.evaluation.comparison.comparison import Comparison, run_comparison
 from revarb.experiments.benchmarks import Benchmark
 from revarb.models.base import ModelSpec
 from revarb.runtime.interrupts import ignore_interrupts
+from revarb.runtime.machine import collect_versions
 
 
 class Fit(NamedTuple):
@@ -38,16 +40,22 @@ class RowsFile:
     path: Path | None = None
 
     def read(self) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
-        """The rows of every finished fit; a last line that was cut off is ignored."""
+        """The rows of every fit that this version of revarb finished; a last line that was cut off is ignored."""
         if self.path is None or not self.path.exists():
             return {}
-        known = {}
+        known, others, version = {}, 0, collect_versions()["revarb"]
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 entry = json.loads(line)
-                known[entry["dataset"], entry["model"], entry["seed"]] = entry["rows"]
+                key, rows = (entry["dataset"], entry["model"], entry["seed"]), entry["rows"]
             except (ValueError, KeyError, TypeError):
                 continue
+            if entry.get("revarb") == version:
+                known[key] = rows
+            else:
+                others += 1
+        if others:
+            warn_user(f"{self.path}: {others} fit(s) of another version of revarb than {version} are ignored")
         return known
 
     def append(self, fit: Fit, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -55,9 +63,10 @@ class RowsFile:
         if self.path is None:
             return
         dataset, model, seed = fit.key
+        source = {"dataset": dataset, "model": model, "seed": seed, "revarb": collect_versions()["revarb"]}
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"dataset": dataset, "model": model, "seed": seed, "rows": list(rows)}) + "\n")
+                file.write(json.dumps({**source, "rows": list(rows)}) + "\n")
         except OSError as error:
             raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
 
@@ -65,15 +74,30 @@ class RowsFile:
 def run_fits(
     fits: Sequence[Fit], models: Callable[[int], Mapping[str, ModelSpec]], skip: int, jobs: int
 ) -> Iterator[tuple[Fit, Comparison]]:
-    """Run fits, in as many processes as `jobs`, in the order in which they finish."""
+    """Run fits, in as many processes as `jobs`, in the order in which they finish.
+
+    Raises ComputationError if one of the processes is killed.
+    """
     if jobs == 1:
         yield from ((fit, _run(fit, models, skip)[1]) for fit in fits)
         return
-    with ignore_interrupts():  # of the workers that are started here
-        outcomes = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            delayed(_run)(fit, models, skip) for fit in fits
+    left = {fit.key for fit in fits}
+    try:
+        with ignore_interrupts():  # of the workers that are started here
+            outcomes = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+                delayed(_run)(fit, models, skip) for fit in fits
+            )
+        for fit, comparison in outcomes:  # pyright: ignore[reportGeneralTypeIssues]
+            left.discard(fit.key)
+            yield fit, comparison
+    except BrokenProcessPool:
+        warn_user(
+            "without a result: " + "; ".join(f"{name}, {model}, seed {seed}" for name, model, seed in sorted(left))
         )
-    yield from outcomes  # pyright: ignore[reportReturnType]
+        raise ComputationError(
+            f"a worker process died (out of memory?) with {len(left)} of {len(fits)} fits to go; use fewer jobs, and "
+            "the same --rows file to keep the finished ones"
+        ) from None
 
 
 def _run(fit: Fit, models: Callable[[int], Mapping[str, ModelSpec]], skip: int) -> tuple[Fit, Comparison]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_TEXT = 2000  # characters of a name or a sentence in a model file
+FEWER_STRETCHES = ("dropped", "unfinished")  # notes of candidates that were scored on fewer stretches than the others
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,10 @@ class Candidate:
     seconds : float
         Time that its fits took, without the full fit of the one that is taken.
     note : str
-        "taken", "dropped", "failed", or empty.
+        "taken": it is the model. "dropped": it was far behind on the stretches of the first fold, and its other folds
+        were not fitted. "unfinished": Ctrl-C came before all of its folds were fitted. "unstable": its runs on other
+        inputs leave the range of the record, or those on held-out stretches diverge. "failed": it could not be fitted.
+        Empty for those that were compared and not taken.
 
     Examples
     --------
@@ -70,7 +74,8 @@ class Choice:
     sentence : str
         Why.
     scored_by : str
-        What the errors are errors of: cold runs, or runs of a few steps from measured samples.
+        What the errors are errors of: cold runs, predictions a few steps ahead, or "nothing" where the records were
+        too short to compare.
 
     Examples
     --------
@@ -99,7 +104,7 @@ class Choice:
         return str(self.summary())
 
     @property
-    def best(self) -> Candidate:
+    def taken_candidate(self) -> Candidate:
         """The candidate that was taken."""
         return next(candidate for candidate in self.candidates if candidate.name == self.taken)
 
@@ -126,7 +131,8 @@ class Choice:
             for each in sorted(self.candidates, key=_sort_key)
         ]  # fmt: skip
         heads = ("candidate", "held-out error", "std. error", "stretches", "seconds", "")
-        return SummaryTable(f"candidates, by {self.scored_by}", heads, rows)
+        title = "nothing was compared" if self.scored_by == "nothing" else f"candidates, by {self.scored_by}"
+        return SummaryTable(title, heads, rows)
 
     def plot(self) -> "Figure":
         """Draw the held-out error of every candidate with its standard error.
@@ -170,8 +176,8 @@ def _check_text(*texts: object) -> None:
 
 
 def _sort_key(candidate: Candidate) -> tuple[bool, bool, float]:
-    # Candidates that were dropped were scored on fewer stretches: they come after the others.
-    return candidate.note == "dropped", candidate.error is None, candidate.error or 0.0
+    # Those that were scored on fewer stretches come after the others.
+    return candidate.note in FEWER_STRETCHES, candidate.error is None, candidate.error or 0.0
 
 
 def _number(value: float | None) -> str:

@@ -28,17 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Fitted):
-    """Fits of one configuration with different seeds; simulations are their mixture with equal weights.
+    """Several fits to the same records as one model; simulations are their mixture with equal weights.
 
-    It has the surface of a single model. What cannot be mixed (bound, history, latent paths, calibration, the figure
-    of the fit) is that of the member with the highest bound, `best`.
+    The members are fits of one configuration with different seeds (`fit(restarts=…)`), or different models
+    (`revarb.fit(members=…)`, `mixed`). It has the surface of a single model. What cannot be mixed (configuration,
+    bound, history, latent paths, calibration, the figure of the fit) is that of the member `best`.
 
     Attributes
     ----------
     members : tuple of FittedRGP
-        The trained models, in the order of their seeds.
+        The trained models, in the order of their seeds; different models in the order of the choice, the one that was
+        taken first.
     status : Status
-        "interrupted" if a member was interrupted, else the status of `best`.
+        "interrupted" if a fit was interrupted, else the status of `best`.
 
     Examples
     --------
@@ -146,17 +148,17 @@ class Ensemble(Fitted):
 
     @property
     def bound(self) -> float:
-        """The highest lower bound of a member."""
+        """The lower bound of the best member."""
         return self.best.bound
 
     @property
     def spec(self) -> RGP:
-        """The configuration of all members."""
+        """The configuration of the best member; that of all members unless they are `mixed`."""
         return self.best.spec
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Number of latent states of each training record."""
+        """Number of latent states of each training record, of the best member."""
         return self.best.lengths
 
     @property
@@ -248,9 +250,11 @@ class Ensemble(Fitted):
         Returns
         -------
         list of Trajectory
-            Mixture of the members' fits, one per record, with the noise as fitted (no calibration).
+            Mixture of the members' fits, one per record, with the noise as fitted (no calibration), for the samples
+            with a full window of lags of all members behind them.
         """
-        return [mix_paths(paths) for paths in zip(*(member.smooth() for member in self.members), strict=True)]
+        records = zip(*(member.smooth() for member in self.members), strict=True)
+        return [mix_paths(_cut_to_shortest(paths)) for paths in records]
 
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Latent paths of the best member; see `FittedRGP.latent_paths`.
@@ -302,10 +306,12 @@ class Ensemble(Fitted):
             Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
         """
         rows = [
-            (str(member.seed), member.status.value, f"{member.bound:.2f}", _describe_error(member.calibration))
+            (str(member.seed), member.status.value, f"{member.bound:.2f}", _describe_error(member.calibration),
+             *((_describe_structure(member.spec),) if self.mixed else ()))
             for member in self.members
-        ]
-        members = SummaryTable("members", ("seed", "status", "bound", "held-out error"), rows)
+        ]  # fmt: skip
+        heads = ("seed", "status", "bound", "held-out error", *(("structure",) if self.mixed else ()))
+        members = SummaryTable("members", heads, rows)
         chosen = () if self.choice is None else (self.choice.table(),)
         return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables, *chosen))
 
@@ -329,6 +335,12 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     )
 
 
+def _cut_to_shortest(paths: Sequence[Trajectory]) -> list[Trajectory]:
+    # Smoothed paths end with their record and begin after a window of lags, which differs between models.
+    rows = min(len(path) for path in paths)
+    return [replace(path, mean=path.mean[-rows:], std=None if path.std is None else path.std[-rows:]) for path in paths]
+
+
 def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray, "K T Dy"]) -> np.ndarray:
     # Law of total variance.
     between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(means.shape[1:])
@@ -343,3 +355,8 @@ def _same_records(one: FittedRGP, other: FittedRGP) -> bool:
 
 def _describe_error(calibration: Calibration | None) -> str:
     return "not calibrated" if calibration is None else f"{calibration.error:.3g}"
+
+
+def _describe_structure(spec: RGP) -> str:
+    linear = ", linear part" if spec.linear else ""
+    return f"{spec.lags} + {spec.input_lags} lags, {spec.hidden} hidden{linear}, w = {spec.recipe.free_run_weight:g}"

@@ -288,9 +288,10 @@ def _write_ensemble(model: Ensemble) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read_ensemble(header: Header, arrays: Arrays) -> Ensemble:
     members = members_from_parts(header["members"], arrays)
-    if any(member.spec != members[0].spec for member in members):
-        return Ensemble.from_candidates(members)
-    return Ensemble.from_members(members)
+    mixed = any(member.spec != members[0].spec for member in members)
+    ensemble = Ensemble.from_candidates(members) if mixed else Ensemble.from_members(members)
+    # Of an interrupted mixture only the finished members are kept: theirs does not say that it was interrupted.
+    return replace(ensemble, status=Status(header.get("status", ensemble.status)))  # version 0.1 has none
 
 
 register_format(ModelFormat("RGP", FittedRGP, _write_rgp, _read_rgp))
