@@ -17,8 +17,9 @@ def models():
 
 
 @pytest.fixture
-def store():
-    return ChoiceStore.open("abc", resume=False)
+def store(unfinished):
+    """As after a call with `resume` that found something, but empty."""
+    return ChoiceStore(unfinished, "abc", resume=True)
 
 
 def list_names(folder):
@@ -45,6 +46,36 @@ def test_only_a_resumed_choice_reads_what_another_has_left(store, models, unfini
     assert list_names(unfinished) == ["abd.a.0.0.rgp", "abd.a.0.json"]
     with pytest.warns(UserWarning, match="there is no unfinished choice like this one to resume: it starts from"):
         ChoiceStore.open("abc", resume=True)
+
+
+def test_without_resume_nothing_is_read_not_even_its_own(models, unfinished):
+    """Every path is made once in a call; what a second call inside of `keep_journals` finds is not its own."""
+    store = ChoiceStore.open("abc", resume=False)
+    store.write("a.0", models, 1.0)
+    assert store.read("a.0") is None
+    assert ChoiceStore.open("abc", resume=True).read("a.0") is not None
+
+
+def test_old_entries_go_at_once_and_those_of_an_interrupted_second_call_stay(store, models, unfinished):
+    """`open` must not leave the removal to the end of `keep_journals`: that would remove what came after it."""
+    store.write("a.0", models, 1.0)
+    with keep_journals():
+        with pytest.warns(UserWarning, match="an unfinished choice like this one exists"):
+            second = ChoiceStore.open("abc", resume=False)
+        assert list_names(unfinished) == []
+        second.write("a.0", models[1:], 2.0)  # interrupted afterwards: not discarded
+    read, seconds = ChoiceStore.open("abc", resume=True).read("a.0")
+    assert seconds == 2.0 and [model.bound for model in read] == [models[1].bound]
+
+
+def test_a_resumed_call_that_is_interrupted_again_keeps_its_entries(store, models, unfinished):
+    store.write("a.0", models, 1.0)
+    with keep_journals():
+        resumed = ChoiceStore.open("abc", resume=True)
+        assert resumed.read("a.0") is not None
+        resumed.write("a.1", models, 2.0)
+    again = ChoiceStore.open("abc", resume=True)
+    assert again.read("a.0") is not None and again.read("a.1")[1] == 2.0
 
 
 def test_discarded_entries_are_gone_at_the_end_of_keep_journals(store, models, unfinished):

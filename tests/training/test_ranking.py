@@ -30,12 +30,12 @@ def model():
 @pytest.fixture
 def make(held_out, model):
     """Make a candidate: its errors are a factor times those of a typical one, with some noise."""
-    spread = np.random.default_rng(0).uniform(0.1, 0.4, size=len(held_out.runs))
+    spread = np.random.default_rng(0).uniform(0.1, 0.4, size=len(held_out.stretches))
 
     def make_scored(name, factor, structure=None, weight=0.0, folds=FOLDS, noise=0.0):
         drawn = np.random.default_rng(1).normal(size=len(spread))
         errors = factor * spread * np.exp(noise * (drawn - drawn.mean()))
-        errors[[run.fold >= folds for run in held_out.runs]] = np.nan
+        errors[[stretch.fold >= folds for stretch in held_out.stretches]] = np.nan
         complexity = (False, 0.0, 2) if structure is None else structure.complexity(weight)
         order = Order(1, 1, 1) if structure is None else None
         return Scored(name, complexity, errors, 1.5, dict.fromkeys(range(folds), model), structure, weight, order)
@@ -74,9 +74,9 @@ def test_a_nonlinear_model_that_is_better_is_taken(make, held_out, unstable):
         f"a: its held-out error is {error:.3g} of the output's standard deviation, that of the best linear model "
         f"{2 * error:.3g}; it is the best."
     )
-    best, linear = found.choice.best, found.choice.candidates[0]
+    best, linear = found.choice.taken_candidate, found.choice.candidates[0]
     assert best.error == pytest.approx(error) and best.standard_error is None and linear.standard_error < 1e-9
-    assert (best.stretches, best.seconds) == (len(held_out.runs), 1.5)
+    assert (best.stretches, best.seconds) == (len(held_out.stretches), 1.5)
 
 
 def test_the_simplest_within_one_standard_error_is_taken(make, held_out, unstable):
@@ -84,7 +84,7 @@ def test_the_simplest_within_one_standard_error_is_taken(make, held_out, unstabl
     found = rank(scored, held_out, {})
     assert found.choice.taken == "a2" and found.taken == 2
     assert "it is the simplest within one standard error of the best, " in found.choice.sentence
-    assert found.choice.best.standard_error == pytest.approx(0.1 / np.sqrt(len(held_out.runs)), rel=0.6)
+    assert found.choice.taken_candidate.standard_error == pytest.approx(0.1 / np.sqrt(len(held_out.stretches)), rel=0.6)
 
 
 def test_unstable_candidates_are_left_out_unless_all_are(make, held_out, unstable):
@@ -110,20 +110,40 @@ def test_diverged_candidates_are_left_out(make, held_out, unstable):
 def test_partial_scores_are_dropped_and_failures_listed(make, held_out, unstable):
     scored = [make("linear", 1.0), make("a", 0.1, SIMPLE, folds=1)]
     choice = rank(scored, held_out, {COMPLEX: "singular"}).choice
-    assert notes(choice) == {"linear": "taken", "a": "dropped", f"RGP, {COMPLEX.name}": "failed"}
-    first = sum(run.fold == 0 for run in held_out.runs)
+    assert notes(choice) == {"linear": "taken", "a": "dropped", COMPLEX.describe(0.0): "failed"}
+    first = sum(stretch.fold == 0 for stretch in held_out.stretches)
     assert choice.candidates[1].stretches == first and choice.candidates[1].error is not None
-    only = rank(scored[1:], held_out, {})  # interrupted, and no linear model: better than nothing
-    assert only.choice.taken == "a"
+    only = rank(scored[1:], held_out, {}, interrupted=True)  # no linear model: better than nothing
+    assert only.choice.taken == "a" and notes(only.choice) == {"a": "taken"}
+
+
+def test_a_reason_is_given_once(held_out):
+    with pytest.raises(ComputationError, match="no candidate could be fitted: singular; other$"):
+        rank([], held_out, {SIMPLE: "singular", COMPLEX: "singular", list_structures([RECORD], 1)[0]: "other"})
+
+
+def test_after_ctrl_c_what_was_not_finished_is_called_so(make, held_out, unstable):
+    scored = [make("linear", 1.0), make("a", 0.1, SIMPLE, folds=1)]
+    choice = rank(scored, held_out, {COMPLEX: "singular"}, interrupted=True).choice
+    assert notes(choice) == {"linear": "taken", "a": "unfinished", COMPLEX.describe(0.0): "failed"}
+    assert choice.sentence == "Interrupted: linear is the best of the candidates that were finished; others were not."
+    with pytest.raises(KeyboardInterrupt):
+        rank([], held_out, {}, interrupted=True)
 
 
 def test_where_cold_runs_tell_nothing_predictions_decide(make, held_out, model, unstable):
-    found = rank([make("linear", 4.0), make("a", 4.1, SIMPLE)], held_out, {})
+    unstable.append("u")
+    others = [make("d", 4.0, COMPLEX, folds=1), make("u", 4.0, COMPLEX, 2.0)]
+    found = rank([make("linear", 4.0), make("a", 4.1, SIMPLE), *others], held_out, {})
     assert found.choice.scored_by == WINDOWS and "cold runs tell nothing" in WINDOWS
+    assert notes(found.choice) == {"linear": "taken", "a": "", "d": "dropped", "u": "unstable"}
+    known = [candidate.error is not None for candidate in found.choice.candidates]
+    assert known == [True, True, False, False]  # one measure per table
+    assert "its held-out error 1 to 3 steps ahead is" in found.choice.sentence
     ahead = [(model.predict(RECORD, steps).mean - RECORD.y) / held_out.scaling.y_std for steps in AHEAD]
     errors = [np.sqrt(np.mean([errors[stretch.rows] ** 2 for errors in ahead])) for stretch in held_out.stretches]
     np.testing.assert_allclose(found.winner.errors, errors)
-    assert found.choice.best.error == pytest.approx(np.exp(np.mean(np.log(errors))))
+    assert found.choice.taken_candidate.error == pytest.approx(np.exp(np.mean(np.log(errors))))
     assert rank([make("linear", 4.0), make("a", 1.0, SIMPLE)], held_out, {}).choice.scored_by == COLD
 
 

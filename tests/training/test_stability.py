@@ -10,6 +10,7 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.optim.status import Status
 from revarb.training.stability import is_stable
 from revarb.training.stretches import FOLDS, cut_stretches
+from revarb.training.segments import measure_cold_runs
 from revarb.training.trials import hold_out, measure_folds
 
 
@@ -55,8 +56,40 @@ def test_an_integrator_that_starts_elsewhere_has_large_errors():
     integrator = make_first_order(1.0, record)
     held_out = hold_out([record], cut_stretches([record], integrator.preprocessor))
     errors = measure_folds(dict.fromkeys(range(FOLDS), integrator), held_out)
-    late = errors[len(held_out.segments) :]
-    assert len(late) == len(held_out.late) > 0
-    assert errors[: len(held_out.segments)].max() < 1.0 < late.min()  # of the output's standard deviation
+    early, late = (
+        measure_cold_runs(integrator.chain, integrator.preprocessor, held_out.scaling, runs)
+        for runs in (held_out.segments, held_out.late)
+    )
+    assert early.max() < 1.0 < late.min()  # of the output's standard deviation
+    numbers = list(held_out.late_numbers)
+    assert [held_out.stretches[number].begin >= 60 for number in range(len(early))] == [
+        number in numbers for number in range(len(early))
+    ]
+    assert [held_out.stretches[number].fold for number in numbers] == [run.fold for run in held_out.late]
+    expected = early.copy()
+    expected[numbers] = np.sqrt(early[numbers] * late)  # one error per stretch
+    np.testing.assert_allclose(errors, expected)
     partial = measure_folds({0: integrator}, held_out)
-    assert [np.isnan(error) for error in partial] == [segment.fold != 0 for segment in held_out.runs]
+    assert [np.isnan(error) for error in partial] == [stretch.fold != 0 for stretch in held_out.stretches]
+    np.testing.assert_allclose(partial[~np.isnan(partial)], expected[~np.isnan(partial)])
+
+
+def test_a_late_run_that_overflows_makes_the_error_infinite():
+    record = simulate_first_order(0.8, np.random.default_rng(0).normal(size=120))
+    growing = make_first_order(1e30, record)
+    held_out = hold_out([record], cut_stretches([record], growing.preprocessor))
+    errors = measure_folds(dict.fromkeys(range(FOLDS), growing), held_out)
+    assert len(errors) == len(held_out.stretches) and np.isinf(errors[list(held_out.late_numbers)]).all()
+
+
+def test_too_few_stretches_or_a_fold_that_leaves_too_little_hold_nothing_out():
+    record = simulate_first_order(0.8, np.random.default_rng(0).normal(size=120))
+    stretches = cut_stretches([record], make_first_order(0.8, record).preprocessor)
+    assert hold_out([record], stretches) is not None
+    for kept, enough in ((FOLDS - 1, False), (FOLDS, True)):  # stretches with any measured output
+        y = record.y.copy()
+        y[stretches[kept].begin :] = np.nan
+        assert (hold_out([Series(record.u, y)], stretches) is not None) is enough
+    y = np.zeros(120)
+    y[stretches[5].rows] = record.y[stretches[5].rows, 0]  # constant without this stretch
+    assert hold_out([Series(record.u, y)], stretches) is None
