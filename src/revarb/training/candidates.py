@@ -21,7 +21,7 @@ FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
-FEW_ITERATIONS = (30, 50)  # of two hidden layers before the free-run term; more change the errors little
+FEW_ITERATIONS = (30, 50)  # of trials with two hidden layers before the free-run term: enough to compare
 ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
 RECORD_ROWS_PER_LAG = 4  # and a record this many
 MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
@@ -33,12 +33,23 @@ class Structure:
 
     name: str
     spec: RGP
+    quick_trials: bool = False  # fewer iterations without a fold than in the final fit
+
+    @property
+    def trial(self) -> RGP:
+        """The configuration of the fits without a fold."""
+        if not self.quick_trials:
+            return self.spec
+        recipe = self.spec.recipe
+        counts = zip(recipe.stages, FEW_ITERATIONS, strict=False)
+        stages = tuple(replace(stage, iterations=min(few, stage.iterations)) for stage, few in counts)
+        return replace(self.spec, recipe=replace(recipe, stages=stages))
 
     @property
     def key(self) -> str:
         """A name for files."""
         spec = self.spec
-        content = hashlib.sha256(json.dumps(spec.to_dict()).encode()).hexdigest()[:12]
+        content = hashlib.sha256(json.dumps(self.trial.to_dict()).encode()).hexdigest()[:12]
         return f"{self.name.replace(' ', '_')}-{spec.lags}-{content}"
 
     @property
@@ -72,7 +83,7 @@ def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
     return [
         _make("linear part", records, lags, delay, "linear", **linear),
         _make("one smooth layer", records, few, delay, "smooth", hidden=1),
-        shorten(_make("fixed variances", records, lags, delay, "fixed")),
+        replace(_make("fixed variances", records, lags, delay, "fixed"), quick_trials=True),
     ]
 
 
@@ -80,14 +91,6 @@ def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: s
     weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
     weighted = replace(RECIPES[recipe], free_run_weight=weight)
     return Structure(name, RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=weighted, **options))
-
-
-def shorten(structure: Structure) -> Structure:
-    """The structure with fewer iterations before the free-run term."""
-    recipe = structure.spec.recipe
-    counts = zip(recipe.stages, FEW_ITERATIONS, strict=False)
-    stages = tuple(replace(stage, iterations=min(few, stage.iterations)) for stage, few in counts)
-    return replace(structure, spec=replace(structure.spec, recipe=replace(recipe, stages=stages)))
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:
@@ -106,7 +109,7 @@ def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]
         return []
     if best.name == "fixed variances":
         free = replace(RECIPES["R0"], free_run_weight=spec.recipe.free_run_weight)
-        variants.append(shorten(Structure("free variances", replace(spec, recipe=free))))
+        variants.append(replace(best, name="free variances", spec=replace(spec, recipe=free)))
     lags, outputs = limit_lags(records, MORE_LAGS), records[0].y.shape[1]
     if lags > spec.lags:
         input_lags = _limit_input_lags(records, lags, spec.input_delay)

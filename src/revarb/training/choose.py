@@ -223,8 +223,8 @@ def _score_first(scored: Sequence[Scored], held_out: HeldOut) -> float:
 def _count_steps(held_out: HeldOut) -> int:
     structures = list_structures(held_out.records, 1)
     structures += list_variants(structures[-1], held_out.records)
-    steps = [count_steps(structure.spec) for structure in structures]
-    return FOLDS * sum(steps) + max(steps)
+    trials, final = zip(*((count_steps(each.trial), count_steps(each.spec)) for each in structures), strict=True)
+    return FOLDS * sum(trials) + max(final)
 
 
 def _digest(records: Sequence[Series], seed: int) -> str:

@@ -127,7 +127,7 @@ class Progress:
 
     def skip(self, units: Sequence[Unit]) -> None:
         """Count units that are not needed any more."""
-        self._done += sum(count_steps(unit.structure.spec) for unit in units)
+        self._done += sum(count_steps(unit.structure.trial) for unit in units)
 
 
 @dataclass(eq=False)
@@ -161,7 +161,7 @@ class Trials:
 
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
-        tasks = [(unit.structure.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
+        tasks = [(unit.structure.trial, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         if self.workers == 1 or len(units) == 1 or jax.default_backend() != "cpu" or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
         return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
