@@ -161,6 +161,17 @@ def test_the_objective_is_the_bound_minus_the_weighted_errors(problem, means):
             np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8 * np.abs(slope).max())
 
 
+def test_without_weight_runs_that_diverge_do_no_harm(problem):
+    """A linear part that grows 10¹²-fold in every step: 0 · ∞ would be NaN, in the value and in the gradient."""
+    vector = set_coefficients(problem, 1e12)
+    bound, slope = make_objective(problem)(vector)
+    assert not np.isfinite(make_penalised_objective(problem, problem.runs, 1e-3)(vector)[0])
+    value, gradient = make_penalised_objective(problem, problem.runs, 0.0)(vector)
+    assert np.isfinite(value) and value == pytest.approx(bound, rel=1e-10)
+    assert np.isfinite(gradient).all()
+    np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-8 * np.abs(slope).max())
+
+
 @pytest.mark.parametrize("start", ["cold", "states"])
 def test_gradient_agrees_with_finite_differences_in_every_group(problem, vector, runs_from_states, rng, start):
     """Two random directions and one entry in every group of parameters, with a weight that makes the term large."""

@@ -118,7 +118,7 @@ def test_partial_scores_are_dropped_and_failures_listed(make, held_out, unstable
 
 
 def test_a_reason_is_given_once(held_out):
-    with pytest.raises(ComputationError, match="no candidate could be fitted: singular; other$"):
+    with pytest.raises(ComputationError, match=r"no candidate could be fitted: singular; other$"):
         rank([], held_out, {SIMPLE: "singular", COMPLEX: "singular", list_structures([RECORD], 1)[0]: "other"})
 
 

@@ -8,9 +8,9 @@ from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
 from revarb.optim.status import Status
+from revarb.training.segments import measure_cold_runs
 from revarb.training.stability import is_stable
 from revarb.training.stretches import FOLDS, cut_stretches
-from revarb.training.segments import measure_cold_runs
 from revarb.training.trials import hold_out, measure_folds
 
 
