@@ -2,6 +2,7 @@
 
 import os
 import signal
+import warnings
 from dataclasses import replace
 
 import jax
@@ -15,10 +16,10 @@ from revarb.errors import ComputationError, InputError
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.optim.journal import keep_journals
 from revarb.optim.lbfgs import Optimum
 from revarb.optim.status import Status, Step
 from revarb.training import (
-    candidates,
     choice_calibration,
     choose,
     final_fit,
@@ -46,7 +47,6 @@ def use_structures(patch, *specs):
     patch.setattr(choose, "list_structures", lambda records, delay: structures)
     patch.setattr(choose, "list_variants", lambda best, records: [])
     patch.setattr(linear_trial, "DELAYS", (1,))
-    patch.setattr(candidates, "STAGES", ITERATIONS)
     patch.setattr(choice_calibration, "HORIZONS", 2)  # each is compiled
     for module in (choose, linear_trial):
         patch.setattr(module, "MORE_LAGS", 3)
@@ -108,7 +108,7 @@ def press_ctrl_c(patch, module, name, call):
 def test_a_linear_record_gives_a_linear_model(tmp_path):
     model = revarb.fit(linear_record(), jobs=1)
     assert isinstance(model, FittedARX) and model.status is Status.CONVERGED
-    assert model.choice.sentence.startswith("A linear model is enough") and model.choice.best.note == "taken"
+    assert model.choice.sentence.startswith("A linear model is enough") and model.choice.taken_candidate.note == "taken"
     assert model.choice.taken.startswith("linear, ") and len(model.choice.candidates) == 3  # linear, w = 0, w = 2
     test = linear_record(1)
     path = model.simulate(test.u)
@@ -120,7 +120,7 @@ def test_a_linear_record_gives_a_linear_model(tmp_path):
 
 def test_a_nonlinear_record_gives_a_calibrated_rgp(chosen, tmp_path):
     assert isinstance(chosen, FittedRGP) and chosen.calibration is not None and chosen.choice.taken.startswith("RGP, ")
-    assert chosen.choice.best.error < chosen.choice.candidates[0].error  # the linear one
+    assert chosen.choice.taken_candidate.error < chosen.choice.candidates[0].error  # the linear one
     weight = chosen.spec.recipe.free_run_weight
     assert chosen.choice.taken.endswith(f"w = {weight:g}")
     again = revarb.load(chosen.save(tmp_path / "m.rgp"))
@@ -175,6 +175,36 @@ def test_a_structure_that_fails_is_listed(monkeypatch):
         revarb.fit(RECORD, jobs=1)
 
 
+def fail_in_the_end(patch, calls):
+    """Let this many of the last fits fail; return the list of all of them."""
+    real, seen = final_fit.trace_path, []
+
+    def trace(*args):
+        seen.append(args[0])
+        if len(seen) <= calls:
+            raise ComputationError("the bound is not finite")
+        return real(*args)
+
+    patch.setattr(final_fit, "trace_path", trace)
+    return seen
+
+
+def test_where_the_last_fit_fails_the_next_candidate_is_taken(monkeypatch):
+    use_structures(monkeypatch, FIRST, SECOND)
+    seen = fail_in_the_end(monkeypatch, 1)
+    with pytest.warns(UserWarning, match="could not be fitted to all records, and the next best candidate is taken: "):
+        model = revarb.fit(RECORD, jobs=1)
+    assert isinstance(model, FittedRGP) and model.calibration is not None and {FIRST, SECOND} == set(seen)
+    assert model.spec.recipe.latent_variance == seen[1].recipe.latent_variance
+
+
+@pytest.mark.filterwarnings("ignore:.* could not be fitted to all records")
+def test_where_all_last_fits_fail(monkeypatch):
+    fail_in_the_end(monkeypatch, 2)
+    with pytest.raises(ComputationError, match="no candidate could be fitted to all records; use RGP"):
+        revarb.fit(RECORD, jobs=1)
+
+
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["at the start", "fitted"])
 def any_record(request, monkeypatch):
     """Candidates at their start values, because every record has a program of its own to compile; fitted if slow."""
@@ -207,8 +237,9 @@ def measure_errors(model, records):
 
 def test_records_of_very_different_lengths(any_record):
     records = [small.record(0, SAMPLES), small.record(1, 30), small.record(2, 9)]
-    model = revarb.fit(records, jobs=1)
-    assert len(model.final_states) == 3
+    with pytest.warns(UserWarning, match="1 of 3 records have fewer than 28 samples and are left out"):
+        model = revarb.fit(records, jobs=1)
+    assert len(model.final_states) == 2
     assert measure_errors(model, records) < 0.6
 
 
@@ -254,14 +285,26 @@ def test_long_records_are_chosen_on_parts_and_fitted_whole(any_record, monkeypat
     assert measure_errors(model, [record]) < 0.2
 
 
-def test_records_too_short_to_hold_anything_out(monkeypatch, tmp_path):
+def move_once():
+    """The second output moves in one stretch only: without it there is nothing to fit."""
+    y = np.column_stack([RECORD.y[:, 0], np.zeros(SAMPLES)])
+    y[64:67, 1] = [1.0, 2.0, 1.0]
+    return Series(RECORD.u, y)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [small.record(samples=40), small.with_gaps(RECORD, slice(0, 62), slice(70, None)), move_once()],
+    ids=["short", "measured in one stretch", "moves in one stretch"],
+)
+def test_records_that_leave_nothing_to_hold_out(record, monkeypatch, tmp_path):
     quick = replace(RECIPES["linear"], stages=(Stage(("mu", "zeta", "w", "linear"), 3),), free_run_iterations=3)
     monkeypatch.setitem(final_fit.RECIPES, "linear", quick)
-    record = small.record(samples=40)
-    with pytest.warns(UserWarning, match="too short to hold anything out: a default model is fitted, and its bands"):
+    message = "too short, or too little of them is measured, to hold anything out: a default model is fitted, and its"
+    with pytest.warns(UserWarning, match=message):
         model = revarb.fit(record, jobs=1)
     assert isinstance(model, FittedRGP) and model.calibration is None and model.spec.linear
-    assert "too short to hold anything out" in model.choice.sentence and model.choice.scored_by == "nothing"
+    assert "to hold anything out: this is the default" in model.choice.sentence and model.choice.scored_by == "nothing"
     measure_errors(model, [record])
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
@@ -290,13 +333,6 @@ def test_refusals(arguments, message):
     assert "\n" not in str(caught.value)
 
 
-def test_an_output_that_moves_in_one_stretch_only():
-    y = np.column_stack([RECORD.y[:, 0], np.zeros(SAMPLES)])
-    y[64:67, 1] = [1.0, 2.0, 1.0]
-    with pytest.raises(ComputationError, match="no candidate could be fitted: output column 'y1' is constant"):
-        revarb.fit(Series(RECORD.u, y), jobs=1)
-
-
 # Ctrl-C --------------------------------------------------------------------------------------------------------------
 
 
@@ -305,8 +341,8 @@ def test_ctrl_c_returns_the_linear_model_and_resume_goes_on(chosen, monkeypatch,
         press_ctrl_c(patch, trials, "fit_path", 3)
         partial = revarb.fit(RECORD, jobs=1)
     assert isinstance(partial, FittedARX) and partial.status is Status.INTERRUPTED
-    assert partial.choice.sentence.startswith("Interrupted; the best candidate so far. ")
-    assert {candidate.note for candidate in partial.choice.candidates} == {"taken", "dropped"}
+    assert partial.choice.sentence.startswith(f"Interrupted: {partial.choice.taken} is the best of the candidates")
+    assert {candidate.note for candidate in partial.choice.candidates} == {"taken", "unfinished"}
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2  # of four folds
     calls = press_ctrl_c(monkeypatch, trials, "fit_path", 0)
     assert_same(revarb.fit(RECORD, jobs=1, resume=True), chosen)
@@ -314,14 +350,33 @@ def test_ctrl_c_returns_the_linear_model_and_resume_goes_on(chosen, monkeypatch,
     assert list(unfinished.iterdir()) == []
 
 
+def test_an_interrupted_second_call_keeps_its_fits(chosen, monkeypatch, unfinished):
+    """Inside of `keep_journals`, as in an experiment: what the first call has left goes at once, not in the end."""
+    with keep_journals():
+        for call in (2, 3):
+            with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "an unfinished choice like this one exists")
+                press_ctrl_c(patch, trials, "fit_path", call)
+                revarb.fit(RECORD, jobs=1)
+    assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2
+    calls = press_ctrl_c(monkeypatch, trials, "fit_path", 0)
+    assert_same(revarb.fit(RECORD, jobs=1, resume=True), chosen)
+    assert [args[3] for args in calls] == [2, 3]
+
+
+def test_ctrl_c_before_anything_is_finished(monkeypatch):
+    monkeypatch.setattr(choose, "try_linear", lambda held_out: [])
+    press_ctrl_c(monkeypatch, trials, "fit_path", 1)
+    with pytest.raises(KeyboardInterrupt):
+        revarb.fit(RECORD, jobs=1)
+
+
 def test_ctrl_c_keeps_a_candidate_that_is_complete(monkeypatch, tmp_path):
     use_structures(monkeypatch, FIRST, SECOND)
     press_ctrl_c(monkeypatch, trials, "fit_path", 8)  # the last fold of the second one
     model = revarb.fit(RECORD, jobs=1)
     assert isinstance(model, FittedRGP) and model.status is Status.INTERRUPTED and model.calibration is None
-    assert model.choice.sentence.endswith(
-        "fitted without some stretches of the records, and its bands are not calibrated."
-    )
+    assert model.choice.sentence.endswith("It was fitted to a part of the records, and its bands are not calibrated.")
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
