@@ -198,7 +198,8 @@ def test_a_record_too_short_to_hold_anything_out(capsys, folder):
     write_record("train.csv", small.record(samples=24))
     code, out, err = run(capsys, *START)
     warning = (
-        "the records are too short to hold anything out: a default model is fitted, and its bands are not calibrated"
+        "the records are too short, or too little of them is measured, to hold anything out: a default model is "
+        "fitted, and its bands are not calibrated"
     )
     assert code == 0 and err == f"warning: {warning}\n"
     assert "nothing was compared" in out and "calibrated on" not in out
