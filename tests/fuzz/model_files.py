@@ -158,7 +158,11 @@ def choice_is_drawn_or_refused(content: bytes) -> bool:
     if model is None or model.choice is None:
         return False
     choice = model.choice
-    assert str(choice) and choice.taken_candidate in choice.candidates and np.isfinite(choice.plot().axes[0].get_xlim()).all()
+    assert (
+        str(choice)
+        and choice.taken_candidate in choice.candidates
+        and np.isfinite(choice.plot().axes[0].get_xlim()).all()
+    )
     assert revarb.Choice.from_dict(json.loads(json.dumps(choice.to_dict(), allow_nan=False))) == choice
     return True
 

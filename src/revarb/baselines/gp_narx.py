@@ -201,7 +201,8 @@ class FittedGPNARX(Fitted):
 def _make_start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
     # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
     w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])
-    return Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE)))
+    raw_w, raw_variance, raw_sigma2 = (np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE))
+    return Layer(zeta, raw_w, raw_variance, raw_sigma2)
 
 
 def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, Optimum]:

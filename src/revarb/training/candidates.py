@@ -23,7 +23,7 @@ LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach ove
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
 FEW_ITERATIONS = (30, 50)  # of trials with two hidden layers before the free-run term: enough to compare
 ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
-RECORD_ROWS_PER_LAG = 4  # and a record this many
+RECORD_ROWS_PER_LAG = 6  # and a record this many
 MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
 
 
@@ -131,11 +131,16 @@ def limit_lags(records: Sequence[Series], lags: int) -> int:
 
 def leave_out_short(records: Sequence[Series]) -> tuple[Series, ...]:
     """The records that are long enough for all candidates, with a warning where others are left out."""
-    least = RECORD_ROWS_PER_LAG * limit_lags(records, MORE_LAGS)
-    long = tuple(record for record in records if len(record) >= least)
-    if len(long) < len(records) and long:
+    kept = tuple(records)
+    while True:  # with fewer records there can be more lags, for which others are too short
+        least = RECORD_ROWS_PER_LAG * limit_lags(kept, MORE_LAGS)
+        long = tuple(record for record in kept if len(record) >= least)
+        if len(long) in (0, len(kept)):
+            break
+        kept = long
+    if len(kept) < len(records):
         warn_user(
-            f"{len(records) - len(long)} of {len(records)} records have fewer than {least} samples and are left out; "
+            f"{len(records) - len(kept)} of {len(records)} records have fewer than {least} samples and are left out; "
             "RGP(lags=…).fit takes them with fewer lags"
         )
-    return long or tuple(records)
+    return kept

@@ -169,7 +169,7 @@ def _hold_out(parts: Sequence[Series]) -> HeldOut | None:
     lags = limit_lags(parts, MORE_LAGS)
     inputs = parts[0].u.shape[1]
     prep = Preprocessor.from_records(parts, Order(lags, lags if inputs else 0, 1))
-    return hold_out(parts, cut_stretches(parts, prep))
+    return hold_out(parts, cut_stretches(parts, prep), prep.skip)
 
 
 def _try_candidates(trials: Trials) -> Ranking:

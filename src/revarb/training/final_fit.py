@@ -1,6 +1,6 @@
 """The last step of a choice: the candidate that was taken, fitted to all records and calibrated."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Status
-from revarb.training.candidates import FEW_LAGS, limit_lags
+from revarb.training.candidates import FEW_LAGS, describe_order, limit_lags
 from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
 from revarb.training.fit import fit_rgp
 from revarb.training.fold_paths import ALL, trace_path
@@ -32,21 +32,32 @@ def fit_taken(
     """Fit the candidate that was taken, or the mixture of the best few, to all records."""
     if ranking.winner.structure is None:
         return replace(_fit_linear(ranking.winner, held_out, records, seed), choice=ranking.choice)
-    fitted: list[FittedRGP] = []
+    fitted: dict[str, FittedRGP] = {}
     for each in ranking.list_best(len(ranking.scored)):
         try:
-            fitted.append(_fit_nonlinear(each, held_out, records, seed, progress))
+            fitted[each.name] = _fit_nonlinear(each, held_out, records, seed, progress)
         except RevarbError as error:
             warn_user(f"{each.name} could not be fitted to all records, and the next best candidate is taken: {error}")
             continue
-        if fitted[-1].status is Status.INTERRUPTED or len(fitted) == members:
+        if fitted[each.name].status is Status.INTERRUPTED or len(fitted) == members:
             break
+    return _finish(ranking.choice, fitted, members)
+
+
+def _finish(choice: Choice, fitted: Mapping[str, FittedRGP], members: int) -> Fitted:
     if not fitted:
         raise ComputationError("no candidate could be fitted to all records; use RGP(...).fit with fewer lags")
-    interrupted = fitted[-1].status is Status.INTERRUPTED
-    finished = fitted[:-1] if interrupted and len(fitted) > 1 else fitted  # the last one may have left out a fold
-    model = fitted[0] if members == 1 else Ensemble.from_candidates(finished)
-    return replace(model, status=Status.INTERRUPTED if interrupted else model.status, choice=ranking.choice)
+    models = list(fitted.values())
+    interrupted = models[-1].status is Status.INTERRUPTED
+    finished = models[:-1] if interrupted and len(models) > 1 else models  # the last one may have left out a fold
+    model = models[0] if members == 1 else Ensemble.from_candidates(finished)
+    first = next(iter(fitted))
+    if first != choice.taken:  # the one that was to be taken could not be fitted
+        sentence = f"{first}: the next best candidate, because {choice.taken} could not be fitted to all records."
+        notes = {choice.taken: "failed", first: "taken"}
+        candidates = tuple(replace(each, note=notes.get(each.name, each.note)) for each in choice.candidates)
+        choice = replace(choice, candidates=candidates, taken=first, sentence=sentence)
+    return replace(model, status=Status.INTERRUPTED if interrupted else model.status, choice=choice)
 
 
 def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int) -> Fitted:
@@ -74,7 +85,7 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
         calibrate=False,
     )  # fmt: skip
     model = fit_rgp(spec, records, seed=seed, progress=progress, resume=False)
-    name = f"RGP, linear part, {lags} lags, w = 2"
+    name = f"RGP, linear part, {describe_order(spec)}, w = 2"
     sentence = "The records are too short, or too little is measured, to hold anything out: this is the default."
     return replace(model, choice=Choice((Candidate(name, None, None, 0, 0.0, "taken"),), name, sentence, "nothing"))
 

@@ -30,14 +30,19 @@ def cut_segments(records: Sequence[Series], stretches: Sequence[Stretch]) -> lis
     return [_cut(records, stretch, 0) for stretch in stretches]
 
 
+def can_start_late(records: Sequence[Series], stretch: Stretch, settle: int) -> bool:
+    """Whether a run can also start at a third of the record: the stretch is in its second half, and far enough."""
+    length = len(records[stretch.record])
+    return stretch.begin >= length / 2 and stretch.begin - length // 3 >= settle
+
+
 def cut_late_segments(records: Sequence[Series], stretches: Sequence[Stretch]) -> list[Segment]:
-    """Cut the stretches of the second half of a record; their runs start cold at a third of it.
+    """Cut stretches with the rows from a third of their record on, where their runs start cold.
 
     At the beginning of a record the fit has seen how a cold run goes wrong there. A model of a system that integrates
     can look good from there and from nowhere else.
     """
-    late = [stretch for stretch in stretches if stretch.begin >= len(records[stretch.record]) / 2]
-    return [_cut(records, stretch, len(records[stretch.record]) // 3) for stretch in late]
+    return [_cut(records, stretch, len(records[stretch.record]) // 3) for stretch in stretches]
 
 
 def _cut(records: Sequence[Series], stretch: Stretch, begin: int) -> Segment:

@@ -15,11 +15,11 @@ from revarb.errors import InputError, RevarbError
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.mesh import count_devices
-from revarb.training.candidates import Structure
+from revarb.training.candidates import Structure, describe_order
 from revarb.training.choice_store import ChoiceStore
 from revarb.training.fold_paths import FoldPath, fit_path
 from revarb.training.problem import Report
-from revarb.training.segments import Segment, cut_late_segments, cut_segments, measure_cold_runs
+from revarb.training.segments import Segment, can_start_late, cut_late_segments, cut_segments, measure_cold_runs
 from revarb.training.solve import count_steps
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.workers import Outcome, TaskReport, run_in_processes, run_in_turn
@@ -36,9 +36,10 @@ class HeldOut(NamedTuple):
     scaling: Standardiser
 
 
-def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut | None:
+def hold_out(records: Sequence[Series], stretches: Sequence[Stretch], settle: int) -> HeldOut | None:
     """Prepare the runs over stretches with measured outputs, which are assigned to the folds in turn.
 
+    A run from a later start needs `settle` rows before its stretch; in a short record there is none.
     None where there are too few of them, or where a fold leaves too little: a record, or an output that does not move.
     """
     measured = [each for each in stretches if np.isfinite(records[each.record].y[each.rows]).any()]
@@ -50,12 +51,12 @@ def hold_out(records: Sequence[Series], stretches: Sequence[Stretch]) -> HeldOut
             Standardiser.from_records(mask_fold(records, measured, fold))
     except InputError:
         return None
-    late = [number for number, each in enumerate(measured) if each.begin >= len(records[each.record]) / 2]
+    late = [number for number, each in enumerate(measured) if can_start_late(records, each, settle)]
     return HeldOut(
         tuple(records),
         measured,
         tuple(cut_segments(records, measured)),
-        tuple(cut_late_segments(records, measured)),
+        tuple(cut_late_segments(records, [measured[number] for number in late])),
         tuple(late),
         Standardiser.from_records(records),
     )
@@ -107,7 +108,9 @@ class Progress:
             self._done += done - steps[number]
             steps[number] = done
             unit = units[number]
-            self._update(self._done, f"{unit.structure.name}, {unit.structure.spec.lags} lags, fold {unit.fold + 1}")
+            self._update(
+                self._done, f"{unit.structure.name}, {describe_order(unit.structure.spec)}, fold {unit.fold + 1}"
+            )
 
         return report
 
