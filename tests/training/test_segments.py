@@ -10,7 +10,13 @@ from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_mean_cold
-from revarb.training.segments import cut_late_segments, cut_segments, measure_cold_runs, simulate_segments
+from revarb.training.segments import (
+    can_start_late,
+    cut_late_segments,
+    cut_segments,
+    measure_cold_runs,
+    simulate_segments,
+)
 from revarb.training.stretches import Stretch
 from support import small
 
@@ -43,7 +49,9 @@ def test_errors_are_those_of_a_cold_run_of_each_record(chain_and_prep):
 
 
 def test_late_segments_start_at_a_third_of_the_record():
-    segments = cut_late_segments(RECORDS, STRETCHES)
+    late = [stretch for stretch in STRETCHES if can_start_late(RECORDS, stretch, 20)]
+    assert not any(can_start_late(RECORDS, stretch, 21) for stretch in STRETCHES)
+    segments = cut_late_segments(RECORDS, late)
     assert [segment.fold for segment in segments] == [1, 3]  # the others begin in the first half
     assert [len(segment.record) for segment in segments] == [60, 41]
     assert [segment.first for segment in segments] == [20, 20]

@@ -54,7 +54,7 @@ def test_an_integrator_that_starts_elsewhere_has_large_errors():
     """A record that goes up and down again: at a third of it the output is far from where a cold run starts."""
     record = simulate_first_order(1.0, np.repeat([1.0, -1.0, 0.0], 40))
     integrator = make_first_order(1.0, record)
-    held_out = hold_out([record], cut_stretches([record], integrator.preprocessor))
+    held_out = hold_out([record], cut_stretches([record], integrator.preprocessor), 0)
     errors = measure_folds(dict.fromkeys(range(FOLDS), integrator), held_out)
     early, late = (
         measure_cold_runs(integrator.chain, integrator.preprocessor, held_out.scaling, runs)
@@ -77,7 +77,7 @@ def test_an_integrator_that_starts_elsewhere_has_large_errors():
 def test_a_late_run_that_overflows_makes_the_error_infinite():
     record = simulate_first_order(0.8, np.random.default_rng(0).normal(size=120))
     growing = make_first_order(1e30, record)
-    held_out = hold_out([record], cut_stretches([record], growing.preprocessor))
+    held_out = hold_out([record], cut_stretches([record], growing.preprocessor), 0)
     errors = measure_folds(dict.fromkeys(range(FOLDS), growing), held_out)
     assert len(errors) == len(held_out.stretches) and np.isinf(errors[list(held_out.late_numbers)]).all()
 
@@ -85,11 +85,11 @@ def test_a_late_run_that_overflows_makes_the_error_infinite():
 def test_too_few_stretches_or_a_fold_that_leaves_too_little_hold_nothing_out():
     record = simulate_first_order(0.8, np.random.default_rng(0).normal(size=120))
     stretches = cut_stretches([record], make_first_order(0.8, record).preprocessor)
-    assert hold_out([record], stretches) is not None
+    assert hold_out([record], stretches, 0) is not None
     for kept, enough in ((FOLDS - 1, False), (FOLDS, True)):  # stretches with any measured output
         y = record.y.copy()
         y[stretches[kept].begin :] = np.nan
-        assert (hold_out([Series(record.u, y)], stretches) is not None) is enough
+        assert (hold_out([Series(record.u, y)], stretches, 0) is not None) is enough
     y = np.zeros(120)
     y[stretches[5].rows] = record.y[stretches[5].rows, 0]  # constant without this stretch
-    assert hold_out([Series(record.u, y)], stretches) is None
+    assert hold_out([Series(record.u, y)], stretches, 0) is None
