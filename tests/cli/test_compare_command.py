@@ -89,6 +89,7 @@ def test_a_comparison_names_the_models_that_need_every_output(capsys, folder):
     assert rows["GP-NARX"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
 
 
+@pytest.mark.slow
 def test_a_comparison_with_the_chosen_model(capsys, folder, monkeypatch):
     use_quick_candidates(monkeypatch)
     record = small.record(samples=SAMPLES)

@@ -16,6 +16,7 @@ def model():
     return small.spec(hidden=1).fit(small.record(samples=80))
 
 
+@pytest.mark.slow
 def test_one_step_ahead_is_better_than_many(model):
     record = small.record(8, samples=80)
     one, many = (revarb.scores(model.predict(record, horizon), record.y, skip=10) for horizon in (1, 20))
