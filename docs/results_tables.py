@@ -317,7 +317,7 @@ def introduction(name):
     seeds = results(FIELD)["meta"]["seeds"]
     return (
         "The model that `revarb.fit` chooses by itself, beside the paper's settings (R0): median over "
-        f"{seeds} seeds, five records of artificial_drawn; {scaled} are z-scored.\n"
+        f"{seeds} seed{'s' * (seeds > 1)}, five records of artificial_drawn; {scaled} are z-scored.\n"
         "The choice was settled on the development set, with its test parts in sight. "
         "[Targets and published numbers](docs/results/field.md).\n\n"
     )
