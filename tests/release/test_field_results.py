@@ -43,7 +43,7 @@ def test_the_chosen_model_says_what_it_took():
 
 
 def test_the_training_mean_has_the_error_that_was_measured_elsewhere():
-    """So units and splits are those of the data's README, which scores after 2 L samples; z-scored, but for ball-beam."""
+    """So units and splits are right. The data's README scores after 2 L samples; z-scored, but for ball-beam."""
     expected = {"robot_arm": 1.00, "heating": 0.78, "thermic": 0.96, "cstr": 1.09, "winding": 1.01, "ballbeam": 0.073}
     for name, error in expected.items():
         assert median(rows_of("field"), "rmse", dataset=name, model="Mean") == pytest.approx(error, rel=0.05)
