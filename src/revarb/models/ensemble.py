@@ -77,9 +77,7 @@ class Ensemble(Fitted):
         InputError
             If the members differ in configuration or records, or two have the same seed.
         """
-        members = tuple(members)
-        if not members or not all(isinstance(member, FittedRGP) for member in members):
-            raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
+        members = _check_members(members)
         if len({member.seed for member in members}) < len(members):
             raise InputError(f"members must differ in their seeds, received {[member.seed for member in members]}")
         ordered = tuple(sorted(members, key=lambda member: member.seed))
@@ -112,9 +110,7 @@ class Ensemble(Fitted):
         InputError
             If the members were fitted to different records.
         """
-        members = tuple(members)
-        if not members or not all(isinstance(member, FittedRGP) for member in members):
-            raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
+        members = _check_members(members)
         if not all(_same_records(member, members[0]) for member in members):
             raise InputError("members must be fits to the same records")
         interrupted = any(member.status is Status.INTERRUPTED for member in members)
@@ -345,6 +341,13 @@ def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray,
     # Law of total variance.
     between = safe_std((means - means[0]).reshape(len(means), -1)).reshape(means.shape[1:])
     return np.hypot(safe_rms(stds), between)
+
+
+def _check_members(members: Sequence[FittedRGP]) -> tuple[FittedRGP, ...]:
+    members = tuple(members)
+    if not members or not all(isinstance(member, FittedRGP) for member in members):
+        raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
+    return members
 
 
 def _same_records(one: FittedRGP, other: FittedRGP) -> bool:

@@ -22,6 +22,7 @@ DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are wi
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
 FEW_ITERATIONS = (30, 50)  # of trials with two hidden layers before the free-run term: enough to compare
+UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
 ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
 RECORD_ROWS_PER_LAG = 6  # and a record this many
 MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough

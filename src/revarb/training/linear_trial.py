@@ -9,12 +9,10 @@ from revarb.data.windows import Order
 from revarb.errors import RevarbError
 from revarb.models.fitted_arx import FittedARX
 from revarb.optim.status import Status
-from revarb.training.candidates import DELAYS, LONG_DELAY, MORE_LAGS, describe_order, limit_lags
+from revarb.training.candidates import DELAYS, LONG_DELAY, MORE_LAGS, UNINFORMATIVE, describe_order, limit_lags
 from revarb.training.linear_choice import LinearCandidate, count_coefficients, score_linear
 from revarb.training.one_standard_error import log_errors
 from revarb.training.trials import HeldOut, Scored, measure_folds
-
-FOLLOWS = 0.5  # held-out error, in standard deviations of the output, of a model that follows the record
 
 
 def try_linear(held_out: HeldOut) -> list[Scored]:
@@ -62,7 +60,7 @@ def find_delay(linear: Sequence[Scored]) -> int:
         finite = np.isfinite(errors).all() and np.isfinite(delays[1]).all()
         differences = log_errors(delays[1]) - log_errors(errors) if finite else np.zeros(len(errors))
         gain, deviation = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
-        follows = log_errors(errors).mean() < np.log(FOLLOWS)
+        follows = log_errors(errors).mean() < np.log(UNINFORMATIVE)
         if gain > (2.0 if delay >= LONG_DELAY else 1.0) * deviation and (follows or delay < LONG_DELAY):
             return delay
     return 1

@@ -11,12 +11,11 @@ from revarb.errors import ComputationError
 from revarb.models.choice import Candidate, Choice
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.training.candidates import Structure
+from revarb.training.candidates import UNINFORMATIVE, Structure
 from revarb.training.one_standard_error import compare_with_best, find_simplest, log_errors
 from revarb.training.stability import is_stable
 from revarb.training.trials import HeldOut, Scored
 
-UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
 AHEAD = (1, 2, 3)  # steps from filtered states that are scored instead
 COLD = "cold runs"
 WINDOWS = "predictions 1 to 3 steps ahead, because cold runs tell nothing"
