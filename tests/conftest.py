@@ -27,6 +27,16 @@ def unfinished(tmp_path_factory, monkeypatch):
     return folder / "revarb" / "unfinished"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_programs():
+    """Release compiled programs between modules, so that none of them comes near the limit on memory mappings."""
+    from revarb.runtime import programs
+
+    yield
+    if programs.count_mappings() > 0.25 * programs.find_limit():
+        jax.clear_caches()
+
+
 @pytest.fixture
 def at_once(monkeypatch):
     """Write journals from the start of a fit, without the delay of a minute."""

@@ -12,9 +12,12 @@ from support.processes import run_python
 from support.small_rivals import QUICK_MODELS
 
 every_model = pytest.mark.parametrize("name", QUICK_MODELS)
+quick_but_rgp = pytest.mark.parametrize(  # its fits are tested in tests/training
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "RGP" else ()) for name in QUICK_MODELS]
+)
 
 
-@every_model
+@quick_but_rgp
 def test_several_records_inputs_and_outputs(name):
     records = [small.record(seed, samples=length, inputs=2, outputs=2) for seed, length in ((0, 50), (1, 40))]
     model = QUICK_MODELS[name].fit(records)
@@ -26,7 +29,7 @@ def test_several_records_inputs_and_outputs(name):
         assert path.std is None if method == "mean" else (path.std > 0.0).all()
 
 
-@every_model
+@quick_but_rgp
 def test_many_records_have_whole_ones_held_out(name):
     model = QUICK_MODELS[name].fit([small.record(seed, samples=25) for seed in range(5)])
     assert np.isfinite(model.simulate(small.record(9).u).mean).all()

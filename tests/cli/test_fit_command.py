@@ -136,6 +136,7 @@ def test_a_mixture_of_candidates(capsys, choosing):
     assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_linear_model_where_nothing_nonlinear_is_found(capsys, choosing):
     write_record("train.csv", linear_record())
     code, out, err = run(capsys, *START, "--jobs", "1")
@@ -167,6 +168,7 @@ def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choo
     assert revarb.load("m.rgp").status != "interrupted"
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_a_fit_to_parts_of_the_records_is_drawn_without_them(capsys, folder, monkeypatch):
     only = revarb.Candidate("RGP, small", 0.5, None, 3, 0.0, "taken")
     choice = revarb.Choice((only,), only.name, "Interrupted.", "cold runs")

@@ -140,6 +140,7 @@ def test_the_environment_is_unchanged():
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 def test_a_warning_of_a_model_is_given_once():
     models = {"REVARB": small.spec(inducing=1000)}
     with pytest.warns(UserWarning, match="REVARB: inducing=1000, but there are only") as caught:

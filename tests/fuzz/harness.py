@@ -18,7 +18,7 @@ from revarb.errors import RevarbError
 
 CASE_TIMEOUT = 120.0  # seconds for one case: a hang ends the process, with a traceback
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
-LONG = 20  # times as many cases
+SHARES = {"short": 1 / 3, "long": 20}  # of the number of cases of a property
 
 
 class Property(NamedTuple):
@@ -26,7 +26,7 @@ class Property(NamedTuple):
 
     holds: Callable[[Any], bool]
     cases: SearchStrategy
-    short: int
+    count: int
 
 
 class Outcome(NamedTuple):
@@ -47,7 +47,7 @@ def run(name: str, one: Property, length: str) -> Outcome:
         answers.append(one.holds(case))
 
     drawn = settings(
-        max_examples=one.short * (LONG if length == "long" else 1),
+        max_examples=max(10, round(one.count * SHARES[length])),
         deadline=None,
         derandomize=True,
         database=None,

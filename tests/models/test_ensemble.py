@@ -45,6 +45,7 @@ def test_the_mixture_has_the_mean_of_the_means_and_the_total_variance(ensemble, 
     assert (path.std >= np.min([each.std for each in paths], axis=0)).all()
 
 
+@pytest.mark.slow
 def test_samples_are_divided_among_the_members(ensemble):
     u = small.record(1).u
     path = ensemble.simulate(u, "samples", samples=8, seed=5)

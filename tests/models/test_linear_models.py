@@ -22,6 +22,7 @@ def linear_record(seed, samples=200):
     return revarb.Series(u[100:], y[100:])
 
 
+@pytest.mark.slow
 def test_a_known_linear_system_is_recovered_as_the_noise_goes_to_zero():
     """Latent variances and GP parts vanish; the prior of the initial states, relative to the noise, is what is left."""
     test, errors = linear_record(1), []

@@ -194,6 +194,7 @@ def test_a_flipped_bit_anywhere_is_noticed(saved, where):
         revarb.load(saved)
 
 
+@pytest.mark.slow
 def test_a_model_with_networks_is_saved_whole(tmp_path):
     model = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
     again = revarb.load(model.save(tmp_path / "n.rgp"))

@@ -34,7 +34,7 @@ def loop_mean(model, u):
     return model.scaling.raw_outputs(np.array(rows))
 
 
-@pytest.mark.parametrize("which", ["model", "wide_model"])
+@pytest.mark.parametrize("which", ["model", pytest.param("wide_model", marks=pytest.mark.slow)])
 def test_mean_run_equals_a_plain_loop(which, request):
     model = request.getfixturevalue(which)
     u = small.record(3).u

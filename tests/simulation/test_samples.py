@@ -10,6 +10,7 @@ from support import small
 from support.chains import exact_layer, make_layer, monte_carlo
 
 
+@pytest.mark.slow
 def test_samples_agree_with_moments_and_are_returned(model):
     u = small.record(3, samples=25).u
     moments = model.simulate(u)

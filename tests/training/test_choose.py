@@ -294,8 +294,13 @@ def move_once():
 
 @pytest.mark.parametrize(
     "record",
-    [small.record(samples=40), small.with_gaps(RECORD, slice(0, 62), slice(70, None)), move_once()],
-    ids=["short", "measured in one stretch", "moves in one stretch"],
+    [
+        pytest.param(small.record(samples=40), id="short"),
+        pytest.param(
+            small.with_gaps(RECORD, slice(0, 62), slice(70, None)), id="measured in one stretch", marks=pytest.mark.slow
+        ),
+        pytest.param(move_once(), id="moves in one stretch", marks=pytest.mark.slow),
+    ],
 )
 def test_records_that_leave_nothing_to_hold_out(record, monkeypatch, tmp_path):
     quick = replace(RECIPES["linear"], stages=(Stage(("mu", "zeta", "w", "linear"), 3),), free_run_iterations=3)

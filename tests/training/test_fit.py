@@ -28,7 +28,7 @@ def leaves(model):
         ({"hidden": 1}, 1, 1),
         pytest.param({"hidden": 3, "lags": 1, "input_lags": 3}, 2, 1, marks=pytest.mark.slow),
         pytest.param({"latent_dim": 2}, 1, 2, marks=pytest.mark.slow),
-        ({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3),
+        pytest.param({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3, marks=pytest.mark.slow),
         pytest.param({"input_delay": 0}, 1, 1, marks=pytest.mark.slow),
         pytest.param({"input_delay": 3, "input_lags": 2}, 1, 1, marks=pytest.mark.slow),
         ({}, 0, 1),
@@ -194,6 +194,7 @@ def test_a_fit_with_gaps_simulates_and_fills_them():
     assert path.std[gap, 0].mean() > 1.2 * outside.mean()
 
 
+@pytest.mark.slow
 def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
     first, second = small.record(outputs=2), small.with_gaps(small.record(1, outputs=2), (slice(None), 1))
     model = small.spec(hidden=1).fit([first, second])

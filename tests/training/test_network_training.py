@@ -80,6 +80,7 @@ def test_networks_can_start_from_the_free_form_solution():
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
 
 
+@pytest.mark.slow
 def test_a_report_can_stop_the_training():
     problem, start = recognised_problem()
 

@@ -90,7 +90,8 @@ def test_padding_short_records_changes_nothing(networks, initial, u_bar):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("variance", ["free", pytest.param("shared", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("variance", ["free", "shared"])
 def test_the_gradient_by_finite_differences(variance):
     problem, start = recognised_problem(variance)
     form, vector = get_form(start), np.array(flatten(start))

@@ -4,7 +4,7 @@ JAX computes in float32 by default, and the expanded squares of gp/psi.py need f
 matrices; with threads of its own it competes with XLA for cores that the large products already use, and on two cores
 an evaluation of the bound then takes nearly twice as long. Every public method that computes (`fit`, `simulate`) is
 wrapped in `with_numerics` and returns NumPy arrays, which keep their precision. Only the compilation cache
-(compilation_cache.py) outlasts the call.
+(compilation_cache.py) outlasts the call; programs.py releases what was compiled before it is too much.
 """
 
 import functools
@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from revarb.runtime.compilation_cache import enable_compilation_cache
+from revarb.runtime.programs import release_programs
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,6 +30,7 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         enable_compilation_cache()
+        release_programs()
         with jax.enable_x64(True), _find_thread_pools().limit(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 

@@ -67,6 +67,7 @@ def wait_for_speed(tab, speed):
     return wait_until(lambda: (curves := tab.value(CURVES)) and curves[0][1][-1] == pytest.approx(speed) and curves)
 
 
+@pytest.mark.slow
 def test_the_controls_of_the_page(browser, recorded_data, tmp_path):
     avatar = LiveAvatar(trained(), gaits())
     with serve(avatar, tmp_path / "out") as page, launch(browser, tmp_path / "profile", size=(1000, 700)) as process:
