@@ -1,6 +1,7 @@
 """Records: checks of arrays, names, sampling interval and missing values."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import revarb
@@ -91,3 +92,23 @@ def test_names_are_unique():
 def test_nan_in_the_inputs_is_refused_by_place():
     with pytest.raises(revarb.InputError, match=r"in row 2, column 'u'"):
         Series([0.0, 1.0, np.nan], [0.0, 1.0, 2.0])
+
+
+def test_a_slice_of_rows_is_a_record_again():
+    record = Series([0.0, 1.0, 2.0, 3.0], [0.1, np.nan, 0.3, 0.4], 0.5, ["valve"], ["level"])
+    part = record[1:3]
+    assert isinstance(part, Series) and (part.input_names, part.output_names, part.dt) == (("valve",), ("level",), 0.5)
+    np.testing.assert_array_equal(part.u[:, 0], [1.0, 2.0])
+    assert part.missing == 1 and len(record[2:]) == 2
+
+
+def test_a_slice_of_a_frame_keeps_its_labels():
+    frame = pd.DataFrame({"u": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]}, index=[10, 20, 30])
+    part = Series(frame[["u"]], frame[["y"]])[1:]
+    assert list(part.index.labels) == [20, 30]
+
+
+@pytest.mark.parametrize("rows", [2, slice(None, None, 2), slice(None, None, -1), [0, 1]])
+def test_other_selections_of_rows_are_refused(rows):
+    with pytest.raises(InputError, match="a record is cut by a slice of consecutive rows"):
+        Series([0.0, 1.0, 2.0], [0.1, 0.2, 0.3])[rows]

@@ -42,6 +42,12 @@ class Series:
     >>> import revarb
     >>> revarb.Series(u=[0.0, 1.0, 0.5], y=[0.1, 0.2, float("nan")], dt=0.5)
     Series(3 samples, inputs ('u',), outputs ('y',), dt=0.5, 1 of 3 output values missing)
+
+    A slice of consecutive rows is a record again:
+
+    >>> record = revarb.Series(u=[0.0, 1.0, 0.5, 0.2], y=[0.1, 0.2, 0.6, 0.4])
+    >>> record[:3]
+    Series(3 samples, inputs ('u',), outputs ('y',), dt=1.0)
     """
 
     u: Float64[np.ndarray, "N Du"]
@@ -88,6 +94,14 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def __getitem__(self, rows: Any) -> "Series":
+        """The record of consecutive rows, e.g. the first half: `record[: len(record) // 2]`."""
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            raise InputError(f"a record is cut by a slice of consecutive rows, as in record[:500]; received {rows!r}")
+        labels = None if self.index is None or self.index.labels is None else self.index.labels[rows]
+        index = None if self.index is None else self.index._replace(labels=labels)
+        return type(self)(self.u[rows], self.y[rows], self.dt, self.input_names, self.output_names, index)
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"

@@ -34,7 +34,7 @@ def _hold_out(
     """Fit to everything but the stretches of one fold, and simulate these; errors are z-scored."""
     own = [stretch for stretch in stretches if stretch.fold == fold]
     edges = [0, *(edge for stretch in own for edge in (stretch.begin, stretch.end)), len(record)]
-    parts = [Series(record.u[a:b], record.y[a:b], record.dt) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    parts = [record[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
     error = record.y - spec.fit([part for part in parts if len(part) > prep.skip]).simulate(record.u).mean
     error = error / prep.scaling.y_std
     return [

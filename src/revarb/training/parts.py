@@ -40,8 +40,5 @@ GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread eve
 def _cut(record: Series) -> list[Series]:
     # Pieces of at least PART_ROWS rows, but for a shorter record; one without any measured output is of no use.
     ends = np.linspace(0, len(record), max(1, len(record) // PART_ROWS) + 1).round().astype(int)
-    pieces = [
-        Series(record.u[begin:end], record.y[begin:end], record.dt, record.input_names, record.output_names)
-        for begin, end in pairwise(ends)
-    ]
+    pieces = [record[begin:end] for begin, end in pairwise(ends)]
     return [piece for piece in pieces if piece.missing < piece.y.size]

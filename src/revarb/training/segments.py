@@ -46,9 +46,7 @@ def cut_late_segments(records: Sequence[Series], stretches: Sequence[Stretch]) -
 
 
 def _cut(records: Sequence[Series], stretch: Stretch, begin: int) -> Segment:
-    source, rows = records[stretch.record], slice(begin, stretch.end)
-    record = Series(source.u[rows], source.y[rows], source.dt, source.input_names, source.output_names)
-    return Segment(record, stretch.begin - begin, stretch.fold)
+    return Segment(records[stretch.record][begin : stretch.end], stretch.begin - begin, stretch.fold)
 
 
 def measure_cold_runs(
