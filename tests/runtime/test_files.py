@@ -2,6 +2,9 @@
 
 import json
 import os
+import subprocess
+import sys
+import threading
 import time
 
 import pytest
@@ -50,3 +53,53 @@ def test_a_writer_killed_at_any_moment_leaves_one_complete_model(tmp_path, recor
     record_property("fuzzed", f"killed writers of a model file: {counts}")
     assert counts["kills"] == counts["whole"] == kills
     assert counts["killed while writing"] > kills / 10  # otherwise no kill came during a write
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path):
+    target, link = tmp_path / "models" / "m.rgp", tmp_path / "latest.rgp"
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_atomic(link, b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new"
+
+
+def test_a_link_to_nothing_makes_its_target(tmp_path):
+    link = tmp_path / "latest.rgp"
+    link.symlink_to(tmp_path / "m.rgp")
+    write_atomic(link, b"new")
+    assert link.is_symlink() and (tmp_path / "m.rgp").read_bytes() == b"new"
+
+
+def test_links_in_a_circle_are_refused(tmp_path):
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(InputError, match="cannot write"):
+        write_atomic(one, b"new")
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_atomic(pipe, b"complete")
+    reader.join(timeout=20)
+    assert read == [b"complete"] and pipe.is_fifo()
+
+
+def test_a_device_is_written_to_and_stays():
+    write_atomic("/dev/null", b"complete")
+    assert os.path.exists("/dev/null") and not os.path.isfile("/dev/null")  # noqa: PTH110, PTH113
+    with pytest.raises(InputError, match="it is no pipe or device that may be written to"):
+        write_atomic("/dev/no-such-device", b"")
+
+
+def test_the_standard_output_is_not_replaced(tmp_path):
+    code = (
+        "from revarb.runtime.files import write_atomic; print('before', flush=True); write_atomic('/dev/stdout', b'in')"
+    )
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert (tmp_path / "out").read_bytes() == b"before\nin"

@@ -1,4 +1,7 @@
-"""Atomic file writes: a reader sees the old file or the complete new one."""
+"""Atomic file writes: a reader sees the old file or the complete new one.
+
+A link is followed, and its target replaced. A pipe or a device cannot be replaced: it is written to.
+"""
 
 import os
 import tempfile
@@ -14,7 +17,9 @@ _STALE_SECONDS = 3600.0  # no write takes this long: an older temporary file is 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuse a path that cannot be written to; called before a long computation rather than after it."""
-    target = Path(path)
+    if _is_stream(Path(path)):
+        return _check_stream(Path(path))
+    target = _follow_links(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
@@ -39,6 +44,8 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
     The content is flushed to the disk before the rename, so `kill -9` or a power cut leaves one of the two files.
     """
     target = check_writable(path)
+    if _is_stream(target):
+        return _write_to_stream(target, content)
     _remove_stale(target.parent)
     temporary = None
     try:
@@ -55,6 +62,36 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
         if isinstance(error, OSError):
             raise InputError(f"cannot write {target}: {error.strerror or error}") from None
         raise
+    return target
+
+
+def _follow_links(path: str | os.PathLike[str]) -> Path:
+    target = Path(path)
+    try:
+        return target.resolve() if target.is_symlink() else target
+    except (OSError, RuntimeError) as error:  # links in a circle
+        raise InputError(f"cannot write {target}: {error}") from None
+
+
+def _is_stream(target: Path) -> bool:
+    # A pipe or a device. What /dev/stdout links to may be a file, which other programs have open.
+    return target.is_relative_to("/dev") or (target.exists() and not target.is_file() and not target.is_dir())
+
+
+def _check_stream(target: Path) -> Path:
+    if target.is_dir() or not os.access(target, os.W_OK):
+        raise InputError(f"cannot write {target}: it is no pipe or device that may be written to")
+    return target
+
+
+def _write_to_stream(target: Path, content: bytes) -> Path:
+    try:
+        with target.open("ab") as stream:
+            stream.write(content)
+    except BrokenPipeError:  # the reader has read enough
+        pass
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     return target
 
 

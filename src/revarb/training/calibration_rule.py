@@ -12,6 +12,7 @@ SCALES = (0.0, 0.1, 0.3, 1.0)  # factors on the latent noise that are tried; the
 MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by this many standard errors
 NOISES, MAX_NOISE = 200, 10.0  # number of output noise variances that are tried, and the largest (that of y is 1)
 LEVEL = 0.95  # of the band whose width is calibrated
+MIN_ERRORS = 19  # of which the largest bounds the next one with probability LEVEL
 
 
 class HeldOutRun(NamedTuple):
@@ -92,12 +93,25 @@ def find_width_factor(run: HeldOutRun, noise: float) -> float:
     """Find the factor on the 95 % band of a stretch that makes it conformal; it can be below 1.
 
     Of n exchangeable errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one
-    with probability 0.95; of fewer than 19 errors the largest does so with probability n / (n + 1).
+    with probability 0.95; of fewer than `MIN_ERRORS` the largest does so with probability n / (n + 1).
     """
     ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noise))
     count = len(ratios)
     rank = min(int(np.ceil(LEVEL * (count + 1))), count)
     return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1))))
+
+
+def find_worst_quantile(errors: Sequence[Float64[np.ndarray, " _"]]) -> float:
+    """Find the half width of a constant band that holds 95 % of the errors of the worst stretch; NaN without errors.
+
+    Errors of one run are alike, so a new run is like a new stretch, not like a new error: of n stretches the worst one
+    bounds the next with probability n / (n + 1). Stretches with few errors count together.
+    """
+    joined = np.concatenate(errors)
+    if not len(joined):
+        return float("nan")
+    long = [error for error in errors if len(error) >= MIN_ERRORS]
+    return max(float(np.quantile(np.abs(error), LEVEL)) for error in (joined, *long))
 
 
 def select_steps(run: HeldOutRun, begin: int, end: int) -> HeldOutRun:

@@ -9,7 +9,7 @@ from revarb.errors import RevarbError
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.calibrate import find_calibration
-from revarb.training.calibration_rule import LEVEL, POOLED
+from revarb.training.calibration_rule import LEVEL, POOLED, find_worst_quantile
 from revarb.training.held_out import MIN_STD
 from revarb.training.segments import simulate_segments
 from revarb.training.trials import HeldOut, Scored
@@ -29,8 +29,8 @@ def calibrate_linear(
 ) -> tuple[Float64[np.ndarray, " Dy"], Float64[np.ndarray, "K Dy"]]:
     """Standard deviations of a linear model: of cold runs, and 1 … K steps after a measured start.
 
-    Each is such that its 95 % band holds 95 % of the held-out errors. Where a prediction from a measured start
-    diverges, K is 0.
+    Each is such that its 95 % band holds 95 % of the errors of the worst held-out stretch. Where a prediction from a
+    measured start diverges, K is 0.
     """
     cold = []
     for fold, model in scored.folds.items():
@@ -58,7 +58,6 @@ def _predict(scored: Scored, held_out: HeldOut, horizon: int, scaling: Standardi
 
 def _find_std(errors: list[np.ndarray]) -> Float64[np.ndarray, " Dy"]:
     # An output that is measured in no stretch gets the standard deviation of its training values, 1.
-    joined = np.abs(np.concatenate(errors))
-    columns = [column[np.isfinite(column)] for column in joined.T]
-    quantiles = [np.quantile(column, LEVEL) if len(column) else half_width(LEVEL) for column in columns]
-    return np.maximum(np.array(quantiles) / half_width(LEVEL), MIN_STD)
+    by_output = zip(*([column[np.isfinite(column)] for column in error.T] for error in errors), strict=True)
+    stds = np.array([find_worst_quantile(each) for each in by_output]) / half_width(LEVEL)
+    return np.maximum(np.where(np.isnan(stds), 1.0, stds), MIN_STD)
