@@ -7,6 +7,7 @@ import pytest
 
 import revarb
 from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.data.scaling import Standardiser
 from revarb.data.trajectory import half_width
 from revarb.errors import InputError
 from revarb.models.calibration import Calibration
@@ -80,3 +81,22 @@ def test_an_ensemble_mixes_the_calibrated_distributions(model):
 def test_an_invalid_calibration_is_refused(change):
     with pytest.raises(InputError):
         Calibration.from_dict({**asdict(SOME), **change})
+
+
+def test_the_verdict_compares_with_arx_and_the_mean(model):
+    judged = replace(SOME, error=0.7, linear_error=0.9, mean_error=1.0)
+    assert "hardly better than the mean; try revarb.fit" in replace(model, calibration=judged).verdict
+    assert replace(model, calibration=SOME).verdict is None  # a file of version 0.1
+    assert replace(model, calibration=None).verdict is None
+    assert model.verdict in " ".join(str(model.summary()).split())
+
+
+def test_fewer_states_than_outputs_are_named(model):
+    judged = replace(SOME, error=0.7, linear_error=0.3, mean_error=1.0)
+    prep = replace(
+        model.preprocessor,
+        output_names=("a", "b"),
+        scaling=Standardiser(np.ones(1), np.ones(1), np.ones(2), np.ones(2)),
+    )
+    two = replace(model, calibration=judged, preprocessor=prep)
+    assert two.verdict.endswith("try latent_dim=2 (it has 1 latent state(s) for 2 outputs)")

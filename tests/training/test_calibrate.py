@@ -34,6 +34,8 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
     assert len(found.edges) == 2 and len(found.factors) == 3 and min(found.factors) >= 1.0
     loaded = revarb.load(model.save(tmp_path / "m.rgp"))
     assert loaded.calibration == found
+    assert 0.0 < found.linear_error < found.mean_error  # of ARX and of the mean, on the same stretches
+    assert loaded.verdict == model.verdict and "held-out error" in model.verdict
     u = small.record(5).u
     np.testing.assert_array_equal(loaded.simulate(u).interval()[0], model.simulate(u).interval()[0])
     again = SPEC.fit(record)

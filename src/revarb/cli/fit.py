@@ -158,6 +158,7 @@ def _fit_spec(work: _Work, spec: RGP, restarts: int | None) -> None:
     fits = _list_fits(model)
     _print_fit(fits, work.size, seconds)
     screen.print(_describe_calibration(fits, work.records), soft_wrap=True)
+    _print_verdict(model)
     if model.status is Status.INTERRUPTED:
         kept = f"{len(fits)} of {restarts} fits were kept" if restarts else "the best model so far was kept"
         print_line("interrupted", kept)
@@ -176,6 +177,7 @@ def _choose(work: _Work, members: int) -> None:
     screen.print(choice.summary())
     if _is_compared(choice):
         screen.print(_describe_bands(model, work.records), soft_wrap=True)
+    _print_verdict(model)
     if model.status is Status.INTERRUPTED:
         print_line("interrupted", "the best candidate so far was kept; the same command with --resume goes on")
     print_written(*written)
@@ -222,6 +224,11 @@ def _print_fit(members: Sequence[FittedRGP], size: str, seconds: float) -> None:
     for member in members:
         ended = f"{member.status.value} after {len(member.history)} iterations"
         screen.print(f"  seed {member.seed}: {ended}, bound {member.bound:.2f}")
+
+
+def _print_verdict(model: Trained) -> None:
+    if model.verdict is not None:
+        screen.print(model.verdict, style="bold", soft_wrap=True)
 
 
 def _describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:

@@ -13,6 +13,7 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.models.choice import Choice
+from revarb.models.held_out_verdict import state_held_out
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
 
@@ -106,6 +107,14 @@ class Fitted(ABC):
 
         return save_model(self, path)
 
+    @property
+    def verdict(self) -> str | None:
+        """What the held-out error says about the model, in a sentence; None where nothing was held out."""
+        choice = self.choice
+        if choice is None or choice.mean_error is None or choice.taken_candidate.error is None:
+            return None
+        return state_held_out(choice.taken_candidate.error, choice.linear_error, choice.mean_error)
+
     def summary(self) -> Summary:
         """What the model is and how its training went; for an RGP also which lags matter, noises and calibration.
 
@@ -129,6 +138,7 @@ class Fitted(ABC):
             ("sampling interval", f"{self.dt:g}"),
             ("lags, input lags, input delay", f"{order.lags}, {order.input_lags}, {order.input_delay}"),
             ("training", f"{self.status.value}, seed {self.seed}"),
+            *(() if self.verdict is None else (("verdict", self.verdict),)),
         )
         return SummaryTable("model", ("", ""), rows)
 

@@ -33,6 +33,9 @@ class Calibration:
         Number of held-out stretches behind these numbers.
     error : float
         Root mean square error of the median stretch, z-scored, in a free run from the beginning of its record.
+    linear_error, mean_error : float or None
+        The same of ARX models, and of the training mean. None where no ARX model could be fitted, and in files written
+        before version 0.2.
 
     Examples
     --------
@@ -48,11 +51,15 @@ class Calibration:
     factors: tuple[float, ...]
     stretches: int
     error: float
+    linear_error: float | None = None
+    mean_error: float | None = None
 
     def __post_init__(self):
         check_number("latent_scale", self.latent_scale, least=0.0)
         check_number("output_noise", self.output_noise, above=0.0)
-        check_number("error", self.error, least=0.0)
+        for name in ("error", "linear_error", "mean_error"):
+            if name == "error" or getattr(self, name) is not None:
+                check_number(name, getattr(self, name), least=0.0)
         check_integer("stretches", self.stretches, least=1)
         object.__setattr__(self, "edges", tuple(check_integer("edge", edge, least=1) for edge in self.edges))
         object.__setattr__(self, "factors", tuple(check_number("factor", each, above=0.0) for each in self.factors))

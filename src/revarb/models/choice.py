@@ -76,6 +76,8 @@ class Choice:
     scored_by : str
         What the errors are errors of: cold runs, predictions a few steps ahead, or "nothing" where the records were
         too short to compare.
+    linear_error, mean_error : float or None
+        Held-out errors of the best linear candidate and of the training mean; None where they are not known.
 
     Examples
     --------
@@ -90,9 +92,14 @@ class Choice:
     taken: str
     sentence: str
     scored_by: str
+    linear_error: float | None = None
+    mean_error: float | None = None
 
     def __post_init__(self):
         _check_text(self.taken, self.sentence, self.scored_by)
+        for name in ("linear_error", "mean_error"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), least=0.0)
         if self.taken not in [candidate.name for candidate in self.candidates]:
             raise InputError(f"the candidate that was taken, {self.taken!r}, is not among those that were tried")
 

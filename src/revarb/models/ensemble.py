@@ -168,6 +168,11 @@ class Ensemble(Fitted):
         return self.best.calibration
 
     @property
+    def verdict(self) -> str | None:
+        """What the held-out error of the best member says, in a sentence; None where nothing was held out."""
+        return self.best.verdict if self.choice is None else super().verdict
+
+    @property
     def final_states(self) -> tuple[tuple[StartState, ...], ...]:
         """For every training record the states at its end, one per member, for `simulate(u, start=…)`."""
         return tuple(zip(*(member.final_states for member in self.members), strict=True))

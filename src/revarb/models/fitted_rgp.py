@@ -18,6 +18,7 @@ from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
+from revarb.models.held_out_verdict import state_held_out
 from revarb.models.prediction import check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Step
@@ -113,6 +114,17 @@ class FittedRGP(Fitted):
         from revarb.models.fit_figure import draw_fit  # matplotlib is slow to import
 
         return draw_fit(self, None if records is None else as_records(records))
+
+    @property
+    def verdict(self) -> str | None:
+        """What the held-out error says about the model, in a sentence; None where nothing was held out."""
+        known = self.calibration
+        if self.choice is not None or known is None or known.mean_error is None:
+            return super().verdict
+        states, outputs = min(self.spec.latent_dims), len(self.output_names)
+        lacking = f"latent_dim={outputs} (it has {states} latent state(s) for {outputs} outputs)"
+        try_first = lacking if states < outputs else ""
+        return state_held_out(known.error, known.linear_error, known.mean_error, try_first)
 
     @property
     def final_states(self) -> tuple[StartState, ...]:

@@ -34,6 +34,7 @@ from revarb.training.calibration_rule import (
 from revarb.training.problem import Report, Task, initialise
 from revarb.training.solve import count_steps, solve
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
+from revarb.training.yardsticks import measure_linear, measure_mean
 
 MIN_STRETCHES = 4  # with measured outputs; a median of fewer is not reliable
 
@@ -51,12 +52,23 @@ def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) ->
             calibration = find_calibration(
                 folds, task.records, task.stretches, least=float(model.trained.chain.last_layer.sigma2)
             )
+            calibration = _add_yardsticks(calibration, task)
     except RevarbError as error:
         warn_user(f"the bands are not calibrated: {error}")
         return model
     except KeyboardInterrupt:
         return replace(model, status=Status.INTERRUPTED)
     return replace(model, calibration=calibration)
+
+
+def _add_yardsticks(calibration: Calibration, task: Task) -> Calibration:
+    linear = measure_linear(task.records, task.stretches, task.preprocessor.order)
+    known = linear is not None and np.isfinite(np.nanmedian(linear))
+    return replace(
+        calibration,
+        linear_error=float(np.nanmedian(linear)) if known else None,
+        mean_error=float(np.nanmedian(measure_mean(task.records, task.stretches))),
+    )
 
 
 def count_calibration_steps(task: Task) -> int:

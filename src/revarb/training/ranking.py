@@ -15,6 +15,7 @@ from revarb.training.candidates import UNINFORMATIVE, Structure
 from revarb.training.one_standard_error import compare_with_best, find_simplest, log_errors
 from revarb.training.stability import is_stable
 from revarb.training.trials import HeldOut, Scored
+from revarb.training.yardsticks import measure_mean
 
 AHEAD = (1, 2, 3)  # steps from filtered states that are scored instead
 COLD = "cold runs"
@@ -68,6 +69,11 @@ def rank(
     updated = [next((new for new in stable if new.name == each.name), each) for each in scored]
     position = [each.name for each in updated].index(taken.name)
     choice = _make_choice(updated, stable, errors, taken, scored_by, failures)
+    choice = replace(
+        choice,
+        linear_error=min((_mean_error(each.errors) for each in stable if each.structure is None), default=None),
+        mean_error=_mean_error(measure_mean(held_out.records, held_out.stretches)),
+    )
     if interrupted:
         choice = _mark_unfinished(choice)
     return Ranking(tuple(updated), position, choice)
