@@ -62,11 +62,11 @@ def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) ->
 
 
 def _add_yardsticks(calibration: Calibration, task: Task) -> Calibration:
-    linear = measure_linear(task.records, task.stretches, task.preprocessor.order)
-    known = linear is not None and np.isfinite(np.nanmedian(linear))
+    errors = measure_linear(task.records, task.stretches, task.preprocessor.order)
+    linear = np.inf if errors is None else float(np.nanmedian(errors))
     return replace(
         calibration,
-        linear_error=float(np.nanmedian(linear)) if known else None,
+        linear_error=linear if np.isfinite(linear) else None,
         mean_error=float(np.nanmedian(measure_mean(task.records, task.stretches))),
     )
 
