@@ -78,7 +78,7 @@ def test_without_any_library_the_message_says_what_to_install(monkeypatch):
 def test_every_model_returns_the_row_labels_of_its_inputs():
     record = small.record()
     model = small.spec(hidden=1).fit(record)
-    labels = pd.date_range("2026-01-01", periods=len(record), freq="min")
+    labels = pd.date_range("2026-01-01", periods=len(record), freq="s")
     frame = model.simulate(pd.DataFrame(record.u, columns=["u"], index=labels)).to_frame()
     pd.testing.assert_index_equal(frame.index, labels)
     measured = Series(
@@ -136,3 +136,58 @@ def test_object_columns_of_numbers_and_names_of_any_iterable():
     record = Series(pd.DataFrame({"a": np.array([1, 2.5], dtype=object)}), [1, 2])
     np.testing.assert_array_equal(record.u[:, 0], [1.0, 2.5])
     assert Series([1, 2], [1, 2], input_names=pd.Index(["a"])).input_names == ("a",)
+
+
+# Times as row labels -------------------------------------------------------------------------------------------------
+
+
+def framed(times):
+    return pd.DataFrame({"u": np.sin(np.arange(len(times)) ** 1.5), "y": np.arange(len(times)) % 7.0}, index=times)
+
+
+def series(frame, **options):
+    return Series(frame[["u"]], frame[["y"]], **options)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pd.date_range("2026-01-01", periods=30, freq="4s"),
+        pd.date_range("2026-03-29", periods=30, freq="4s", tz="Europe/Berlin"),
+        pd.timedelta_range("0s", periods=30, freq="4s"),
+    ],
+)
+def test_times_give_the_sampling_interval(times):
+    assert series(framed(times)).dt == 4.0
+    assert series(framed(times), dt=4.0).dt == 4.0
+    with pytest.raises(InputError, match="dt is 8, but the row labels of u and y are 4 s apart; leave dt out"):
+        series(framed(times), dt=8.0)
+
+
+def test_labels_that_are_no_times_say_nothing():
+    assert series(framed(np.arange(30) * 2.0)).dt == 1.0
+
+
+def test_uneven_times_are_refused_with_the_place():
+    times = pd.date_range("2026-01-01", periods=30, freq="4s").delete(12)
+    with pytest.raises(InputError, match=r"u and y go from 2026-01-01 00:00:44 to 2026-01-01 00:00:52.*median is 4 s"):
+        series(framed(times))
+    with pytest.raises(InputError, match="must increase in even steps"):
+        series(framed(times[:12][::-1]))
+
+
+def test_a_little_jitter_is_accepted_with_a_note():
+    seconds = 4.0 * np.arange(30.0)
+    seconds[7] += 0.1
+    with pytest.warns(UserWarning, match=r"the row labels of u and y are not quite even: steps differ by up to 2.5%"):
+        assert series(framed(pd.to_timedelta(seconds, unit="s"))).dt == pytest.approx(4.0)
+
+
+def test_inputs_of_another_interval_are_refused():
+    times = pd.date_range("2026-01-01", periods=60, freq="4s")
+    model = ARX(lags=2, input_lags=2).fit(series(framed(times)))
+    assert len(model.simulate(framed(times)[["u"]])) == 60
+    with pytest.raises(
+        InputError, match="the rows of u are 8 s apart, but the model was trained with dt=4; resample u"
+    ):
+        model.simulate(framed(pd.date_range("2026-01-01", periods=60, freq="8s"))[["u"]])

@@ -22,6 +22,12 @@ class RowIndex(NamedTuple):
     backend: str
     labels: Any | None
 
+    def seconds(self) -> Float64[np.ndarray, " N"] | None:
+        """Seconds since the first row, where the labels are times; None for other labels."""
+        if self.labels is None or not len(self.labels) or getattr(self.labels.dtype, "kind", "") not in ("m", "M"):
+            return None
+        return np.asarray((self.labels - self.labels[0]).total_seconds(), dtype=np.float64)
+
 
 @dataclass(frozen=True, eq=False)
 class TableValues:

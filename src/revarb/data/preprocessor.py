@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.dataframes import RowIndex
+from revarb.data.dataframes import RowIndex, row_index
+from revarb.data.even_steps import is_same_interval
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series, as_matrix
+from revarb.data.series import Series, as_matrix, find_label_interval
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
 from revarb.errors import ComputationError, InputError, check_integer
@@ -90,6 +91,7 @@ class Preprocessor:
         if expected == 0:
             raise InputError("the model has no inputs; pass steps= instead of u")
         values = as_matrix("u", u, columns=self.input_names)
+        self._check_labels(row_index(u))
         if values.shape[1] != expected:
             names = list(self.input_names)
             raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
@@ -97,6 +99,15 @@ class Preprocessor:
         if len(values) < shortest:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
         return self.scaling.inputs(values)
+
+    def _check_labels(self, index: RowIndex | None) -> None:
+        # Times as row labels have the interval of the model.
+        interval = None if index is None else find_label_interval("u", index)
+        if interval is not None and not is_same_interval(interval, self.dt):
+            raise InputError(
+                f"the rows of u are {interval:g} s apart, but the model was trained with dt={self.dt:g}; resample u, "
+                "or train with a record whose row labels are times (or with dt)"
+            )
 
     def check_window(self, window: Series) -> tuple[Float64[np.ndarray, "N Du"], Float64[np.ndarray, "N Dy"]]:
         """Inputs and outputs of a measured record that has the model's columns, z-scored."""

@@ -10,7 +10,8 @@ from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import RowIndex, TableValues, read_dataframe, same_labels
-from revarb.errors import InputError, check_number, describe
+from revarb.data.even_steps import TOLERANCE, is_same_interval, measure_steps
+from revarb.errors import InputError, check_number, describe, warn_user
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -24,8 +25,8 @@ class Series:
         inputs. Inputs have no gaps.
     y : array-like [T, outputs] or data frame
         Outputs. NaN is a missing value.
-    dt : float
-        Sampling interval.
+    dt : float, optional
+        Sampling interval; default: that of row labels which are times (in seconds), else 1.
     input_names, output_names : list of str, optional
         Names of the columns; by default those of the data frame, else "u", "y" or "u0", "u1", …
     index : RowIndex, optional
@@ -61,7 +62,7 @@ class Series:
         self,
         u: Any,
         y: Any,
-        dt: float = 1.0,
+        dt: float | None = None,
         input_names: Iterable[str] | None = None,
         output_names: Iterable[str] | None = None,
         index: RowIndex | None = None,
@@ -82,10 +83,10 @@ class Series:
         output_names = y_values.names if output_names is None else output_names
         object.__setattr__(self, "u", u_matrix)
         object.__setattr__(self, "y", y_matrix)
-        object.__setattr__(self, "dt", check_number("dt", dt, above=0.0))
         object.__setattr__(self, "input_names", column_names("u", input_names, u_matrix.shape[1]))
         object.__setattr__(self, "output_names", column_names("y", output_names, y_matrix.shape[1]))
         object.__setattr__(self, "index", _check_index(index, u_values.index, y_values.index))
+        object.__setattr__(self, "dt", _find_interval(dt, y_values.index or u_values.index))
         _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
         _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
         both = [name for name in self.input_names if name in self.output_names]
@@ -126,8 +127,8 @@ class Window(Series):
         Inputs up to the last sample before the simulation; None for a system without inputs.
     y : array-like [T, outputs] or data frame
         Outputs at the same samples.
-    dt : float
-        Sampling interval, that of the model.
+    dt : float, optional
+        Sampling interval, that of the model; default as in `Series`.
     input_names, output_names : list of str, optional
         Names of the columns, those of the model; by default as in `Series`.
     index : RowIndex, optional
@@ -196,6 +197,34 @@ def _check_index(given: RowIndex | None, u: RowIndex | None, y: RowIndex | None)
     if not same_labels(u, y):
         raise InputError("u and y have different row labels; align them first, e.g. y.loc[u.index]")
     return next((each for each in (given, y, u) if each is not None), None)
+
+
+def _find_interval(dt: float | None, index: RowIndex | None) -> float:
+    # Row labels that are times must be in even steps, and agree with a given dt.
+    given = None if dt is None else check_number("dt", dt, above=0.0)
+    interval = None if index is None else find_label_interval("u and y", index)
+    if interval is None or given is None:
+        return next(each for each in (interval, given, 1.0) if each is not None)
+    if not is_same_interval(interval, given):
+        raise InputError(f"dt is {given:g}, but the row labels of u and y are {interval:g} s apart; leave dt out")
+    return given
+
+
+def find_label_interval(name: str, index: RowIndex) -> float | None:
+    """The interval in seconds of row labels that are times; None where they are not. Uneven ones are refused."""
+    seconds = index.seconds()
+    if seconds is None or len(seconds) < 2:
+        return None
+    steps = measure_steps(seconds)
+    if steps.uneven is not None:
+        before, now = index.labels[steps.uneven - 1], index.labels[steps.uneven]  # pyright: ignore[reportOptionalSubscript]
+        raise InputError(
+            f"the row labels of {name} go from {before} to {now}, but they must increase in even steps (their median "
+            f"is {steps.usual:g} s); resample the record, or cut it in two there"
+        )
+    if steps.deviation > TOLERANCE:
+        warn_user(f"the row labels of {name} are not quite even: steps differ by up to {steps.deviation:.1%}")
+    return steps.interval
 
 
 def _refuse(name: str, matrix: np.ndarray, wrong: np.ndarray, columns: Sequence[str | int]) -> None:

@@ -1,0 +1,37 @@
+"""Sampling intervals: models count in samples, so the times of a record must be in even steps."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+TOLERANCE = 1e-3  # relative difference of two sampling intervals that are the same
+JITTER = 0.05  # share of the interval by which a single step may differ from it
+
+
+class Steps(NamedTuple):
+    """The steps between times: their mean and median, the largest share by which one differs, and the first too far.
+
+    `uneven` is the row after the first step that is not positive or differs by more than the jitter; None without one.
+    """
+
+    interval: float
+    usual: float
+    deviation: float
+    uneven: int | None
+
+
+def measure_steps(seconds: Float64[np.ndarray, " N"]) -> Steps:
+    """Measure the steps between at least two times."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is uneven
+        steps = np.diff(seconds)
+        usual, total = float(np.median(steps)), float(seconds[-1] - seconds[0])
+        deviations = np.abs(steps - usual) / usual
+        wrong = ~((steps > 0.0) & (deviations <= JITTER)) | ~np.isfinite(total)
+    row = int(np.argmax(wrong)) + 1 if wrong.any() else None
+    return Steps(total / len(steps), usual, float(deviations.max()), row)
+
+
+def is_same_interval(one: float, other: float) -> bool:
+    """Whether two sampling intervals are the same."""
+    return abs(one - other) <= TOLERANCE * other
