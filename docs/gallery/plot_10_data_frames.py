@@ -37,9 +37,9 @@ table = pd.DataFrame(
 table.head()
 
 # %%
-# Select the columns; the names come from the frame.
+# Select the columns; the names come from the frame, and the sampling interval from its times.
 train, test = table.iloc[:200], table.iloc[200:]
-record = revarb.Series(train[["pump"]], train[["level"]], dt=4.0)
+record = revarb.Series(train[["pump"]], train[["level"]])
 print(record)
 
 # %%

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from revarb.baselines.narx import require_complete
 from revarb.config.lagged import Lagged
-from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
@@ -195,7 +194,7 @@ class FittedGPNARX(Fitted):
         """
         origin = make_cold_origin(self.preprocessor, self.chain)
         path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
-        return replace(path, index=row_index(u))
+        return self.preprocessor.add_inputs(path, u)
 
 
 def _make_start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:

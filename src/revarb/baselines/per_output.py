@@ -1,12 +1,12 @@
 """One model per output, each with the past of its own output and of the inputs as regressors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, find_input_range
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -83,7 +83,10 @@ class PerOutput:
                 if fitted[column].status is Status.INTERRUPTED and len(fitted) < len(parts):
                     raise KeyboardInterrupt
         members = [fitted[column] for column in range(len(parts))]
-        prep = Preprocessor(scaling, _find_largest_order(members), first.input_names, first.output_names, first.dt)
+        prep = Preprocessor(
+            scaling, _find_largest_order(members), first.input_names, first.output_names, first.dt,
+            find_input_range(records),
+        )  # fmt: skip
         status = min((member.status for member in members), key=WORST_FIRST.index)
         return FittedPerOutput(prep, status, seed, tuple(members))
 
@@ -155,14 +158,12 @@ class FittedPerOutput(Fitted):
             raise InputError(f"method must be {known}, received {method!r}; for others simulate the members")
         paths = [member.simulate(u, method, steps=steps) for member in self.members]
         bands = [path.std for path in paths if path.std is not None]
-        return Trajectory(
+        return replace(
+            paths[0],
             mean=np.concatenate([path.mean for path in paths], axis=1),
             std=np.concatenate(bands, axis=1) if bands else None,
-            method=method,
             skip=self.skip,
             output_names=self.output_names,
-            dt=self.dt,
-            index=paths[0].index,
         )
 
 

@@ -1,11 +1,11 @@
 """Conversion between raw records and what a model computes with: names, sampling, scaling and lags."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from revarb.data.dataframes import RowIndex, row_index
 from revarb.data.even_steps import is_same_interval
@@ -13,7 +13,9 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_matrix, find_label_interval
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
-from revarb.errors import ComputationError, InputError, check_integer
+from revarb.errors import ComputationError, InputError, check_integer, warn_user
+
+MARGIN = 0.05  # share of the width of its range by which an input may leave it without a word
 
 
 class RecordBlock(NamedTuple):
@@ -26,6 +28,25 @@ class RecordBlock(NamedTuple):
     y: Float64[np.ndarray, "P Dy"]
 
 
+class InputRange(NamedTuple):
+    """Smallest and largest value of every input in the training records."""
+
+    low: Float64[np.ndarray, " Du"]
+    high: Float64[np.ndarray, " Du"]
+
+
+def find_input_range(records: Sequence[Series]) -> InputRange:
+    """Find the range of every input over all records."""
+    u = np.concatenate([record.u for record in records])
+    return InputRange(u.min(axis=0), u.max(axis=0))
+
+
+def _is_sound(known: InputRange, inputs: int) -> bool:
+    return known.low.shape == known.high.shape == (inputs,) and bool(
+        (np.isfinite(known.low) & np.isfinite(known.high) & (known.low < known.high)).all()
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Preprocessor:
     """What a trained model must know of its records to take and to return raw values."""
@@ -35,10 +56,14 @@ class Preprocessor:
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     dt: float
+    input_range: InputRange | None = None  # unknown in files written before version 0.2
 
     def __post_init__(self):
-        if (len(self.input_names), len(self.output_names)) != (len(self.scaling.u_mean), len(self.scaling.y_mean)):
+        inputs = len(self.scaling.u_mean)
+        if (len(self.input_names), len(self.output_names)) != (inputs, len(self.scaling.y_mean)):
             raise InputError("its column names and its standardiser do not agree")
+        if self.input_range is not None and not _is_sound(self.input_range, inputs):
+            raise InputError("the range of its inputs is not one finite interval per input")
 
     @classmethod
     def from_records(cls, records: Sequence[Series], order: Order) -> "Preprocessor":
@@ -58,7 +83,7 @@ class Preprocessor:
                 f"output column {first.output_names[int(np.argmin(measured))]!r} is measured in no row after the first "
                 f"{order.first_row}, which the lags take; use fewer lags or leave it out"
             )
-        return cls(scaling, order, first.input_names, first.output_names, first.dt)
+        return cls(scaling, order, first.input_names, first.output_names, first.dt, find_input_range(records))
 
     @property
     def skip(self) -> int:
@@ -136,7 +161,6 @@ class Preprocessor:
         samples: Any | None = None,
         disagreement: float | None = None,
         start: str = "cold",
-        index: RowIndex | None = None,
     ) -> Trajectory:
         """A simulation in raw units; one that diverged is refused."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -150,10 +174,44 @@ class Preprocessor:
                 samples=None if samples is None else self.scaling.raw_outputs(np.asarray(samples)),
                 disagreement=disagreement,
                 start=start,
-                index=index,
             )
         check_finite(method, path.mean, path.std, path.samples)
         return path
+
+    def add_inputs(self, path: Trajectory, u: Any, index: RowIndex | None = None) -> Trajectory:
+        """The trajectory with the inputs that drove it; warns where they leave the range of the training records."""
+        index = row_index(u) if index is None else index
+        if not self.input_names:
+            return replace(path, index=index)
+        values = as_matrix("u", u, columns=self.input_names)
+        outside = self._mark_outside(values)
+        if outside.any():
+            warn_user(self._describe_outside(values, outside))
+        return replace(path, inputs=values, input_names=self.input_names, outside=outside, index=index)
+
+    def _mark_outside(self, u: Float64[np.ndarray, "T Du"]) -> Bool[np.ndarray, "T Du"]:
+        if self.input_range is None:
+            return np.zeros(u.shape, dtype=bool)
+        return _measure_excess(u, self.input_range) > MARGIN
+
+    def _describe_outside(self, u: Float64[np.ndarray, "T Du"], outside: Bool[np.ndarray, "T Du"]) -> str:
+        assert self.input_range is not None
+        excess = _measure_excess(u, self.input_range).max(axis=0)
+        columns = [
+            f"input {name!r} leaves its training range, {low:.4g} to {high:.4g}, in {rows} of {len(u)} rows, by up to "
+            f"{far:.2g} times its width"
+            for name, low, high, rows, far in zip(
+                self.input_names, *self.input_range, outside.sum(axis=0), excess, strict=True
+            )
+            if rows
+        ]
+        return f"{'; '.join(columns)}: the band does not know what happens there (is the unit right?)"
+
+
+def _measure_excess(u: Float64[np.ndarray, "T Du"], known: InputRange) -> Float64[np.ndarray, "T Du"]:
+    # How far inputs are outside of their range, in units of its width; negative inside.
+    with np.errstate(over="ignore"):
+        return np.maximum(known.low - u, u - known.high) / (known.high - known.low)
 
 
 def check_finite(method: str, *simulated: np.ndarray | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
@@ -50,6 +50,12 @@ class Trajectory:
         Where the run began.
     index : RowIndex or None
         Row labels of the data frame that the inputs came in, for `to_frame`.
+    inputs : array [T, inputs] or None
+        The inputs that drove the run, raw units, for `plot`.
+    input_names : tuple of str
+        Their names.
+    outside : array of bool [T, inputs] or None
+        Where an input is outside of the range it had in training, by more than 5 % of its width.
 
     Examples
     --------
@@ -72,6 +78,9 @@ class Trajectory:
     disagreement: float | None = None
     start: str = "cold"
     index: RowIndex | None = None
+    inputs: Float64[np.ndarray, "T Du"] | None = None
+    input_names: tuple[str, ...] = ()
+    outside: Bool[np.ndarray, "T Du"] | None = None
 
     def __len__(self) -> int:
         return len(self.mean)

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.dataframes import row_index
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.models.base import Fitted
@@ -63,7 +62,7 @@ class FittedByResiduals(Fitted):
         check_method(method)
         mean = np.asarray(self.run_mean(self.preprocessor.check_inputs(u, steps)))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
-        return self.preprocessor.to_trajectory(method, self.skip, mean, variance, index=row_index(u))
+        return self.preprocessor.add_inputs(self.preprocessor.to_trajectory(method, self.skip, mean, variance), u)
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         stds = self.scaling.raw_std(self.residual_std)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Complex128, Float64, Int
 
-from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -164,7 +163,7 @@ class FittedARX(FittedNarx[Linear]):
         reset_row, skip = (self.order.reach, self.skip) if origin.cold else (0, 0)
         mean = run_mean(self.chain, origin.state, input_windows_after(origin.state.past_u, z, self.order), reset_row)
         variance = self._variances(1 + np.arange(len(z)), np.full(len(z), origin.cold))
-        return prep.to_trajectory(method, skip, mean, variance, start=origin.name, index=row_index(u))
+        return prep.add_inputs(prep.to_trajectory(method, skip, mean, variance, start=origin.name), u)
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -203,9 +202,8 @@ class FittedARX(FittedNarx[Linear]):
         u_bar = input_windows_after(cold.past_u, z, self.order)
         mean = predict_narx(self.chain, cold, u_bar, y, self.order.reach, ahead)
         variance = self._variances(np.full(len(y), horizon), np.arange(len(y)) < ahead)
-        return self.preprocessor.to_trajectory(
-            "residuals", self.skip, mean, variance, start=name_horizon(horizon), index=record.index
-        )
+        path = self.preprocessor.to_trajectory("residuals", self.skip, mean, variance, start=name_horizon(horizon))
+        return self.preprocessor.add_inputs(path, record.u, record.index)
 
     def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
         """Draw the measured outputs and the free run over the training records.

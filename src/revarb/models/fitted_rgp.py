@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
-from revarb.data.dataframes import row_index
 from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -223,7 +222,7 @@ class FittedRGP(Fitted):
         else:
             path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
         calibrated = self._with_calibrated_std(path, 1 + np.arange(len(path)), origin.cold)
-        return replace(calibrated, index=row_index(u))
+        return self.preprocessor.add_inputs(calibrated, u)
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -265,9 +264,10 @@ class FittedRGP(Fitted):
         ahead = min(horizon, len(y))
         moments = predict_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.order.reach, ahead)
         path = self.preprocessor.to_trajectory(
-            "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon), index=record.index
+            "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon)
         )
-        return self._with_calibrated_std(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
+        path = self._with_calibrated_std(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
+        return self.preprocessor.add_inputs(path, record.u, record.index)
 
     def _with_calibrated_std(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
         if self.calibration is None or path.std is None:

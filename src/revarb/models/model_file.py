@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import InputRange, Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import column_names
 from revarb.data.windows import Order, regressor_sizes
@@ -137,12 +137,14 @@ def members_from_parts(headers: Sequence[Header], arrays: Arrays) -> list[Any]:
 
 def common_header(model: Fitted) -> dict[str, Any]:
     """What the headers of all models have."""
+    known = model.preprocessor.input_range
     return {
         "standardiser": {name: values.tolist() for name, values in vars(model.scaling).items()},
         "order": [model.order.lags, model.order.input_lags, model.order.input_delay],
         "input_names": model.input_names,
         "output_names": model.output_names,
         "dt": model.dt,
+        "input_range": None if known is None else [values.tolist() for values in known],
         "status": model.status.value,
         "seed": model.seed,
     }
@@ -166,8 +168,17 @@ def common_fields(header: Header, order: Order | None = None) -> CommonFields:
         input_names=column_names("u", header["input_names"], inputs),
         output_names=column_names("y", header["output_names"], outputs),
         dt=check_number("dt", header["dt"], above=0.0),
+        input_range=_check_range(header.get("input_range")),
     )
     return CommonFields(prep, Status(header["status"]), check_seed(header["seed"]))
+
+
+def _check_range(values: Any) -> InputRange | None:
+    # Files written before version 0.2 have none.
+    if values is None:
+        return None
+    low, high = (check_vector("input_range", each) for each in values)
+    return InputRange(low, high)
 
 
 def _check_order(values: Any, inputs: int) -> Order:

@@ -1,6 +1,7 @@
 """ARX models by least squares, their order chosen by free simulation of held-out samples."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -50,7 +51,7 @@ def fit_linear_orders(prep: Preprocessor, records: Sequence[Series]) -> LinearFi
     """Choose an order up to that of the preprocessor, and fit it; see `fit_linear`."""
     with defer_interrupts():
         order, residual_std = _choose_order(prep, records)
-    chosen = Preprocessor(prep.scaling, order, prep.input_names, prep.output_names, prep.dt)
+    chosen = replace(prep, order=order)
     rows = build_narx_rows(chosen, records)
     model = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), mark_complete(rows))
     return LinearFit(chosen, model, residual_std)
