@@ -1,28 +1,79 @@
 """Recurrent Gaussian processes: learn nonlinear dynamics from short records, simulate them with calibrated bands."""
 
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from revarb import baselines, datasets
-from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
-from revarb.config.recipe import Recipe, Stage
-from revarb.config.recognition import Recognition
-from revarb.config.rgp import RGP
-from revarb.data.series import Series, Window
-from revarb.data.tables import read_records
-from revarb.data.trajectory import Trajectory
-from revarb.errors import ComputationError, InputError, RevarbError
-from revarb.evaluation.comparison import Comparison, compare
-from revarb.evaluation.scoring import Scores, scores
-from revarb.models.calibration import Calibration
-from revarb.models.choice import Candidate, Choice
-from revarb.models.ensemble import Ensemble
-from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.live import Live, LiveStep
-from revarb.models.model_file import load
-from revarb.runtime.mesh import row_mesh
-from revarb.training.choose import Chosen, fit
+if TYPE_CHECKING:
+    from revarb import baselines, datasets
+    from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
+    from revarb.config.recipe import Recipe, Stage
+    from revarb.config.recognition import Recognition
+    from revarb.config.rgp import RGP
+    from revarb.data.series import Series, Window
+    from revarb.data.tables import read_records
+    from revarb.data.trajectory import Trajectory
+    from revarb.errors import ComputationError, InputError, RevarbError
+    from revarb.evaluation.comparison import Comparison, compare
+    from revarb.evaluation.scoring import Scores, scores
+    from revarb.models.calibration import Calibration
+    from revarb.models.choice import Candidate, Choice
+    from revarb.models.ensemble import Ensemble
+    from revarb.models.fitted_rgp import FittedRGP
+    from revarb.models.live import Live, LiveStep
+    from revarb.models.model_file import load
+    from revarb.runtime.mesh import row_mesh
+    from revarb.training.choose import Chosen, fit
 
-__version__ = version("revarb")
+    __version__: str
+else:
+    # Public names are imported when they are first used (PEP 562): JAX and SciPy take seconds, and `revarb --help`
+    # needs neither.
+    _MODULES = {
+        "revarb.baselines": ("ARX", "GPNARX", "LSTM", "MLPNARX", "Mean"),
+        "revarb.config.recipe": ("Recipe", "Stage"),
+        "revarb.config.recognition": ("Recognition",),
+        "revarb.config.rgp": ("RGP",),
+        "revarb.data.series": ("Series", "Window"),
+        "revarb.data.tables": ("read_records",),
+        "revarb.data.trajectory": ("Trajectory",),
+        "revarb.errors": ("ComputationError", "InputError", "RevarbError"),
+        "revarb.evaluation.comparison": ("Comparison", "compare"),
+        "revarb.evaluation.scoring": ("Scores", "scores"),
+        "revarb.models.calibration": ("Calibration",),
+        "revarb.models.choice": ("Candidate", "Choice"),
+        "revarb.models.ensemble": ("Ensemble",),
+        "revarb.models.fitted_rgp": ("FittedRGP",),
+        "revarb.models.live": ("Live", "LiveStep"),
+        "revarb.models.model_file": ("load",),
+        "revarb.runtime.mesh": ("row_mesh",),
+        "revarb.training.choose": ("Chosen", "fit"),
+    }
+    _HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+    def __getattr__(name):
+        if name == "__version__":
+            value = import_module("importlib.metadata").version("revarb")
+        elif name in _HOMES:
+            value = getattr(import_module(_HOMES[name]), name)
+        else:
+            value = _import_package(name)
+        globals()[name] = value
+        return value
+
+    def _import_package(name):
+        missing = AttributeError(f"module 'revarb' has no attribute {name!r}")
+        if name.startswith("_"):
+            raise missing
+        try:
+            return import_module(f"revarb.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"revarb.{name}":  # something that the package imports is not installed
+                raise
+            raise missing from None
+
+    def __dir__():
+        return sorted({*globals(), *__all__, "__version__"})
+
 
 __all__ = [
     "ARX",

@@ -1,5 +1,14 @@
-"""`python -m revarb` is the `revarb` command."""
+"""`python -m revarb` and the `revarb` command."""
 
-from revarb.cli import main
+from revarb.runtime.interrupts import exit_on_interrupt
 
-main()
+
+def main() -> None:
+    """Import the command line, and run it."""
+    with exit_on_interrupt():
+        from revarb import cli
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from revarb import cli
-from revarb.cli import avatar
+from revarb.cli.work import avatar
 from revarb.models.model_file import load
 from revarb.motion.avatar import model as models
 from support.avatars import TINY, trained

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.cli import fit
+from revarb.cli.work import fit
 from revarb.data.tables.writing import write_table
 from revarb.optim.status import Status
 from support import small

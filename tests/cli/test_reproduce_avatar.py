@@ -6,8 +6,8 @@ import pytest
 
 import revarb
 from revarb.cli.application import main
-from revarb.cli.reproduce import avatar
 from revarb.data.tables.table import Table
+from revarb.motion.avatar import model
 
 QUICK = revarb.RGP(
     calibrate=False,
@@ -18,7 +18,7 @@ QUICK = revarb.RGP(
 
 @pytest.mark.slow
 def test_the_command_writes_model_strips_exports_and_figures(recorded_data, in_empty_folder, monkeypatch, capsys):
-    monkeypatch.setattr(avatar, "load_avatar_spec", lambda: QUICK)
+    monkeypatch.setattr(model, "load_avatar_spec", lambda: QUICK)
     with pytest.raises(SystemExit) as ended:
         main(["reproduce", "avatar", "--out", "a", "--json", "a.json"])
     assert ended.value.code == 0

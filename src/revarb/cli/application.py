@@ -6,21 +6,22 @@ import warnings
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
-from revarb import __version__
 from revarb.errors import InputError, RevarbError
 from revarb.runtime.files import check_writable
-from revarb.runtime.interrupts import recover_interrupts
+from revarb.runtime.interrupts import INTERRUPTED, recover_interrupts
 
 app = typer.Typer(
     name="revarb",
     help="Recurrent Gaussian processes: from a table of inputs and outputs to simulations with calibrated bands.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich would read "[recipe]" as markup
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
 
@@ -33,7 +34,6 @@ command_line: ContextVar[str] = ContextVar("command_line", default="revarb")
 
 
 COMPUTATION_FAILED, INPUT_WRONG = 1, 2  # exit status
-INTERRUPTED = 130  # exit status of Ctrl-C outside a fit, as typer sets it
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with warnings.catch_warnings(), recover_interrupts():
         warnings.showwarning = _one_line_warning
         try:
-            code = app(given or ["--help"], standalone_mode=False)
+            code = app(given or ["--help"], "revarb", standalone_mode=False)  # Ctrl-C: INTERRUPTED
         except RevarbError as error:
             print_line("error", str(error))
             code = INPUT_WRONG if isinstance(error, InputError) else COMPUTATION_FAILED
@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @app.callback(invoke_without_command=True)
 def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
+        from revarb import __version__
+
         screen.print(__version__)
         raise typer.Exit
 
@@ -82,6 +84,12 @@ def print_written(*paths: Path) -> None:
 def print_line(kind: str, message: str) -> None:
     """One line on the standard error."""
     print(f"{kind}: {' '.join(message.split())}", file=sys.stderr)
+
+
+def stop_interrupted(message: str) -> NoReturn:
+    """End a command after Ctrl-C, once what was done before it has been written."""
+    print_line("interrupted", message)
+    sys.exit(INTERRUPTED)
 
 
 def _one_line_warning(message, category, filename, lineno, file=None, line=None) -> None:

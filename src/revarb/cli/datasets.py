@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from revarb import datasets
 from revarb.cli.application import app, screen
-from revarb.report.tables import dataset_table
+from revarb.runtime.interrupts import exit_on_interrupt
 
 datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")
 
@@ -17,6 +16,9 @@ app.add_typer(datasets_app, name="datasets")
 @datasets_app.command("list")
 def list_datasets() -> None:
     """Name every benchmark."""
+    with exit_on_interrupt():
+        from revarb import datasets
+        from revarb.report.tables import dataset_table
     screen.print(dataset_table({name: datasets.about(name) for name in datasets.names()}))
 
 
@@ -24,6 +26,11 @@ def list_datasets() -> None:
 def fetch_datasets(
     names: Annotated[list[str] | None, typer.Argument(help="Names; default: all that are recorded.")] = None,
 ) -> None:
-    """Download benchmark files to the user's cache and check them; says where each is."""
+    """Download benchmark files to the user's cache folder.
+
+    They are checked; says where each is.
+    """
+    with exit_on_interrupt():
+        from revarb import datasets
     for name in names or [name for name in datasets.names() if name != "artificial"]:
         screen.print(f"{name}: {datasets.fetch(name)}", soft_wrap=True)

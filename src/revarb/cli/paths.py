@@ -1,10 +1,9 @@
 """What `revarb simulate` and `revarb predict` share: reading a table for a model, writing a trajectory."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import typer
 
 from revarb.cli.application import print_line, print_written, screen
 from revarb.data.series import Series
@@ -17,7 +16,6 @@ from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
 
 Record = TypeVar("Record", bound=Series)
-TimeColumn = Annotated[str | None, typer.Option("--time", help="Column of times; must be even, and as in the fit.")]
 
 
 def open_table(path: Path, model: Fitted, time_column: str | None) -> Table:

@@ -1,12 +1,15 @@
 """Signal handling: record, defer, ignore or recover SIGINT (Ctrl-C) while JAX compiles or a result is being saved."""
 
 import _thread
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+INTERRUPTED = 130  # exit status of a process that Ctrl-C has ended: 128 + SIGINT
+STDERR = 2  # its file descriptor
 RECOVERY_SECONDS = 0.01  # until an interrupt that a callback swallowed is raised again
 
 _captures: list[list[int]] = []  # the active captures; an interrupt is recorded in all of them, nested ones included
@@ -21,7 +24,7 @@ def capture_interrupts(raise_after: int | None = None) -> Iterator[list[int]]:
     the main thread only; in other threads nothing is captured.
     """
     pressed: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
+    if not _is_main_thread():
         yield pressed
         return
 
@@ -50,13 +53,36 @@ def defer_interrupts() -> Iterator[None]:
 
 
 @contextmanager
+def exit_on_interrupt() -> Iterator[None]:
+    """End the process at SIGINT, with its exit status and one line on the standard error.
+
+    For the imports of a command: there is nothing to save yet, and a KeyboardInterrupt inside an import can be lost or
+    become another error, because extension modules import others while they start. Where SIGINT does not raise
+    KeyboardInterrupt, in other threads or because it is captured or ignored, nothing is changed.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _is_main_thread():
+        yield
+        return
+
+    def end(number, frame) -> None:
+        os.write(STDERR, b"interrupted: stopped before the end\n")
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
 def ignore_interrupts() -> Iterator[None]:
     """Ignore SIGINT in the block, and in processes that are started in it.
 
     For worker processes, which their parent stops: a terminal sends SIGINT to all of its processes. (A blocked signal
     would be inherited too, but joblib unblocks it while it starts workers.)
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _is_main_thread():
         yield
         return
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,3 +112,7 @@ def recover_interrupts() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = previous
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

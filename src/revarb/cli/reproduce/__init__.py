@@ -2,6 +2,6 @@
 
 # In the order in which `revarb reproduce --help` names them.
 from revarb.cli.reproduce import table1, table2, recognition, avatar, calibration, field  # noqa: I001
-from revarb.cli.reproduce.runner import experiments_app
+from revarb.cli.reproduce.options import experiments_app
 
 __all__ = ["avatar", "calibration", "experiments_app", "field", "recognition", "table1", "table2"]

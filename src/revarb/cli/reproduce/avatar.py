@@ -5,13 +5,8 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.application import print_written, screen
-from revarb.cli.reproduce.runner import Targets, experiments_app, write_figures, write_rows
-from revarb.config.rgp import RGP
-from revarb.experiments.avatar import draw_signals, export_step, measure_signals, tabulate_signals
-from revarb.motion.avatar.model import load_avatar_records, load_avatar_spec
-from revarb.motion.gaits import Gaits
-from revarb.report.tables import terminal_table
+from revarb.cli.reproduce.options import experiments_app
+from revarb.runtime.interrupts import exit_on_interrupt
 
 
 @experiments_app.command("avatar")
@@ -22,20 +17,11 @@ def reproduce_avatar(
     seed: Annotated[int, typer.Option(help="Seed of the training.", min=0)] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measures of every signal.")] = None,
 ) -> None:
-    """The paper's avatar: learns five walks and five runs by their speed, then walks, runs and walks again."""
+    """The paper's avatar: motion by its speed.
+
+    It learns five walks and five runs, then walks, runs and walks again.
+    """
+    with exit_on_interrupt():
+        from revarb.cli.reproduce.avatar_run import run_avatar
+        from revarb.motion.avatar.model import load_avatar_spec
     run_avatar(load_avatar_spec(), out, seed, json_file)
-
-
-def run_avatar(spec: RGP, out: Path, seed: int, json_file: Path | None) -> None:
-    """Train an avatar, measure its motions, and write the model, strips, exports and the results file."""
-    Targets(json_file, pictures=out).check()
-    records = load_avatar_records()
-    gaits = Gaits.from_records(records)
-    model = spec.fit(records, seed=seed, progress=True)
-    print_written(model.save(out / "avatar.rgp"))
-    rows = measure_signals(model, gaits)
-    screen.print(terminal_table(tabulate_signals(rows)))
-    write_figures(out, draw_signals(model, gaits))
-    print_written(*export_step(model, gaits, out))
-    if json_file is not None:
-        write_rows(json_file, {"experiment": "avatar", "seed": seed, "bound": model.bound}, rows)

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.reproduce.runner import Jobs, JsonFile, Seeds, Targets, experiments_app, run_experiment
-from revarb.experiments import load_field
-from revarb.experiments.field_runs import RowsFile
+from revarb.cli.reproduce.options import Jobs, JsonFile, Seeds, experiments_app
+from revarb.runtime.interrupts import exit_on_interrupt
 
 
 @experiments_app.command("field")
@@ -23,6 +22,13 @@ def reproduce_field(
     page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
     pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every record (first seed).")] = None,
 ) -> None:
-    """The model that `revarb.fit` chooses, the paper's settings and the baselines on twelve benchmarks (long)."""
+    """The chosen model on twelve benchmarks (long).
+
+    Beside it are the paper's settings and the baselines.
+    """
+    with exit_on_interrupt():
+        from revarb.cli.reproduce.runner import Targets, run_experiment
+        from revarb.experiments import load_field
+        from revarb.experiments.field_runs import RowsFile
     table = replace(load_field(), finished=RowsFile(rows_file))
     run_experiment(table.only(only) if only else table, seeds, jobs, Targets(json_file, page_file, pictures))

@@ -1,14 +1,13 @@
-"""The skeleton of the `revarb reproduce` commands: options, checks, progress, tables, and files."""
+"""The work of the `revarb reproduce` commands: checks, progress, tables, and files."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
 from matplotlib.figure import Figure
 
-from revarb.cli.application import app, command_line, print_written, screen
+from revarb.cli.application import command_line, print_written, screen
 from revarb.errors import InputError
 from revarb.evaluation.results_file import write_results
 from revarb.experiments.experiment import AnyPart, Experiment, Part
@@ -17,18 +16,6 @@ from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import check_writable, make_folder, write_atomic
 from revarb.runtime.machine import describe_machine
 from revarb.runtime.progress import progress_bar
-
-experiments_app = typer.Typer(help="The paper's experiments.")
-app.add_typer(experiments_app, name="reproduce")
-
-Seeds = Annotated[int, typer.Option(help="Number of seeds.", min=1)]
-Jobs = Annotated[int, typer.Option(help="Number of processes.", min=1)]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all rows to this file.")]
-
-
-@experiments_app.callback()
-def _experiments() -> None:
-    """The paper's experiments."""
 
 
 class Targets(NamedTuple):

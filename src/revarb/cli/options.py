@@ -1,0 +1,28 @@
+"""Options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+INPUT_DELAY = "Age of the newest input, in samples: 0 for feedthrough, k for a dead time of k samples"
+
+InputColumns = Annotated[
+    list[str] | None, typer.Option("-u", "--input-column", metavar="COLUMN", help="Input column; repeat for several.")
+]
+OutputColumns = Annotated[
+    list[str], typer.Option("-y", "--output-column", metavar="COLUMN", help="Output column; repeat for several.")
+]
+TimeStep = Annotated[float | None, typer.Option(help="Sampling interval, for pictures; default: 1.")]
+FitTimes = Annotated[
+    str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and gives dt.")
+]
+ModelTimes = Annotated[
+    str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and as in the fit.")
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")]
+
+
+def collect_given(**options: int | str | None) -> dict[str, int | str]:
+    """The options that were given; any of them says what the model is."""
+    return {name: value for name, value in options.items() if value is not None}

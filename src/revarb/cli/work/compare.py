@@ -1,0 +1,113 @@
+"""Compare models on records; write the table, the page and the pictures."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from revarb.cli.application import command_line, print_written, screen
+from revarb.cli.work.fit import make_spec
+from revarb.data.series import Series
+from revarb.errors import InputError
+from revarb.evaluation.comparison import compare
+from revarb.evaluation.comparison.comparison import Comparison, default_models
+from revarb.evaluation.results_file import write_results
+from revarb.models.base import ModelSpec
+from revarb.report.page import comparison_page, comparison_section
+from revarb.report.reliability_figures import draw_reliability
+from revarb.report.tables import NOTES, comparison_grid, list_failures, terminal_table
+from revarb.runtime.figure_style import save_figure
+from revarb.runtime.files import check_writable, make_folder, write_atomic
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.machine import describe_machine
+
+
+class Files(NamedTuple):
+    """The tables to fit to and to simulate, and the folder of the results."""
+
+    train: Sequence[Path]
+    test: Sequence[Path]
+    folder: Path
+
+    @property
+    def read(self) -> list[Path]:
+        """All tables, those to fit to first."""
+        return [*self.train, *self.test]
+
+
+def list_models(
+    config: Path | None, given: Mapping[str, int | str], jobs: int, only: Sequence[str] | None
+) -> dict[str, ModelSpec]:
+    """The models by their names in the table: REVARB as described, and all others with its lags."""
+    spec = make_spec(config, given)
+    models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec}
+    for name in only or []:
+        if name not in models:
+            raise InputError(f"--only {name}: there is no such model; there are {', '.join(models)}")
+    return {name: spec for name, spec in models.items() if not only or name in only}
+
+
+def compare_records(
+    files: Files, records: Sequence[Series], models: Mapping[str, ModelSpec], seeds: int, jobs: int, resume: bool
+) -> None:
+    """Compare the models, print the table, and write it."""
+    trains, tests = records[: len(files.train)], records[len(files.train) :]
+    targets = _targets(make_folder(files.folder), list(models), len(records[0].output_names), files.read)
+    name = files.test[0].name
+    comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True)
+    screen.print(comparison.verdict, style="bold", soft_wrap=True)
+    title = f"free simulation of {name}, first {comparison.skip} rows left out, {seeds} seed(s)"
+    screen.print(terminal_table(comparison_grid(title, comparison.lines)))
+    for sentence in (*list_failures(comparison.lines), *NOTES):
+        screen.print(sentence, soft_wrap=True)
+    with capture_interrupts():
+        print_written(*_write(targets, name, comparison, command_line.get()))
+
+
+class _Targets(NamedTuple):
+    """The files to write."""
+
+    json: Path
+    page: Path
+    reliability: Path
+    outputs: list[Path]
+    models: dict[str, Path]
+
+
+def _targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[Path]) -> _Targets:
+    # Checked before the work: all files can be written, and none is an input.
+    endings = [""] if outputs == 1 else [f"_{number}" for number in range(outputs)]
+    targets = _Targets(
+        folder / "compare.json",
+        folder / "compare.html",
+        folder / "reliability.png",
+        [folder / f"compare{ending}.png" for ending in endings],
+        {model: folder / f"{_name_file(model)}.png" for model in models},
+    )
+    for target in (targets.json, targets.page, targets.reliability, *targets.outputs, *targets.models.values()):
+        if check_writable(target).resolve() in [path.resolve() for path in read]:
+            raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
+    return targets
+
+
+def _name_file(model: str) -> str:
+    # "revarb (chosen)" is revarb-chosen.png
+    return re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+
+
+def _write(targets: _Targets, name: str, comparison: Comparison, command: str) -> list[Path]:
+    meta = {"table": "compare", "command": command, "verdict": comparison.verdict, "skip": comparison.skip}
+    section = comparison_section(f"Free simulation of {name}", comparison)
+    page = comparison_page(
+        f"Which model for {name}?", section.verdict, [section], {"command": command, **describe_machine()}
+    )
+    written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
+    record, paths = comparison.test[0], comparison.by_model()
+    for column, target in enumerate(targets.outputs if paths else []):
+        written.append(save_figure(target, comparison.plot(column)))
+    if reliability := comparison.reliability():
+        written.append(save_figure(targets.reliability, draw_reliability(reliability)))
+    for model, several in paths.items():
+        figure = several[-1].plot(record.y, f"{model}: free simulation of {name}")
+        written.append(save_figure(targets.models[model], figure))
+    return written
