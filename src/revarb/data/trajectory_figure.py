@@ -1,4 +1,4 @@
-"""Figure of a simulated or predicted trajectory, with its band and the measured output."""
+"""Figure of a simulated or predicted trajectory: inputs, outputs with their band and the measured ones, errors."""
 
 import numpy as np
 from matplotlib import rc_context
@@ -9,42 +9,113 @@ from numpy.typing import ArrayLike
 from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
-from revarb.runtime.figure_style import BAND, GREY, MEASURED, MODEL, add_panels, finish_figure
+from revarb.runtime.figure_style import (
+    BAND,
+    GREY,
+    MEASURED,
+    MODEL,
+    OUTSIDE,
+    SETTLING,
+    add_panels,
+    finish_figure,
+    name_time,
+)
+from revarb.runtime.thinning import thin_band, thin_line
+
+INPUT_HEIGHT, OUTPUT_HEIGHT, ERROR_HEIGHT = 0.7, 2.2, 0.9  # inches of a panel
+MAX_SAMPLES = 30  # sampled trajectories that are drawn
 
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
 def draw_trajectory(path: Trajectory, measured: ArrayLike | None, title: str) -> Figure:
-    """The output with its 95 % band, over the measured output where it is given; one panel per output."""
+    """Every input in a panel, then every output with its 95 % band and, where it was measured, its error."""
     values = None if measured is None else _check_measured(path, measured)
-    outputs = path.mean.shape[1]
-    figure = Figure(figsize=(10, 1.2 + 2.6 * outputs), layout="constrained")
+    inputs, outputs = len(path.input_names), path.mean.shape[1]
+    errors = [] if values is None else [ERROR_HEIGHT]
+    heights = [INPUT_HEIGHT] * inputs + [OUTPUT_HEIGHT, *errors] * outputs
+    figure = Figure(figsize=(10, 1.2 + sum(heights)), layout="constrained")
+    panels = add_panels(figure, len(heights), heights=heights, time=name_time(path.dt))
     time = np.arange(len(path)) * path.dt
-    for column, axes in enumerate(add_panels(figure, outputs)):
-        if path.std is not None:
-            draw_band(axes, time, path, column)
+    for column, axes in enumerate(panels[:inputs]):
+        _draw_input(axes, time, path, column)
+    for column in range(outputs):
+        own = panels[inputs + column * (1 + len(errors)) :]
+        _draw_output(own[0], time, path, column, values)
         if values is not None:
-            draw_measured(axes, time, values[:, column])
-        axes.plot(time, path.mean[:, column], color=MODEL, lw=1.3, label=f"model ({path.method})")
-        if 0 < path.skip < len(path):
-            axes.axvline(path.skip * path.dt, color=GREY, lw=0.8, ls=":", label="scored from here")
-        axes.set_ylabel(path.output_names[column])
+            _draw_error(own[1], time, path, column, values[:, column])
+    _shade_settling(panels[inputs], path)
     finish_figure(figure, title)
     return figure
 
 
-def draw_measured(axes: Axes, time: np.ndarray, values: np.ndarray, width: float = 1.1) -> None:
-    """The measured output as a line; a value between two gaps, which a line does not show, as a dot."""
-    axes.plot(time, values, color=MEASURED, lw=width, label="measured")
+def draw_measured(axes: Axes, time: np.ndarray, values: np.ndarray, width: float = 1.0) -> None:
+    """The measured output as a thin line in front; a value between two gaps, which a line does not show, as a dot."""
+    axes.plot(*thin_line(time, values), color=MEASURED, lw=width, label="measured", zorder=3)
     gap = np.isnan(np.concatenate([[np.nan], values, [np.nan]]))
     isolated = ~gap[1:-1] & gap[:-2] & gap[2:]
     if isolated.any():
-        axes.plot(time[isolated], values[isolated], color=MEASURED, marker=".", ms=3, lw=0)
+        axes.plot(time[isolated], values[isolated], color=MEASURED, marker=".", ms=3, lw=0, zorder=3)
 
 
 def draw_band(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> None:
     """The 95 % band of one output."""
     lower, upper = path.interval(0.95)
-    axes.fill_between(time, lower[:, column], upper[:, column], color=BAND, lw=0, label="95 % band")
+    axes.fill_between(*thin_band(time, lower[:, column], upper[:, column]), color=BAND, lw=0, label="95 % band")
+
+
+def _draw_input(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> None:
+    # Steps, as a controller holds its output; dots where the model was not trained.
+    assert path.inputs is not None and path.outside is not None
+    values, outside = path.inputs[:, column], path.outside[:, column]
+    axes.plot(*thin_line(time, values), color=GREY, lw=0.9, drawstyle="steps-post")
+    if outside.any():
+        axes.plot(*thin_line(time[outside], values[outside]), color=OUTSIDE, marker=".", ms=2, lw=0)
+    axes.set_ylabel(path.input_names[column], rotation=0, ha="right", va="center", fontsize=8)
+    axes.tick_params(labelsize=7)
+
+
+def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, measured: np.ndarray | None) -> None:
+    if path.std is not None:
+        draw_band(axes, time, path, column)
+    if path.samples is not None:
+        for number, sample in enumerate(path.samples[:MAX_SAMPLES]):
+            label = "samples" if number == 0 else None
+            axes.plot(*thin_line(time, sample[:, column]), color=MODEL, lw=0.4, alpha=0.35, label=label)
+    axes.plot(*thin_line(time, path.mean[:, column]), color=MODEL, lw=1.8, label=f"model ({path.method})")
+    if measured is not None:
+        draw_measured(axes, time, measured[:, column])
+    if path.outside is not None and path.outside.any():
+        _shade_rows(axes, time, path.outside.any(axis=1))
+    axes.set_ylabel(path.output_names[column])
+
+
+def _draw_error(axes: Axes, time: np.ndarray, path: Trajectory, column: int, measured: np.ndarray) -> None:
+    if path.std is not None:
+        half = path.interval(0.95)[1][:, column] - path.mean[:, column]
+        axes.fill_between(*thin_band(time, -half, half), color=BAND, lw=0)
+    axes.axhline(0.0, color=GREY, lw=0.6)
+    axes.plot(*thin_line(time, measured - path.mean[:, column]), color=MEASURED, lw=0.8)
+    axes.set_ylabel("error", fontsize=8)
+    axes.tick_params(labelsize=7)
+
+
+def _shade_settling(first_output: Axes, path: Trajectory) -> None:
+    # The rows of a cold run that scores leave out.
+    if not 0 < path.skip < len(path):
+        return
+    end = path.skip * path.dt
+    for axes in first_output.figure.axes:
+        axes.axvspan(0.0, end, color=SETTLING, lw=0, zorder=0)
+    first_output.text(
+        0.0, 0.98, " settling, not scored", transform=first_output.get_xaxis_transform(), fontsize=7, va="top"
+    )
+
+
+def _shade_rows(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:
+    axes.fill_between(
+        time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=OUTSIDE, alpha=0.12, lw=0,
+        step="post", label="an input outside the training range",
+    )  # fmt: skip
 
 
 def _check_measured(path: Trajectory, measured: ArrayLike) -> np.ndarray:

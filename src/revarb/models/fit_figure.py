@@ -15,7 +15,8 @@ from revarb.models.base import Fitted
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Step
-from revarb.runtime.figure_style import BAND, GREY, MEASURED, MODEL, add_panels, finish_figure
+from revarb.runtime.figure_style import BAND, GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
+from revarb.runtime.thinning import thin_band, thin_line
 
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
@@ -35,10 +36,10 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
         _draw_latent(panel, line.split(mean), line.split(std), line.split(line.time))
         panel.set_ylabel(f"layer {number}: state")
     _draw_seams(axes[:-1], line)
-    axes[-2].set_xlabel("time")
+    axes[-2].set_xlabel(name_time(model.dt))
     _draw_bound(axes[-1], model.history)
     finish_figure(
-        figure, f"Training: {model.status.value} after {len(model.history)} iterations, bound {model.bound:.1f}"
+        figure, f"Training: {model.status.words} after {len(model.history)} iterations, bound {model.bound:.1f}"
     )
     return figure
 
@@ -49,7 +50,7 @@ def draw_free_runs(model: FittedARX, records: Sequence[Series]) -> Figure:
     _check_outputs(model, records)
     paths = [model.simulate(record.u) if model.input_names else model.simulate(steps=len(record)) for record in records]
     figure = Figure(figsize=(10, 1.4 + 1.9 * len(model.output_names)), layout="constrained")
-    axes = add_panels(figure, len(model.output_names))
+    axes = add_panels(figure, len(model.output_names), time=name_time(model.dt))
     line = _TimeLine([len(record) for record in records], 0, model.dt)
     _draw_outputs(axes, line, paths, [record.y for record in records], "free run")
     _draw_seams(axes, line)
@@ -119,7 +120,7 @@ def _draw_outputs(
         if measured is not None:
             _draw_gaps(axes, time, measured[:, column], lower[:, column], upper[:, column])
             draw_measured(axes, time, measured[:, column])
-        axes.plot(time, fitted[:, column], color=MODEL, lw=1.2, label=label)
+        axes.plot(*thin_line(time, fitted[:, column]), color=MODEL, lw=1.8, label=label)
         axes.set_ylabel(paths[0].output_names[column])
 
 
@@ -132,12 +133,16 @@ def _draw_gaps(axes, time: np.ndarray, measured: np.ndarray, lower: np.ndarray, 
 
 def _draw_latent(axes, mean: np.ndarray, std: np.ndarray, time: np.ndarray) -> None:
     for column in range(mean.shape[1]):
-        line = axes.plot(time, mean[:, column], lw=1.0)[0]
+        line = axes.plot(*thin_line(time, mean[:, column]), lw=1.0)[0]
         low, high = mean[:, column] - 1.96 * std[:, column], mean[:, column] + 1.96 * std[:, column]
-        axes.fill_between(time, low, high, alpha=0.25, lw=0, color=line.get_color())
+        axes.fill_between(*thin_band(time, low, high), alpha=0.25, lw=0, color=line.get_color())
 
 
 def _draw_bound(axes, history: Sequence[Step]) -> None:
-    axes.plot(np.arange(1, len(history) + 1), [step.bound for step in history], color=MEASURED, lw=1.2)
+    bounds = np.array([step.bound for step in history])
+    axes.plot(np.arange(1, len(bounds) + 1), bounds, color=MEASURED, lw=1.2)
+    low, high = bounds[len(bounds) // 5 :].min(initial=np.inf), bounds.max(initial=-np.inf)
+    if bounds.min(initial=np.inf) < low < high:  # zoomed into where it still moves; the first fifth rises out of sight
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     axes.set_xlabel("iteration")
     axes.set_ylabel("bound")

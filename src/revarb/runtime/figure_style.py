@@ -1,6 +1,7 @@
 """Style and encoding shared by all figures: colours, panels, legend, PNG and SVG bytes."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,13 +11,22 @@ from matplotlib.figure import Figure
 from revarb.runtime.files import write_atomic
 
 MEASURED, MODEL, BAND, GREY = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
+SETTLING, OUTSIDE = "#ececec", "#d95f02"  # rows that are not scored; rows with inputs that training has not shown
 
 
-def add_panels(figure: Figure, rows: int, share: bool = True):
-    """Add panels below each other to a figure; with `share` they have one time axis."""
-    axes = figure.subplots(rows, 1, sharex=share, squeeze=False)[:, 0]
+def name_time(dt: float) -> str:
+    """The label of an axis of time: a sampling interval of 1 is that of a record of which nothing else is known."""
+    return "sample" if dt == 1.0 else "time (s)"
+
+
+def add_panels(
+    figure: Figure, rows: int, share: bool = True, heights: Sequence[float] | None = None, time: str = "time"
+):
+    """Add panels below each other to a figure; with `share` they have one axis of time, with the label `time`."""
+    ratios = {} if heights is None else {"height_ratios": list(heights)}
+    axes = figure.subplots(rows, 1, sharex=share, squeeze=False, gridspec_kw=ratios)[:, 0]
     if share:
-        axes[-1].set_xlabel("time")
+        axes[-1].set_xlabel(time)
     return axes
 
 

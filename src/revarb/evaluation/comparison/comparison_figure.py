@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_band, draw_measured
-from revarb.runtime.figure_style import MODEL, add_panels, finish_figure
+from revarb.runtime.figure_style import MODEL, add_panels, finish_figure, name_time
+from revarb.runtime.thinning import thin_line
 
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
@@ -21,14 +22,16 @@ def draw_comparison(paths: Mapping[str, Sequence[Trajectory]], measured: np.ndar
     figure = Figure(figsize=(10, 0.7 + 1.5 * len(paths)), layout="constrained")
     first = next(iter(paths.values()))[0]
     time = np.arange(len(measured)) * first.dt
-    for axes, (model, several) in zip(add_panels(figure, len(paths)), paths.items(), strict=True):
+    panels = add_panels(figure, len(paths), time=name_time(first.dt))
+    for axes, (model, several) in zip(panels, paths.items(), strict=True):
         for path in several:
             if path.std is not None:
                 draw_band(axes, time, path, column)
-        draw_measured(axes, time, measured[:, column], width=1.0)
+        draw_measured(axes, time, measured[:, column])
         for path in several[1:]:
-            axes.plot(time, path.mean[:, column], color=MODEL, lw=1.0, ls="--", label=f"simulated ({path.method})")
-        axes.plot(time, several[0].mean[:, column], color=MODEL, lw=1.1, label="simulated (mean-only)")
+            dashed = {"color": MODEL, "lw": 1.0, "ls": "--", "label": f"simulated ({path.method})"}
+            axes.plot(*thin_line(time, path.mean[:, column]), **dashed)
+        axes.plot(*thin_line(time, several[0].mean[:, column]), color=MODEL, lw=1.4, label="simulated (mean-only)")
         axes.set_title(model, loc="left", fontsize=9, fontweight="bold")
         axes.set_ylabel(first.output_names[column], fontsize=8)
         _limit_axis(axes, measured[:, column])

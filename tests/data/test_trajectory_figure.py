@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+import revarb
+from revarb.data.trajectory import Trajectory
+from revarb.runtime.figure_style import OUTSIDE, SETTLING
+from support import small
+
+
+@pytest.fixture(scope="module")
+def model():
+    return revarb.ARX(lags=2, input_lags=2).fit(small.record(inputs=2, outputs=2))
+
+
+def labels(figure):
+    return [axes.get_ylabel() for axes in figure.axes]
+
+
+def test_inputs_stand_above_and_errors_below(model):
+    record = small.record(1, inputs=2, outputs=2)
+    figure = model.simulate(record.u).plot(record.y)
+    assert labels(figure) == ["u0", "u1", "y0", "error", "y1", "error"]
+    assert figure.axes[-1].get_xlabel() == "sample"
+    drawn = figure.axes[3].lines[-1].get_ydata()
+    np.testing.assert_allclose(drawn, record.y[:, 0] - model.simulate(record.u).mean[:, 0])
+
+
+def test_without_measurements_there_is_no_error(model):
+    assert labels(model.simulate(small.record(1, inputs=2).u).plot()) == ["u0", "u1", "y0", "y1"]
+
+
+def test_rows_that_are_not_scored_are_shaded_with_a_word(model):
+    figure = model.simulate(small.record(1, inputs=2).u).plot()
+    shaded = [patch for axes in figure.axes for patch in axes.patches]
+    assert len(shaded) == 4 and {patch.get_facecolor()[:3] for patch in shaded} == {to_rgb(SETTLING)}
+    assert [text.get_text().strip() for text in figure.axes[2].texts] == ["settling, not scored"]
+
+
+def test_inputs_outside_of_their_range_are_marked(model):
+    u = small.record(1, inputs=2).u.copy()
+    u[30:33, 1] = 99.0
+    with pytest.warns(UserWarning, match="leaves its training range"):
+        figure = model.simulate(u).plot()
+    dots = [line for line in figure.axes[1].lines if line.get_color() == OUTSIDE]
+    np.testing.assert_array_equal(dots[0].get_xdata(), [30.0, 31.0, 32.0])
+    assert not [line for line in figure.axes[0].lines if line.get_color() == OUTSIDE]
+    assert "an input outside the training range" in [text.get_text() for text in figure.axes[0].get_legend().texts]
+
+
+def test_samples_are_drawn_and_time_has_its_unit():
+    mean = np.zeros((50, 1))
+    path = Trajectory(mean, mean + 1.0, "samples", 0, ("y",), dt=0.5, samples=np.ones((40, 50, 1)))
+    [axes] = path.plot().axes
+    assert len(axes.lines) == 31 and axes.get_xlabel() == "time (s)"  # thirty samples and the mean
+
+
+def test_measured_values_are_in_front(model):
+    record = small.record(1, inputs=2, outputs=2)
+    axes = model.simulate(record.u).plot(record.y).axes[2]
+    order = {line.get_label(): line.get_zorder() for line in axes.lines}
+    assert order["measured"] > order["model (residuals)"]
+
+
+def test_long_records_are_drawn_with_few_points(model):
+    u = np.tile(small.record(1, inputs=2).u, (500, 1))
+    figure = model.simulate(u).plot(np.zeros((len(u), 2)))
+    assert len(u) > 20_000 and max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 3000
