@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from revarb.models.fitted_rgp import FittedRGP
     from revarb.models.live import Live, LiveStep
     from revarb.models.model_file import load
+    from revarb.models.residuals import Residuals
     from revarb.runtime.mesh import row_mesh
     from revarb.training.choose import Chosen, fit
 
@@ -45,6 +46,7 @@ else:
         "revarb.models.fitted_rgp": ("FittedRGP",),
         "revarb.models.live": ("Live", "LiveStep"),
         "revarb.models.model_file": ("load",),
+        "revarb.models.residuals": ("Residuals",),
         "revarb.runtime.mesh": ("row_mesh",),
         "revarb.training.choose": ("Chosen", "fit"),
     }
@@ -95,6 +97,7 @@ __all__ = [
     "Mean",
     "Recipe",
     "Recognition",
+    "Residuals",
     "RevarbError",
     "Scores",
     "Series",

@@ -17,7 +17,7 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain
 from revarb.simulation.mean import run_mean_cold
 
-Residuals = Literal["residuals"]
+ResidualMethod = Literal["residuals"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +36,7 @@ class FittedByResiduals(Fitted):
 
     @with_numerics
     def simulate(
-        self, u: ArrayLike | None = None, method: Residuals = "residuals", *, steps: int | None = None
+        self, u: ArrayLike | None = None, method: ResidualMethod = "residuals", *, steps: int | None = None
     ) -> Trajectory:
         """Simulate freely from a cold start; the band is that of the held-out errors, the same at every step.
 

@@ -13,9 +13,9 @@ from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
-from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.prediction import Predictor
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status, Step
 from revarb.simulation.chain import StartState
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(Fitted):
+class Ensemble(Predictor):
     """Several fits to the same records as one model; simulations are their mixture with equal weights.
 
     The members are fits of one configuration with different seeds (`fit(restarts=…)`), or different models

@@ -13,8 +13,8 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError
 from revarb.gp.layer import Linear
-from revarb.models.by_residuals import FittedNarx, Residuals, check_method
-from revarb.models.prediction import check_prediction, name_horizon
+from revarb.models.by_residuals import FittedNarx, ResidualMethod, check_method
+from revarb.models.prediction import Predictor, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
@@ -30,7 +30,7 @@ _NO_ROWS: Any = None  # becomes an array without rows, whose columns are the out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedARX(FittedNarx[Linear]):
+class FittedARX(FittedNarx[Linear], Predictor):
     """A trained ARX model of z-scored values; `order` is the chosen one.
 
     Attributes
@@ -109,7 +109,7 @@ class FittedARX(FittedNarx[Linear]):
     def simulate(
         self,
         u: Any = None,
-        method: Residuals = "residuals",
+        method: ResidualMethod = "residuals",
         *,
         start: StartChoice = "cold",
         steps: int | None = None,

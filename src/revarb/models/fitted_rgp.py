@@ -15,10 +15,9 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, input_windows_after, map_blocks, split_rows
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
-from revarb.models.base import Fitted
 from revarb.models.calibration import Calibration
 from revarb.models.held_out_verdict import state_held_out
-from revarb.models.prediction import check_prediction, name_horizon
+from revarb.models.prediction import Predictor, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
@@ -45,7 +44,7 @@ class Trained(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedRGP(Fitted):
+class FittedRGP(Predictor):
     """A trained recurrent GP, as `RGP.fit` returns it.
 
     Attributes
