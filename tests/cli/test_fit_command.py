@@ -51,7 +51,7 @@ def test_a_fit_reports_its_calibration(capsys, folder):
 
     with count_evaluations(press_at=len(seen) + 3):  # the fit of the first fold
         code, out, _ = run(capsys, *quick)
-    assert code == 0 and "not calibrated: interrupted\n" in out
+    assert code == 130 and "not calibrated: interrupted\n" in out
 
 
 @pytest.mark.slow
@@ -60,6 +60,35 @@ def test_the_picture_of_a_fit_shows_gaps(capsys, folder, drawn):
     with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])
     assert run(capsys, "fit", "train.csv", "gaps.csv", *FIT[2:])[0] == 0
     assert "95 % band, not measured" not in drawn[0][1] and "95 % band, not measured" in drawn[1][1]
+
+
+def test_the_usual_end_of_a_fit_is_no_failure(capsys, folder):
+    code, out, err = run(capsys, *FIT, "--no-calibrate")
+    assert code == 0 and "seed 0: finished after 15 iterations, bound" in out and err == ""
+    model = revarb.load("m.rgp")
+    assert model.status is Status.ITERATION_LIMIT and "status='finished'" in repr(model)
+    assert "finished, seed 0" in str(model.summary())
+
+
+@pytest.mark.parametrize(
+    ("status", "steps", "why"),
+    [
+        (Status.NOT_FINITE, 40, "every further step gave NaN or infinity"),
+        (Status.STALLED, 2, "no better point was found after 2 iterations"),
+        (Status.STALLED, 40, None),
+    ],
+)
+def test_a_failed_fit_is_a_warning(capsys, folder, monkeypatch, status, steps, why):
+    real = revarb.RGP.fit
+
+    def fit_badly(spec, *arguments, **options):
+        model = real(spec, *arguments, **options)
+        return replace(model, status=status, history=(model.history * 3)[:steps])
+
+    monkeypatch.setattr(revarb.RGP, "fit", fit_badly)
+    code, out, err = run(capsys, *FIT, "--no-calibrate")
+    said = "" if why is None else f"warning: the fit with seed 0 failed: {why}; try another --seed, or fewer lags\n"
+    assert code == 0 and f"seed 0: {status} after {steps} iterations" in out and err == said
 
 
 def test_a_gap_in_an_input_is_refused(capsys, folder):
@@ -82,21 +111,35 @@ def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
 
 
 def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
-    """A real process on a real terminal, a real signal: the progress bar shows, the model so far is on disk."""
+    """A real process on a real terminal, a real signal: the progress bar shows, the model so far is on disk.
+
+    The same command with --resume goes on where it was.
+    """
     (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
     command = [sys.executable, "-m", "revarb", *START, "--config", "long.toml"]
+    first, code, out, err = interrupt_on_terminal(folder, command)
+    assert code == 130, first
+    assert b"interrupted: the best model so far was kept; the same command with --resume goes on" in err
+    assert "interrupted after" in out and "not calibrated: interrupted\n" in out
+    model = revarb.load("m.rgp")
+    assert model.status == "interrupted" and (folder / "m.fit.png").exists()
+
+    _, code, _, err = interrupt_on_terminal(folder, [*command, "--resume"])
+    assert code == 130 and b"warning" not in err
+    history = revarb.load("m.rgp").history
+    assert history[: len(model.history)] == model.history and len(history) > len(model.history)
+
+
+def interrupt_on_terminal(folder, command):
+    """Press Ctrl-C after the first iteration: what was on the screen before, exit status, both outputs."""
     ours, theirs = pty.openpty()
-    variables = environment(TERM="xterm")
+    variables = environment(TERM="xterm", XDG_CACHE_HOME=str(folder / "cache"))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=variables)
     os.close(theirs)
-    screen = read_until(ours, lambda text: b"bound" in text)  # the first iteration has been made
+    screen = read_until(ours, lambda text: b"bound" in text)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, screen
-    assert b"interrupted: the best model so far was kept" in read_until(ours)
-    assert "interrupted after" in out and "not calibrated: interrupted\n" in out
-    assert revarb.load("m.rgp").status == "interrupted"
-    assert (folder / "m.fit.png").exists()
+    return screen, process.returncode, out, read_until(ours)
 
 
 def write_record(name, record):
@@ -159,7 +202,7 @@ def linear_record():
 def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
     fitted = press_ctrl_c(monkeypatch, fit=2)
     code, out, err = run(capsys, *START, "--jobs", "1")
-    assert code == 0 and fitted == [0, 1]
+    assert code == 130 and fitted == [0, 1]
     assert err == "interrupted: the best candidate so far was kept; the same command with --resume goes on\n"
     assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
 
@@ -176,7 +219,7 @@ def test_after_ctrl_c_a_fit_to_parts_of_the_records_is_drawn_without_them(capsys
     model = replace(part, status=Status.INTERRUPTED, choice=choice)
     monkeypatch.setattr(fit, "choose_model", lambda *arguments, **options: model)
     code, out, _ = run(capsys, *START)
-    assert code == 0 and "wrote m.fit.png" in out and (folder / "m.fit.png").exists()
+    assert code == 130 and "wrote m.fit.png" in out and (folder / "m.fit.png").exists()
 
 
 def small_part():

@@ -135,8 +135,8 @@ class RGP(Lagged):
             says, else 1. The result does not depend on it. On an accelerator the restarts run batched in one process.
         resume : bool
             Continue a fit of the same records and configuration that was killed or interrupted, with the result of an
-            uninterrupted one: a fit of more than a minute keeps a journal in the user's cache folder until it ends.
-            Batched restarts, and fits on several hosts, have none.
+            uninterrupted one: a fit that Ctrl-C ends, or that takes more than a minute, has a journal in the user's
+            cache folder. Batched restarts, and fits on several hosts, have none.
 
         Returns
         -------
@@ -156,8 +156,8 @@ class RGP(Lagged):
         >>> u = np.sin(np.arange(60.0))
         >>> quick = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
         >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=quick)
-        >>> spec.fit(revarb.Series(u, np.cumsum(u)), seed=1).status.value
-        'iteration limit'
+        >>> spec.fit(revarb.Series(u, np.cumsum(u)), seed=1).status.words
+        'finished'
         """
         # The only imports to the right in the package order: the configuration forwards to what trains it.
         if restarts is None:

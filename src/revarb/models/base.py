@@ -53,7 +53,7 @@ class Fitted(ABC):
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
-        return f"{type(self).__name__}({columns}, status={self.status.value!r})"
+        return f"{type(self).__name__}({columns}, status={self.status.words!r})"
 
     @abstractmethod
     def simulate(self, u: Any = None, method: Any = ..., *, steps: int | None = ...) -> Trajectory:
@@ -137,7 +137,7 @@ class Fitted(ABC):
             ("outputs", ", ".join(self.output_names)),
             ("sampling interval", f"{self.dt:g}"),
             ("lags, input lags, input delay", f"{order.lags}, {order.input_lags}, {order.input_delay}"),
-            ("training", f"{self.status.value}, seed {self.seed}"),
+            ("training", f"{self.status.words}, seed {self.seed}"),
             *(() if self.verdict is None else (("verdict", self.verdict),)),
         )
         return SummaryTable("model", ("", ""), rows)

@@ -50,7 +50,7 @@ class Ensemble(Predictor):
     >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
     >>> many = spec.fit(revarb.Series(u, np.cumsum(u)), restarts=2)
     >>> many
-    Ensemble(2 members, inputs ('u',), outputs ('y',), status='iteration limit')
+    Ensemble(2 members, inputs ('u',), outputs ('y',), status='finished')
     >>> many.simulate(u).mean.shape
     (60, 1)
     """
@@ -123,7 +123,7 @@ class Ensemble(Predictor):
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
-        return f"Ensemble({len(self)} members, {columns}, status={self.status.value!r})"
+        return f"Ensemble({len(self)} members, {columns}, status={self.status.words!r})"
 
     @cached_property
     def best(self) -> FittedRGP:
@@ -307,7 +307,7 @@ class Ensemble(Predictor):
             Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
         """
         rows = [
-            (str(member.seed), member.status.value, f"{member.bound:.2f}", _describe_error(member.calibration),
+            (str(member.seed), member.status.words, f"{member.bound:.2f}", _describe_error(member.calibration),
              *((_describe_structure(member.spec),) if self.mixed else ()))
             for member in self.members
         ]  # fmt: skip

@@ -72,7 +72,7 @@ class FittedRGP(Predictor):
     >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
     >>> model = spec.fit(revarb.Series(u, np.cumsum(u)))
     >>> model
-    FittedRGP(inputs ('u',), outputs ('y',), hidden=1, status='iteration limit', not calibrated)
+    FittedRGP(inputs ('u',), outputs ('y',), hidden=1, status='finished', not calibrated)
     >>> model.simulate(u).mean.shape
     (60, 1)
     """
@@ -89,7 +89,7 @@ class FittedRGP(Predictor):
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}, hidden={self.spec.hidden}"
         calibrated = "not calibrated" if self.calibration is None else f"held-out error {self.calibration.error:.3g}"
-        return f"FittedRGP({columns}, status={self.status.value!r}, {calibrated})"
+        return f"FittedRGP({columns}, status={self.status.words!r}, {calibrated})"
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         from revarb.models.rgp_summary import rgp_tables  # which imports this module

@@ -115,6 +115,12 @@ class Journal:
     def __exit__(self, *exception: object) -> None:
         self._close()
 
+    def keep(self) -> None:
+        """Write entries that are still in memory: an interrupted fit can be resumed, however short it was."""
+        if self._checkpoint is not None and self._file is None:
+            with suppress(OSError, InputError):
+                self._begin_file(self._checkpoint)
+
     def wrap_objective(self, name: str, objective: Objective) -> Objective:
         """Return the objective with every evaluation recorded or replayed."""
         if self._checkpoint is None:
@@ -185,8 +191,10 @@ class Journal:
 
     def _add_to_buffer(self, entry: bytes, checkpoint: Checkpoint) -> None:
         self._buffer += entry
-        if time.time() < checkpoint.write_after and len(self._buffer) < MAX_BUFFER_BYTES:
-            return
+        if time.time() >= checkpoint.write_after or len(self._buffer) >= MAX_BUFFER_BYTES:
+            self._begin_file(checkpoint)
+
+    def _begin_file(self, checkpoint: Checkpoint) -> None:
         checkpoint.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(checkpoint.path, bytes(self._buffer))
         self._buffer.clear()

@@ -13,6 +13,11 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"  # by Ctrl-C
     NOT_FINITE = "not finite"  # every step from the best point gave NaN or infinity
 
+    @property
+    def words(self) -> str:
+        """The status as people read it; model files and results contain the value."""
+        return "finished" if self is Status.ITERATION_LIMIT else self.value
+
 
 class Step(NamedTuple):
     """One iteration of a stage, both counted from 1, and the bound after it."""

@@ -53,8 +53,10 @@ def locate_checkpoints(task: Task, seeds: Sequence[int], resume: bool) -> list[C
 def fit_task(task: Task, seed: int, report: Report, checkpoint: Checkpoint | None) -> FittedRGP:
     """Fit the model of a task, and calibrate it if the task has stretches to hold out."""
     with Journal(checkpoint) as journal:
-        model = solve(initialise(task, seed), "fit", report, journal)
-        return calibrate(model, task, report, journal)
+        model = calibrate(solve(initialise(task, seed), "fit", report, journal), task, report, journal)
+        if model.status is Status.INTERRUPTED:
+            journal.keep()
+    return model
 
 
 def count_all_steps(task: Task) -> int:

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from revarb.cli.application import figure_target, print_line, print_written, screen
+import jax
+
+from revarb.cli.application import figure_target, print_line, print_written, screen, stop_interrupted
 from revarb.config.plain_values import read_toml
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
@@ -23,6 +25,9 @@ from revarb.training.stretches import MIN_ROWS, cut_stretches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+GO_ON = "; the same command with --resume goes on"
+MIN_STEPS = 5  # of a fit that has left its start values
 
 Trained = FittedRGP | FittedARX | Ensemble
 
@@ -66,10 +71,11 @@ def fit_spec(work: Work, spec: RGP, restarts: int | None) -> None:
     _print_fit(fits, work.size, seconds)
     screen.print(_describe_calibration(fits, work.records), soft_wrap=True)
     _print_verdict(model)
+    _warn_about_failures(fits)
+    print_written(*written)
     if model.status is Status.INTERRUPTED:
         kept = f"{len(fits)} of {restarts} fits were kept" if restarts else "the best model so far was kept"
-        print_line("interrupted", kept)
-    print_written(*written)
+        stop_interrupted(kept + (GO_ON if _has_journal(restarts) else ""))
 
 
 def choose(work: Work, members: int) -> None:
@@ -86,9 +92,10 @@ def choose(work: Work, members: int) -> None:
     if _is_compared(choice):
         screen.print(_describe_bands(model, work.records), soft_wrap=True)
     _print_verdict(model)
-    if model.status is Status.INTERRUPTED:
-        print_line("interrupted", "the best candidate so far was kept; the same command with --resume goes on")
+    _warn_about_failures(_list_fits(model))
     print_written(*written)
+    if model.status is Status.INTERRUPTED:
+        stop_interrupted("the best candidate so far was kept" + (GO_ON if _is_compared(choice) else ""))
 
 
 def _write(work: Work, model: Trained) -> list[Path]:
@@ -130,13 +137,32 @@ def _describe_bands(model: Trained, records: Sequence[Series]) -> str:
 def _print_fit(members: Sequence[FittedRGP], size: str, seconds: float) -> None:
     screen.print(f"fitted {size} in {seconds:.1f} s")
     for member in members:
-        ended = f"{member.status.value} after {len(member.history)} iterations"
+        ended = f"{member.status.words} after {len(member.history)} iterations"
         screen.print(f"  seed {member.seed}: {ended}, bound {member.bound:.2f}")
 
 
 def _print_verdict(model: Trained) -> None:
     if model.verdict is not None:
         screen.print(model.verdict, style="bold", soft_wrap=True)
+
+
+def _warn_about_failures(members: Sequence[FittedRGP]) -> None:
+    # The limit of iterations is the usual end of a fit, and a line search that finds no better point is one too, unless
+    # it does so at once.
+    for member in members:
+        steps = len(member.history)
+        if member.status is Status.NOT_FINITE:
+            why = "every further step gave NaN or infinity"
+        elif member.status is Status.STALLED and steps < MIN_STEPS:
+            why = f"no better point was found after {steps} iterations"
+        else:
+            continue
+        print_line("warning", f"the fit with seed {member.seed} failed: {why}; try another --seed, or fewer lags")
+
+
+def _has_journal(restarts: int | None) -> bool:
+    # Restarts that are batched on an accelerator, and fits on several hosts, keep none.
+    return jax.process_count() == 1 and (restarts is None or jax.default_backend() == "cpu")
 
 
 def _describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:
