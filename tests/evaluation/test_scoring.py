@@ -80,3 +80,34 @@ def test_without_a_band_there_is_no_band_score():
 def test_refusals(y, skip, message):
     with pytest.raises(InputError, match=message):
         scores(trajectory(np.zeros((3, 1))), y, skip=skip)
+
+
+def two_outputs():
+    """Kelvin and kilograms: an error of 10 in one, of 0.1 in the other, and a gap."""
+    y = np.column_stack([np.tile([290.0, 310.0], 5), np.tile([1.0, 3.0], 5)])
+    path = Trajectory(y + np.array([10.0, 0.1]), np.tile([5.0, 1.0], (10, 1)), "moments", 2, ("temperature", "flow"))
+    y[4, 1] = np.nan
+    return path, y
+
+
+def test_every_output_is_scored_by_itself():
+    path, y = two_outputs()
+    found = scores(path, y)
+    assert list(found.by_output) == ["temperature", "flow"]
+    temperature, flow = found.by_output.values()
+    assert temperature.rmse == pytest.approx(10.0) and flow.rmse == pytest.approx(0.1)
+    assert temperature.nrmse == pytest.approx(1.0) and flow.coverage95 == 1.0 and temperature.coverage95 == 0.0
+    assert flow == scores(Trajectory(path.mean[:, [1]], path.std[:, [1]], "moments", 2, ("flow",)), y[:, 1])
+    row = found.to_row()
+    assert row["rmse"] == found.rmse and row["outputs"]["flow"] == flow.to_row() and "outputs" not in flow.to_row()
+
+
+def test_an_output_that_was_not_measured_has_no_scores():
+    path, y = two_outputs()
+    y[2:, 1] = np.nan
+    assert list(scores(path, y).by_output) == ["temperature"]
+
+
+def test_one_output_is_all_there_is():
+    path, y = two_outputs()
+    assert not scores(Trajectory(path.mean[:, [0]], None, "mean", 0, ("temperature",)), y[:, 0]).by_output

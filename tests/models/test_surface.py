@@ -135,7 +135,7 @@ def test_figures_are_returned(models):
     comparison = revarb.compare(RECORD, RECORD, {"Mean": revarb.Mean(), "ARX": revarb.ARX(2, 2)}, seeds=1)
     for figure in (*figures, comparison.plot(), comparison.plot(1)):
         assert isinstance(figure, Figure)
-    assert [len(figure.axes) for figure in figures] == [4, 4, 2, 2]
+    assert [len(figure.axes) for figure in figures] == [4, 4, 4, 6]
 
 
 def test_figures_refuse_what_does_not_fit(models):

@@ -1,7 +1,7 @@
 """Scores of simulated trajectories: RMSE, NRMSE, NLPD and coverage, without the rows in which a run settles."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ class Scores:
         Share of measurements inside the central interval; nan without a std.
     skip : int
         Number of first rows that were left out.
+    by_output : dict of str to Scores
+        The scores of every output by itself, where there are several. Outputs may have different units: then `rmse` and
+        `nlpd` of all together mean little, and `nrmse` is the summary.
 
     Examples
     --------
@@ -47,6 +50,22 @@ class Scores:
     coverage90: float
     coverage95: float
     skip: int
+    by_output: Mapping[str, "Scores"] = field(default_factory=dict)
+
+    def to_row(self) -> dict[str, Any]:
+        """The scores as a row of a table: numbers by name; of several outputs also each by itself, as `outputs`.
+
+        Returns
+        -------
+        dict
+        """
+        numbers = {name: getattr(self, name) for name in SCORE_NAMES}
+        if not self.by_output:
+            return numbers
+        return {**numbers, "outputs": {name: each.to_row() for name, each in self.by_output.items()}}
+
+
+SCORE_NAMES = tuple(each.name for each in fields(Scores) if each.name != "by_output")
 
 
 def scores(path: Trajectory, y: Any, skip: int | None = None) -> Scores:
@@ -92,7 +111,25 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int
     Scores
     """
     checked, skip = check_outputs(paths, outputs, skip)
-    y = np.concatenate([values[skip:] for values in checked])
+    together = _score(paths, checked, skip)
+    names = paths[0].output_names
+    if len(names) == 1:
+        return together
+    apart = {
+        name: _score([_select_output(path, column) for path in paths], [y[:, [column]] for y in checked], skip)
+        for column, name in enumerate(names)
+        if any(np.isfinite(y[skip:, column]).any() for y in checked)
+    }
+    return replace(together, by_output=apart)
+
+
+def _select_output(path: Trajectory, column: int) -> Trajectory:
+    std = None if path.std is None else path.std[:, [column]]
+    return replace(path, mean=path.mean[:, [column]], std=std, samples=None, output_names=(path.output_names[column],))
+
+
+def _score(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int) -> Scores:
+    y = np.concatenate([values[skip:] for values in outputs])
     measured = ~np.isnan(y)
     if not measured.any():
         raise InputError(f"y has no measured value after the first {skip} rows; there is nothing to score")

@@ -127,7 +127,7 @@ def _scored_row(
     status: Status,
 ) -> dict[str, Any]:  # fmt: skip
     return {"dataset": split.name, "model": model, "method": paths[0].method, "start": paths[0].start, "seed": seed,
-            "status": status, "reason": None, **asdict(pooled_scores(paths, outputs, skip))}  # fmt: skip
+            "status": status, "reason": None, **pooled_scores(paths, outputs, skip).to_row()}  # fmt: skip
 
 
 def _window_rows(
@@ -151,8 +151,9 @@ def _window_rows(
 
 
 def _simulate_after_window(model: FittedRGP, record: Series, begin: int, length: int, ahead: int) -> Trajectory:
-    window = slice(begin, begin + length)
-    return model.simulate(record.u[begin + length :][:ahead], start=Window(record.u[window], record.y[window]))
+    before = slice(begin, begin + length)
+    window = Window(record.u[before], record.y[before], record.dt)
+    return model.simulate(record.u[begin + length :][:ahead], start=window)
 
 
 def _cut_out(path: Trajectory, begin: int, rows: int) -> Trajectory:

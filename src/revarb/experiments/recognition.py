@@ -3,7 +3,7 @@
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from revarb import datasets
@@ -99,4 +99,4 @@ def _ensemble_rows(split: datasets.Split, model: str, ensemble: Ensemble) -> lis
 def _row(split: datasets.Split, model: str, fitted: Fitted, method: str, seed: int | None) -> dict[str, Any]:
     found = scores(fitted.simulate(split.test.u, method), split.test.y, split.skip)
     return {"dataset": split.name, "model": model, "method": method, "start": "cold", "seed": seed,
-            "status": fitted.status, "reason": None, **asdict(found)}  # fmt: skip
+            "status": fitted.status, "reason": None, **found.to_row()}  # fmt: skip

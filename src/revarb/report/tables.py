@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -18,15 +20,17 @@ def score_table(rows: Mapping[str, Scores], what: str) -> Table:
     for name in ("", "RMSE", "NRMSE", "NLPD", "in 50 %", "in 90 %", "in 95 %"):
         table.add_column(name, justify="right" if name else "left")
     for name, row in rows.items():
-        shares = (row.coverage50, row.coverage90, row.coverage95)
-        table.add_row(
-            name,
-            _format_number(row.rmse),
-            _format_number(row.nrmse),
-            _format_number(row.nlpd),
-            *map(format_percent, shares),
-        )
+        for output, each in row.by_output.items():
+            table.add_row(f"{name}, {output}", *_score_cells(each))
+        # Errors and densities of outputs with different units cannot be summed up.
+        cells = _score_cells(row)
+        table.add_row(*([f"{name}, all", "–", cells[1], "–", *cells[3:]] if row.by_output else [name, *cells]))
     return table
+
+
+def _score_cells(row: Scores) -> list[str]:
+    shares = (row.coverage50, row.coverage90, row.coverage95)
+    return [*map(_format_number, (row.rmse, row.nrmse, row.nlpd)), *map(format_percent, shares)]
 
 
 def dataset_table(lines: Mapping[str, str]) -> Table:
@@ -81,10 +85,41 @@ class Grid:
 
 
 def comparison_grid(
-    title: str, lines: Sequence[Line], paper: Mapping[str, float] | None = None, best: int | None = None
+    title: str,
+    lines: Sequence[Line],
+    paper: Mapping[str, float] | None = None,
+    best: int | None = None,
+    mixed: bool = False,
 ) -> Grid:
-    """A comparison summarised over seeds; `paper` adds the paper's numbers."""
-    return Grid(title, comparison_columns(paper), [comparison_cells(line, paper) for line in lines], best)
+    """A comparison summarised over seeds; `paper` adds the paper's numbers.
+
+    With `mixed` the outputs have different units, and what would sum them up is left out.
+    """
+    columns, rows = comparison_columns(paper), [comparison_cells(line, paper) for line in lines]
+    kept = [number for number, name in enumerate(columns) if not (mixed and name in ("RMSE", "NLPD"))]
+    return Grid(title, [columns[number] for number in kept], [[row[number] for number in kept] for row in rows], best)
+
+
+def output_grid(rows: Sequence[Mapping[str, Any]], title: str = "by output: RMSE (NRMSE)") -> Grid | None:
+    """Every output by itself, each in its own unit: medians over the seeds; None where there is one output only."""
+    scored = [row for row in rows if "outputs" in row]
+    if not scored:
+        return None
+    names = list(dict.fromkeys(name for row in scored for name in row["outputs"]))
+    groups = dict.fromkeys((row["model"], row["method"]) for row in scored)
+    cells = []
+    for model, method in groups:
+        own = [row for row in scored if (row["model"], row["method"]) == (model, method)]
+        cells.append([model, method, *(_describe_output(own, name) for name in names)])
+    return Grid(title, ["model", "method", *names], cells)
+
+
+def _describe_output(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    known = [row["outputs"][name] for row in rows if name in row["outputs"]]
+    if not known:
+        return "–"
+    rmse, nrmse = (median(each[score] for each in known) for score in ("rmse", "nrmse"))
+    return f"{_format_number(rmse)} ({_format_number(nrmse)})"
 
 
 def terminal_table(grid: Grid) -> Table:

@@ -1,6 +1,5 @@
 """Choose a model of the Artificial benchmark, simulate its test part, and write the scores and pictures."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -69,7 +68,7 @@ def _write_scores(rows: dict[str, Scores], model: Trained, folder: Path, seed: i
     assert model.choice is not None
     chosen = {"taken": model.choice.taken, "sentence": model.choice.sentence}
     meta = {"table": "demo", "command": f"revarb demo --out {folder}", "record": DEMO_RECORD, "seed": seed, **chosen}
-    write_results(folder / "scores.json", meta, [{"model": name, **asdict(row)} for name, row in rows.items()])
+    write_results(folder / "scores.json", meta, [{"model": name, **row.to_row()} for name, row in rows.items()])
 
 
 def _write_path(path: Trajectory, split: Split, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from revarb.evaluation.comparison.lines import Line, summarise
 from revarb.evaluation.comparison.runs import Run, lost_run, run_all
 from revarb.evaluation.comparison.verdict import Score, state_verdict
 from revarb.evaluation.reliability import BandCheck, check_bands
-from revarb.evaluation.scoring import Scores, pooled_scores
+from revarb.evaluation.scoring import SCORE_NAMES, pooled_scores
 from revarb.models.base import ModelSpec
+from revarb.models.residuals import Residuals
 from revarb.runtime.progress import progress_bar
 from revarb.training.choose import Chosen
 
@@ -45,6 +46,9 @@ class Comparison:
         The records that were simulated.
     skip : int
         Number of first rows of every record that were not scored.
+    residuals : dict
+        Errors one step ahead along the first test record and what is left in them, by model: of the first seed, of the
+        models that predict.
 
     Examples
     --------
@@ -63,6 +67,7 @@ class Comparison:
     paths: Mapping[tuple[str, str], tuple[Trajectory, ...]]
     test: tuple[Series, ...]
     skip: int
+    residuals: Mapping[str, Residuals] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         models = ", ".join(dict.fromkeys(row["model"] for row in self.rows))
@@ -211,7 +216,14 @@ def compare(
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:
         finished = itertools.count(1)
         return run_comparison(
-            records, tests, chosen, numbers, jobs, skip, lambda run: update(next(finished), f"{run.model} done")
+            records,
+            tests,
+            chosen,
+            numbers,
+            jobs,
+            skip,
+            lambda run: update(next(finished), f"{run.model} done"),
+            analysed=numbers[:1],
         )
 
 
@@ -223,10 +235,11 @@ def run_comparison(
     jobs: int,
     skip: int | None,
     report: Callable[[Run], None],
+    analysed: Sequence[int] = (),
 ) -> Comparison:
-    """`compare` with its arguments checked; `report` is called with every finished run."""
+    """`compare` with its arguments checked; `report` is called with every finished run, `analysed` as in `run_all`."""
     runs: dict[tuple[str, int], Run] = {}
-    for run in run_all(models, seeds, train, test, jobs):
+    for run in run_all(models, seeds, train, test, jobs, analysed):
         runs[run.model, run.seed] = run
         report(run)
     ordered = [runs.get((name, seed), lost_run(name, seed)) for name in models for seed in seeds]
@@ -244,7 +257,8 @@ def _comparison(runs: Sequence[Run], test: tuple[Series, ...], skip: int | None)
         skip = max((path.skip for several in paths.values() for path in several), default=0)
     _check_skip(skip, test)
     rows = tuple(row for run in runs for row in _rows(run, test, skip))
-    return Comparison(rows, paths, test, skip)
+    residuals = {run.model: run.residuals for run in runs if run.residuals is not None}
+    return Comparison(rows, paths, test, skip, residuals)
 
 
 def _rows(run: Run, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
@@ -253,13 +267,13 @@ def _rows(run: Run, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
     if run.taken is not None:
         common["taken"] = run.taken
     if run.reason is not None:
-        nothing = dict.fromkeys((item.name for item in fields(Scores)), float("nan"))
+        nothing = dict.fromkeys(SCORE_NAMES, float("nan"))
         return [{**common, "method": "", **nothing, "skip": skip, "simulate_seconds": float("nan")}]
     outputs = [record.y for record in test]
     rows = []
     for method, simulated in run.simulated.items():
         result = pooled_scores(simulated.paths, outputs, skip)
-        row = {**common, "method": method, **asdict(result), "simulate_seconds": simulated.seconds}
+        row = {**common, "method": method, **result.to_row(), "simulate_seconds": simulated.seconds}
         if not np.isfinite(result.rmse):
             row |= {
                 "status": "failed",
