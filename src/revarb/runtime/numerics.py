@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from revarb.runtime.compilation_cache import enable_compilation_cache
+from revarb.runtime.forks import check_fork
 from revarb.runtime.programs import release_programs
 
 P = ParamSpec("P")
@@ -29,6 +30,7 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_fork()
         enable_compilation_cache()
         release_programs()
         with jax.enable_x64(True), _find_thread_pools().limit(limits=1, user_api="blas"):
