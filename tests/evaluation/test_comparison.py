@@ -53,9 +53,23 @@ def test_all_models_are_scored_on_the_same_rows(quick):
     assert {row["skip"] for row in quick.rows} == {small.spec().fit(small.record()).skip}
 
 
+def test_models_that_predict_have_residuals_of_the_first_seed(quick):
+    assert list(quick.residuals) == ["ARX", "REVARB"]
+    expected = small.spec().fit(small.record(), seed=0).residuals(small.record(1))
+    np.testing.assert_array_equal(quick.residuals["REVARB"].errors, expected.errors)
+
+
+def test_a_record_too_short_for_residuals_is_compared_all_the_same():
+    result = compare(small.record(), small.record(1)[:15], {"ARX": ARX(2, 2)}, seeds=1)
+    assert not result.residuals and result.lines[0].worked == 1
+
+
 def test_the_number_of_processes_changes_nothing(quick):
     parallel = compare(small.record(), small.record(1), QUICK, seeds=2, jobs=2)
     seconds = ("fit_seconds", "simulate_seconds")
+    assert {name: each.sentence for name, each in parallel.residuals.items()} == {
+        name: each.sentence for name, each in quick.residuals.items()
+    }
     for ours, theirs in zip(quick.rows, parallel.rows, strict=True):
         plain, other = ({k: v for k, v in row.items() if k not in seconds} for row in (ours, theirs))
         np.testing.assert_equal(plain, other)

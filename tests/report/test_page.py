@@ -43,15 +43,24 @@ def test_it_begins_with_the_verdict_and_has_every_model(page):
     assert body.index('class="opening"') < body.index("<table>") < body.index("<svg")
     for text in ("Mean", "ARX", "REVARB", "1 of 1 seed(s) failed: no luck today", "held-out pieces", "95 % band"):
         assert text in page
-    assert page.count("<svg") == 3  # one per output, and one of the bands
+    assert page.count("<svg") == 5  # one per output, one of the bands, and the residuals of two models
 
 
 def test_it_shows_the_reliability_of_the_bands_and_the_start(page):
-    bands = page[page.rindex("<svg") :]
+    bands = page[: page.index("<figcaption>Reliability")]
+    bands = bands[bands.rindex("<svg") :]
     for text in ("ARX (residuals)", "REVARB (moments)", "nominal level of the band", "predicted std"):
         assert text in bands
     assert "All numbers are from a cold start." in page
-    assert len(re.findall(r"<figcaption>[^<]* from a cold start", page)) == page.count("<figure>") == 3
+    assert len(re.findall(r"<figcaption>[^<]* from a cold start", page)) == 3
+
+
+def test_it_shows_the_residuals_of_the_models_that_predict(page):
+    captions = re.findall(r"<figcaption>(Residuals of [^<]*)</figcaption>", page)
+    assert [caption.split(",")[0] for caption in captions] == ["Residuals of ARX", "Residuals of REVARB"]
+    assert all("one step ahead along the measured record, first seed: " in caption for caption in captions)
+    assert ["How to read it" in caption for caption in captions] == [True, False]
+    assert "autocorrelation" in page[page.rindex("<svg") :]
 
 
 def test_without_a_band_there_is_no_picture_of_bands():
@@ -65,7 +74,7 @@ def test_a_browser_opens_it_without_an_error(page, browser, tmp_path):
     done = open_page(browser, file, tmp_path, "--dump-dom")
     assert done.returncode == 0
     assert "CONSOLE" not in done.stderr
-    assert done.stdout.count("<svg") == 3 and "<h2>test.csv</h2>" in done.stdout
+    assert done.stdout.count("<svg") == 5 and "<h2>test.csv</h2>" in done.stdout
 
 
 def test_a_browser_draws_it(page, browser, tmp_path):

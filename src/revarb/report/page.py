@@ -14,6 +14,12 @@ from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
 from revarb.runtime.figure_style import encode_figure
 
 MOST_PICTURES = 6
+RESIDUALS_READ = (
+    "How to read it: errors in which nothing is left are correlated neither with each other (left) nor with an input "
+    "at any lag (middle), and often follow the normal density (right). Grey holds 95 % of single correlations if "
+    "nothing is left, the dashed limit all of them together; what is beyond it is red. A correlation with an input at "
+    "a positive lag is a part of its effect that the model does not have, one at a negative lag is feedback."
+)
 START = "<p class=start>All numbers are from a cold start.</p>"
 
 
@@ -40,7 +46,7 @@ def comparison_section(
     """A comparison as a section, with its first test record drawn; `lines` replaces the comparison's own."""
     lines = comparison.lines if lines is None else lines
     sentence = state_verdict(lines, comparison.score)
-    pictures = {**_pictures(comparison), **_reliability_picture(comparison)}
+    pictures = {**_pictures(comparison), **_reliability_picture(comparison), **_residual_pictures(comparison)}
     return Section(title, sentence, lines, pictures, comparison.score, paper, remarks)
 
 
@@ -71,6 +77,16 @@ def _reliability_picture(comparison: Comparison) -> dict[str, bytes]:
         "reliable bands stay 95 % of the time if errors are independent; errors close in time seldom are."
     )
     return {caption: encode_figure(draw_reliability(reliability), "svg")}
+
+
+def _residual_pictures(comparison: Comparison) -> dict[str, bytes]:
+    several = "" if len(comparison.test) == 1 else f" (the first of {len(comparison.test)} test records)"
+    shown = comparison.test[0].output_names[:MOST_PICTURES]
+    return {
+        f"Residuals of {model}, one step ahead along the measured record{several}, first seed: {residuals.sentence}."
+        f"{'' if number else f' {RESIDUALS_READ}'}": encode_figure(residuals.plot(model, shown), "svg")
+        for number, (model, residuals) in enumerate(comparison.residuals.items())
+    }
 
 
 def comparison_page(title: str, opening: str, sections: Sequence[Section], meta: Mapping[str, Any]) -> str:

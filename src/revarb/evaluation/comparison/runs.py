@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError
+from revarb.errors import InputError, RevarbError
 from revarb.models.base import ModelSpec
+from revarb.models.prediction import Predictor
+from revarb.models.residuals import Residuals
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import ignore_interrupts
 
@@ -40,7 +42,8 @@ class Simulated(NamedTuple):
 class Run:
     """The outcome of one fit; `reason` says why it failed, and then nothing was simulated.
 
-    `taken` names the candidate that a model which chooses among candidates took.
+    `taken` names the candidate that a model which chooses among candidates took. `residuals` are those of the first
+    test record, where they were asked for and the model predicts.
     """
 
     model: str
@@ -51,14 +54,25 @@ class Run:
     reason: str | None = None
     warnings: tuple[str, ...] = ()
     taken: str | None = None
+    residuals: Residuals | None = None
 
 
 def run_all(
-    models: Mapping[str, ModelSpec], seeds: Sequence[int], train: Sequence[Series], test: Sequence[Series], jobs: int
+    models: Mapping[str, ModelSpec],
+    seeds: Sequence[int],
+    train: Sequence[Series],
+    test: Sequence[Series],
+    jobs: int,
+    analysed: Sequence[int] = (),
 ) -> Iterator[Run]:
-    """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes."""
+    """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes.
+
+    The residuals are those of the seeds in `analysed`: a prediction along the record takes as long as a simulation.
+    """
     run = _run if jobs == 1 else _run_in_worker
-    tasks = [delayed(run)(name, spec, seed, train, test) for name, spec in models.items() for seed in seeds]
+    tasks = [
+        delayed(run)(name, spec, seed, train, test, seed in analysed) for name, spec in models.items() for seed in seeds
+    ]
     try:
         with ignore_interrupts():  # of the workers that are started here: this process ends them
             runs = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
@@ -74,16 +88,18 @@ def lost_run(name: str, seed: int) -> Run:
     return Run(name, seed, "failed", reason="a worker process died (out of memory?); use fewer jobs")
 
 
-def _run_in_worker(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+def _run_in_worker(
+    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool
+) -> Run:
     with ignore_interrupts():  # a terminal sends SIGINT to all processes; the parent ends this one
-        return _run(name, spec, seed, train, test)
+        return _run(name, spec, seed, train, test, analysed)
 
 
-def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool) -> Run:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            run = _fit_and_simulate(name, spec, seed, train, test)
+            run = _fit_and_simulate(name, spec, seed, train, test, analysed)
         except Exception as error:  # a model that fails is a row of the table, not the end of it
             reason = " ".join(str(error).split()) or type(error).__name__
             return Run(name, seed, "failed", reason=reason)
@@ -91,7 +107,9 @@ def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: S
     return Run(**{**vars(run), "warnings": tuple(messages)})
 
 
-def _fit_and_simulate(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series]) -> Run:
+def _fit_and_simulate(
+    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool
+) -> Run:
     started = time.perf_counter()
     model = spec.fit(train, seed=seed)
     fit_seconds = time.perf_counter() - started
@@ -104,7 +122,16 @@ def _fit_and_simulate(name: str, spec: ModelSpec, seed: int, train: Sequence[Ser
         paths = tuple(_simulate(model, method, record) for record in test)
         simulated[paths[0].method] = Simulated(paths, time.perf_counter() - started)
     taken = getattr(getattr(model, "choice", None), "taken", None)  # only a chosen model has a choice
-    return Run(name, seed, str(status), fit_seconds, simulated, taken=taken)
+    residuals = _analyse(model, test[0]) if analysed else None
+    return Run(name, seed, str(status), fit_seconds, simulated, taken=taken, residuals=residuals)
+
+
+def _analyse(model: Simulator, record: Series) -> Residuals | None:
+    # Most models only simulate. A record that is too short, or a prediction that diverges, fails no simulation.
+    try:
+        return model.residuals(record) if isinstance(model, Predictor) else None
+    except RevarbError:
+        return None
 
 
 def _simulate(model: Simulator, method: str | None, record: Series) -> Trajectory:
