@@ -29,15 +29,17 @@ def test_from_csv_to_a_simulated_trajectory(capsys, folder):
     assert code == 0
     assert "RMSE" in out and "in 95 %" in out and "free simulation, cold start, first 4 rows left out" in out
     path = Table("path.csv")
-    assert path.names == ("pressure_mean", "pressure_std", "pressure_lower", "pressure_upper")
-    mean, std, lower, upper = path.columns(path.names).T
+    assert path.names == ("row", "counts", "pressure_mean", "pressure_std", "pressure_lower", "pressure_upper")
+    row, counts, mean, std, lower, upper = path.columns(path.names).T
+    np.testing.assert_array_equal(row, np.arange(60))
+    np.testing.assert_array_equal(counts, np.arange(60) >= 4)
     assert len(path) == 60
     np.testing.assert_allclose((upper - lower) / std, 2 * 1.959964, rtol=1e-5)
     np.testing.assert_allclose((upper + lower) / 2, mean, atol=1e-9)
     assert (folder / "path.png").exists()
 
     code, _, _ = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "mean.csv", "--method", "mean")
-    assert code == 0 and Table("mean.csv").names == ("pressure_mean",)
+    assert code == 0 and Table("mean.csv").names == ("row", "counts", "pressure_mean")
 
 
 def test_inputs_without_the_measured_output_are_enough(capsys, folder):
@@ -139,12 +141,16 @@ def test_the_measured_output_may_have_gaps(capsys, folder):
     assert code == 0 and "wrote p.csv" in out and "RMSE" not in out and err == ""
     with_cells(folder, "words.csv", "broken", [6])
     code, out, err = run(capsys, "simulate", "m.rgp", "words.csv", "-o", "p.csv")
-    assert code == 0 and "wrote p.csv" in out and "RMSE" not in out
-    assert err.startswith("warning: words.csv, line 6, column 'pressure'") and err.count("\n") == 1
+    assert code == 0 and "wrote p.csv" in out and "RMSE" in out  # one odd cell, and all others are scored
+    assert err.startswith("warning: words.csv, line 6, column 'pressure': 'broken' is not a number; it counts as miss")
+    assert err.count("\n") == 1
+    with_cells(folder, "sheet.csv", "#N/A", [6])
+    code, out, err = run(capsys, "simulate", "m.rgp", "sheet.csv", "-o", "p.csv")
+    assert code == 0 and "RMSE" in out and err == ""
     code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "test.csv")
     assert code == 2 and "would overwrite test.csv" in err
     code, _, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "p.png")
-    assert code == 2 and "-o p.png is also the name of the picture; choose another ending" in err
+    assert code == 2 and "p.png: the ending .png is not known; name it .csv, .json, .parquet" in err
 
 
 def test_from_parquet_with_times_to_a_simulated_trajectory(capsys, folder):

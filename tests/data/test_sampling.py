@@ -1,12 +1,13 @@
 """The sampling interval of a table, from its column of times."""
 
+import warnings
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from revarb.data.tables.sampling import common_interval, sampling_interval
+from revarb.data.tables.sampling import check_interval, common_interval, measure_sampling
 from revarb.errors import InputError
 from support.tables import csv_table, parquet_table
 
@@ -22,6 +23,9 @@ def moments(*seconds):
     [
         (["0", "0.1", "0.2", "0.3"], 0.1),
         (["-5", "0", "5.004"], 5.002),
+        (["15.11.2026", "16.11.2026", "17.11.2026"], 86400.0),
+        (["15.11.2026 8:30:00", "15.11.2026 08:30:00.5", "15.11.2026T08:30:01"], 0.5),
+        (["31.12.2026 23:59", "1.1.2027 0:00"], 60.0),
         (["2026-11-15T20:30:00", "2026-11-15 20:30:00.5", "20261115T203001"], 0.5),
         (["2026-11-15T20:30:00Z", "2026-11-15T21:30:01+01:00"], 1.0),
         (["2026-11-15", "2026-11-16", "2026-11-17"], 86400.0),
@@ -29,7 +33,7 @@ def moments(*seconds):
 )
 def test_the_interval_of_even_times(tmp_path, times, interval):
     read = csv_table(tmp_path, "t,y\n" + "\n".join(f"{each},1" for each in times))
-    assert sampling_interval(read, "t") == pytest.approx(interval)
+    assert measure_sampling(read, "t").interval == pytest.approx(interval)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_the_interval_of_even_times(tmp_path, times, interval):
     ],
 )
 def test_the_interval_of_even_times_in_parquet(tmp_path, column):
-    interval = sampling_interval(parquet_table(tmp_path, {"t": column}), "t")
+    interval = measure_sampling(parquet_table(tmp_path, {"t": column}), "t").interval
     assert interval in (0.5, 1.0, 0.001, 86400.0)
 
 
@@ -53,12 +57,15 @@ def test_the_interval_of_even_times_in_parquet(tmp_path, column):
         ("0 1 2 4 5", r"t.csv, line 5, column 't': time goes from 2 to 4, but .* even steps \(their median is 1\)"),
         ("0 1 2 2 3", "line 5, column 't': time goes from 2 to 2"),
         ("0 1 2 1.5 2.5 3.5", "line 5, column 't': time goes from 2 to 1.5"),
-        ("0 1 2.002 3.002 4.002", "line 4, column 't': time goes from 1 to 2.002"),
+        ("0 1 2.06 3.06 4.06", "line 4, column 't': time goes from 1 to 2.06"),
         ("4 3 2", r"time goes from 4 to 3, but it must increase .* \(their median is -1\)"),
         ("0", "has a single row"),
         ("0 NA 2", "line 3, column 't': 'NA' is no value"),
         ("0 soon 2", "line 3, column 't': 'soon' is not a number"),
-        ("2026-01-01 soon", "line 3, column 't': 'soon' is not a time, neither in seconds nor in ISO 8601"),
+        ("2026-01-01 soon", "line 3, column 't': 'soon' is not a time, neither in seconds nor as in 2026-11-15T20:30"),
+        ("01/02/2026 02/02/2026", "line 2, column 't': '01/02/2026' is not a time"),
+        ("30.02.2026 01.03.2026", "line 2, column 't': '30.02.2026' is not a time"),
+        ("15.11.26 16.11.26", "line 2, column 't': '15.11.26' is not a time"),
         ("2026-01-01 2026-01-02T00:00Z", "some times have a time zone and some have none"),
         ("2026-01-01 2026-01-02 2026-01-03 2026-01-05", r"time goes from 2026-01-03 to 2026-01-05.* is 86400\)"),
     ],
@@ -66,26 +73,56 @@ def test_the_interval_of_even_times_in_parquet(tmp_path, column):
 def test_uneven_times_are_refused_with_their_place(tmp_path, times, message):
     read = csv_table(tmp_path, "t,y\n" + "\n".join(f"{each},1" for each in times.split()))
     with pytest.raises(InputError, match=message):
-        sampling_interval(read, "t")
+        measure_sampling(read, "t")
 
 
 def test_uneven_times_in_parquet(tmp_path):
     read = parquet_table(tmp_path, {"t": moments(0, 1, 2, 5), "gap": [None, *moments(0, 1, 2)], "text": ["a"] * 4})
     with pytest.raises(InputError, match=r"row 3 \(counted from 0\), column 't': time goes from 2026-11-15T20:30:02"):
-        sampling_interval(read, "t")
+        measure_sampling(read, "t")
     with pytest.raises(InputError, match=r"row 0 \(counted from 0\), column 'gap': 'NaT' is no value"):
-        sampling_interval(read, "gap")
+        measure_sampling(read, "gap")
     with pytest.raises(InputError, match="column 'text' holds values of type string"):
-        sampling_interval(read, "text")
+        measure_sampling(read, "text")
     with pytest.raises(InputError, match="has no column 'time'; its columns are t, gap, text"):
-        sampling_interval(read, "time")
+        measure_sampling(read, "time")
 
 
 def test_tables_share_an_interval(tmp_path):
     """Intervals that differ only by rounding become one value, since records must have equal intervals."""
     first = parquet_table(tmp_path, {"t": 0.1 * np.arange(7)}, "a.parquet")
     second = parquet_table(tmp_path, {"t": 33.3 + 0.1 * np.arange(9)}, "b.parquet")
-    assert common_interval([first, second], "t") == sampling_interval(first, "t") != sampling_interval(second, "t")
+    assert (
+        common_interval([first, second], "t")
+        == measure_sampling(first, "t").interval
+        != measure_sampling(second, "t").interval
+    )
     third = parquet_table(tmp_path, {"t": 0.2 * np.arange(9)}, "c.parquet")
     with pytest.raises(InputError, match=r"c.parquet is sampled every 0.2, but .*a.parquet every 0.1; resample one"):
         common_interval([first, second, third], "t")
+
+
+def test_jitter_is_accepted_with_a_note(tmp_path):
+    even = csv_table(tmp_path, "t,y\n" + "\n".join(f"{each},1" for each in (0, 1, 2.0005, 3)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert measure_sampling(even, "t").interval == 1.0
+    jitter = csv_table(tmp_path, "t,y\n" + "\n".join(f"{each},1" for each in (0, 1, 2, 3.04, 4, 5)))
+    with pytest.warns(
+        UserWarning, match=r"t.csv, column 't': steps differ by up to 4.0% from their median, 1; .*1 each"
+    ):
+        assert measure_sampling(jitter, "t").interval == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:.*steps differ by up to")
+def test_a_short_table_with_jitter_has_the_interval_of_a_long_one(tmp_path):
+    """Times in whole milliseconds at 30 Hz: the mean step of few rows is not exactly that of many."""
+    times = np.round(np.arange(900) / 30.0, 3)
+    few = parquet_table(tmp_path, {"t": times[:9]}, "few.parquet")
+    many = parquet_table(tmp_path, {"t": times}, "many.parquet")
+    check_interval(few, "t", measure_sampling(many, "t").interval)
+    assert common_interval([few, many], "t") == pytest.approx(1 / 30.0, rel=5e-3)
+    with pytest.raises(
+        InputError, match=r"few.parquet is sampled every 0.033\d*, but the model was fitted with dt=0.036"
+    ):
+        check_interval(few, "t", 0.036)

@@ -32,7 +32,12 @@ def test_common_dialects(tmp_path, text):
         ("u,y\n", "has column names but no data"),
         ("1,2\n3,4\n", "begins with numbers"),
         ("u,u\n1,2\n", "two columns named 'u'"),
-        ("u,y\n1,2\n3\n", "line 3: 1 cells, but the header names 2"),
+        ("u,y\n1,2\n3\n", r"line 3: 1 cells, but the header \(line 1\) names 2; --separator \(in Python separator=\)"),
+        (
+            "Logger 7\nu,y\n1,2\n",
+            r"line 2: 2 cells, but .*--skip-rows \(skip_rows=\) leaves out lines above the header",
+        ),
+        ("u|y\n1|2\n", r"no column 'y'; its columns are u\|y; --separator"),
         ("u,y\n1,x\n", r"line 2, column 'y': 'x' is not a number"),
         ("u,y\n1,1_0\n", "'1_0' is not a number"),
         ("u,y\n1,\n", "line 2, column 'y': '' is no value, and only outputs may be missing; fill it"),
@@ -47,7 +52,9 @@ def test_tables_that_cannot_be_used(tmp_path, text, message):
         csv_table(tmp_path, text).columns(["y"])
 
 
-@pytest.mark.parametrize("gap", ["", " ", '""', "NaN", "nan", "NA", "null"])
+@pytest.mark.parametrize(
+    "gap", ["", " ", '""', "NaN", "nan", "NA", "null", "N/A", "#N/A", "#NV", "#NA", "-", "--", " - ", "?"]
+)
 def test_an_empty_cell_is_nan_where_gaps_are_allowed(tmp_path, gap):
     read = csv_table(tmp_path, f"u,y\n1,2\n3,{gap}\n5,6\n")
     np.testing.assert_array_equal(read.columns(["y", "u"], missing=True), [[2, 1], [np.nan, 3], [6, 5]])
@@ -65,7 +72,7 @@ def test_an_empty_row_inside_a_record_is_kept_as_a_gap(tmp_path):
 
 
 def test_files_that_are_no_text(tmp_path):
-    (tmp_path / "x.csv").write_bytes(b"\xff\xfe\x00\x01")
+    (tmp_path / "x.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not a text file in UTF-8"):
         Table(tmp_path / "x.csv")
     with pytest.raises(InputError, match="cannot read"):

@@ -1,6 +1,8 @@
 """Tables in files: CSV, Parquet, and the times in them."""
 
+import gzip
 import io
+import warnings
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from hypothesis import strategies as st
 from fuzz.arrays import numbers, sides
 from fuzz.harness import Property, attempt
 from fuzz.junk import mostly
+from revarb.data.tables.csv_form import CsvForm
 from revarb.data.tables.sampling import common_interval
 from revarb.data.tables.table import Table
 
 cells = st.sampled_from(
     ["1", "2.5", "-3e5", " 4 ", "", "nan", "inf", "x", "u", "y", '"', '""', '"a\nb"', "\x00", "\ufeff", "é", "1_0", "٣",
-     "9" * 400, "1e999", "1e-999", "0x1", "1,5", "'", "\u2028", "x" * 140_000]
+     "9" * 400, "1e999", "1e-999", "0x1", "1,5", "1,500", "'", "\u2028", "x" * 140_000, "#N/A", "# a", "#", "-", "?",
+     "15.11.2026", "V", "1.234,5"]
 ) | st.text(max_size=4)  # fmt: skip
 
 
@@ -31,7 +35,8 @@ def csv_files(draw, lengths: st.SearchStrategy[int] = sides) -> bytes:
     if draw(st.integers(0, 3)) == 0:
         rows[draw(st.integers(0, len(rows) - 1))] = draw(st.lists(cells, max_size=4))
     encoding = draw(st.sampled_from(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"]))
-    return end.join(delimiter.join(row) for row in rows).encode(encoding, errors="ignore")
+    content = end.join(delimiter.join(row) for row in rows).encode(encoding, errors="ignore")
+    return draw(st.sampled_from([content, content, content, gzip.compress(content), gzip.compress(content)[:-5]]))
 
 
 NUMERIC = [
@@ -88,11 +93,11 @@ def time_files(draw) -> bytes:
     return "\n".join(["t,y", *(f'"{time}",1' for time in times)]).encode(errors="ignore")
 
 
-def table_is_sound(case: tuple[str, bytes]) -> bool:
+def table_is_sound(case: tuple[str, bytes, tuple]) -> bool:
     """Columns of numbers, as long as the table, and of times that go on evenly."""
-    path, content = case
+    path, content, form = case
     Path(path).write_bytes(content)
-    table = attempt(lambda: Table(path))
+    table = attempt(lambda: Table(path, CsvForm(*form)))
     names = () if table is None else (*table.names, "no such column")
     return any([_column_is_sound(table, name) for name in names])  # noqa: C419 (check every column)
 
@@ -101,8 +106,16 @@ def _column_is_sound(table: Table, name: str) -> bool:
     whole, with_gaps = (attempt(lambda gaps=gaps: table.columns([name], missing=gaps)) for gaps in (False, True))
     assert whole is None or (whole.shape == (len(table), 1) and np.isfinite(whole).all())
     assert with_gaps is None or (with_gaps.shape == (len(table), 1) and not np.isinf(with_gaps).any())
+    _measured_is_sound(table, name)
     _interval(table, name)
     return with_gaps is not None
+
+
+def _measured_is_sound(table: Table, name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).* it counts as missing", UserWarning)
+        measured = attempt(lambda: table.measured([name]))
+    assert measured is None or (measured.shape == (len(table), 1) and not np.isinf(measured).any())
 
 
 def interval_is_sound(content: bytes) -> bool:
@@ -113,13 +126,21 @@ def interval_is_sound(content: bytes) -> bool:
 
 
 def _interval(table: Table, name: str) -> float | None:
-    interval = attempt(lambda: common_interval([table, table], name))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).* they are taken as even", UserWarning)
+        interval = attempt(lambda: common_interval([table, table], name))
     assert interval is None or 0.0 < interval < np.inf
     return interval
 
 
-csv = st.tuples(st.just("t.csv"), csv_files() | st.binary(max_size=60))
-parquet = st.tuples(st.just("t.parquet"), mostly(parquet_files(), st.binary(max_size=60) | csv_files()))
+odd_forms = st.tuples(
+    st.sampled_from([None, ".", ",", ""]),
+    st.sampled_from([None, None, ",", ";", "tab", "space", "|", "x"]),
+    st.sampled_from([0, 0, 1, 9, -1]),
+)
+forms = mostly(st.just(()), odd_forms)
+csv = st.tuples(st.just("t.csv"), csv_files() | st.binary(max_size=60), forms)
+parquet = st.tuples(st.just("t.parquet"), mostly(parquet_files(), st.binary(max_size=60) | csv_files()), st.just(()))
 PROPERTIES = {
     "tables: bytes and text": Property(table_is_sound, csv, 500),
     "tables: Parquet": Property(table_is_sound, parquet, 200),

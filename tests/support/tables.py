@@ -3,14 +3,15 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from revarb.data.tables.csv_form import CsvForm
 from revarb.data.tables.table import Table
 
 
-def csv_table(tmp_path, text, encoding="utf-8"):
-    """A CSV file with this text, opened."""
+def csv_table(tmp_path, text, encoding="utf-8", **form):
+    """A CSV file with this text, opened as `form` says."""
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode(encoding))
-    return Table(path)
+    return Table(path, CsvForm(**form))
 
 
 def parquet_table(tmp_path, columns, name="t.parquet"):

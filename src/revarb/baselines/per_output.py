@@ -85,7 +85,7 @@ class PerOutput:
         members = [fitted[column] for column in range(len(parts))]
         prep = Preprocessor(
             scaling, _find_largest_order(members), first.input_names, first.output_names, first.dt,
-            find_input_range(records),
+            find_input_range(records), first.time_name,
         )  # fmt: skip
         status = min((member.status for member in members), key=WORST_FIRST.index)
         return FittedPerOutput(prep, status, seed, tuple(members))

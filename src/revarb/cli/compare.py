@@ -6,7 +6,17 @@ from typing import Annotated
 import typer
 
 from revarb.cli.application import app
-from revarb.cli.options import INPUT_DELAY, FitTimes, InputColumns, OutputColumns, TimeStep, collect_given
+from revarb.cli.options import (
+    INPUT_DELAY,
+    Decimal,
+    FitTimes,
+    InputColumns,
+    OutputColumns,
+    Separator,
+    SkipRows,
+    TimeStep,
+    collect_given,
+)
 from revarb.runtime.interrupts import exit_on_interrupt
 
 
@@ -35,6 +45,9 @@ def compare_models(
     jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
     dt: TimeStep = None,
     time_column: FitTimes = None,
+    decimal: Decimal = None,
+    separator: Separator = None,
+    skip_rows: SkipRows = 0,
     folder: Annotated[
         Path, typer.Option("-o", "--out", help="Folder for the table, the page and the pictures.")
     ] = Path("revarb-compare"),
@@ -58,5 +71,8 @@ def compare_models(
         from revarb.data.tables.records import read_records
     models = list_models(config, given, jobs, only)
     files = Files([train, *(more_train or [])], [test, *(more_test or [])], folder)
-    records = read_records(files.read, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt)
+    records = read_records(
+        files.read, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt,
+        decimal=decimal, separator=separator, skip_rows=skip_rows,
+    )  # fmt: skip
     compare_records(files, records, models, seeds, jobs, resume)

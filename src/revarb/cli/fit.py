@@ -6,7 +6,17 @@ from typing import Annotated
 import typer
 
 from revarb.cli.application import app
-from revarb.cli.options import INPUT_DELAY, FitTimes, InputColumns, OutputColumns, TimeStep, collect_given
+from revarb.cli.options import (
+    INPUT_DELAY,
+    Decimal,
+    FitTimes,
+    InputColumns,
+    OutputColumns,
+    Separator,
+    SkipRows,
+    TimeStep,
+    collect_given,
+)
 from revarb.errors import InputError
 from revarb.runtime.interrupts import exit_on_interrupt
 
@@ -44,6 +54,9 @@ def fit(
     recipe: Annotated[str | None, typer.Option(help="R0 (default), fixed, smooth or linear.")] = None,
     dt: TimeStep = None,
     time_column: FitTimes = None,
+    decimal: Decimal = None,
+    separator: Separator = None,
+    skip_rows: SkipRows = 0,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C."),
@@ -74,7 +87,10 @@ def fit(
         from revarb.cli.work.fit import Work, check_targets, choose, fit_spec, make_spec
         from revarb.data.tables.records import read_records
     spec = None if chosen else make_spec(config, given)
-    records = read_records(train, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt)
+    records = read_records(
+        train, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt,
+        decimal=decimal, separator=separator, skip_rows=skip_rows,
+    )  # fmt: skip
     work = Work(records, seed, jobs, resume, *check_targets(model_file, train, chosen))
     if spec is None:
         choose(work, members or 1)

@@ -18,7 +18,22 @@ FitTimes = Annotated[
     str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and gives dt.")
 ]
 ModelTimes = Annotated[
-    str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and as in the fit.")
+    str | None,
+    typer.Option("--time", metavar="COLUMN", help="Column of times, even and as in the fit; default: that of the fit."),
+]
+Decimal = Annotated[
+    str | None, typer.Option(metavar=".|,", help="Decimal sign of CSV files; default: found from the file.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar=", ; | tab space", help="Separator of CSV files; default: found from the file."),
+]
+SkipRows = Annotated[int, typer.Option(help="Lines above the header of CSV files.", min=0)]
+PathFile = Annotated[
+    Path,
+    typer.Option(
+        "-o", "--out", help="Where to write the table: .csv, .json or .parquet; -: CSV to the standard output."
+    ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `revarb fit` wrote.")]
 

@@ -1,29 +1,52 @@
 """What `revarb simulate` and `revarb predict` share: reading a table for a model, writing a trajectory."""
 
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from revarb.cli.application import print_line, print_written, screen
+from revarb.cli.application import figure_target, print_line, print_written, screen
 from revarb.data.series import Series
-from revarb.data.tables import Table, check_interval
+from revarb.data.tables import CsvForm, Table, check_interval, check_table_file, encode_csv, write_table
 from revarb.data.trajectory import Trajectory
 from revarb.evaluation.scoring import scores
 from revarb.models.base import Fitted
 from revarb.report.tables import score_table
 from revarb.runtime.figure_style import save_figure
+from revarb.runtime.files import check_writable, is_stream
 from revarb.runtime.interrupts import capture_interrupts
+
+STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 Record = TypeVar("Record", bound=Series)
 
 
-def open_table(path: Path, model: Fitted, time_column: str | None) -> Table:
-    """A table whose sampling, where a column of times is named, is that of the model."""
-    table = Table(path)
+class TimedTable(NamedTuple):
+    """A table, and the name of its column of times where it has one."""
+
+    table: Table
+    time_name: str | None
+
+
+class PathTarget(NamedTuple):
+    """Where a trajectory is written: a table (None: the standard output), and a picture beside a file."""
+
+    table: Path | None
+    picture: Path | None
+
+
+def open_table(path: Path, model: Fitted, time_column: str | None, form: CsvForm) -> TimedTable:
+    """A table that is sampled like the model, by the given column of times or else by the one of the training."""
+    table, remembered = Table(path, form), model.preprocessor.time_name
+    if time_column is None and remembered is not None and remembered in table:
+        time_column = remembered
     if time_column is not None:
         check_interval(table, time_column, model.dt)
-    return table
+    return TimedTable(table, time_column)
 
 
 def make_record(kind: type[Record], table: Table, model: Fitted) -> Record:
@@ -32,15 +55,50 @@ def make_record(kind: type[Record], table: Table, model: Fitted) -> Record:
     return kind(u, y, model.dt, model.input_names, model.output_names)
 
 
+def check_target(path_file: Path, read: Sequence[Path]) -> PathTarget:
+    """Where to write, checked before the work: the ending is known, and no file that is read would be replaced."""
+    if str(path_file) in STANDARD_OUTPUT:
+        return PathTarget(None, None)
+    check_table_file(path_file)
+    if is_stream(path_file):
+        return PathTarget(check_writable(path_file), None)
+    return PathTarget(path_file, figure_target(path_file, ".png", read=read))
+
+
 def write_path(
-    path: Trajectory, measured: np.ndarray | None, source: Path, what: str, path_file: Path, picture: Path
+    path: Trajectory, source: TimedTable, measured: np.ndarray | None, what: str, target: PathTarget
 ) -> None:
     """Write a trajectory as a table and a picture; print its scores, where there are measured outputs, and warnings."""
+    table, time_name = source
+    columns = path.labelled_columns(time_name, None if time_name is None else table.labels(time_name))
     with capture_interrupts():
-        path.to_csv(path_file)
-        save_figure(picture, path.plot(measured, f"{source.name}: {what}"))
-    if measured is not None and not np.isnan(measured[path.skip :]).all():
-        screen.print(score_table({path.method: scores(path, measured)}, what))
-    if path.warning is not None:
-        print_line("warning", path.warning)
-    print_written(path_file, picture)
+        if target.table is not None:
+            write_table(target.table, columns)
+        if target.picture is not None:
+            save_figure(target.picture, path.plot(measured, f"{table.path.name}: {what}"))
+    with _free_standard_output(target):
+        if measured is not None and not np.isnan(measured[path.skip :]).all():
+            screen.print(score_table({path.method: scores(path, measured)}, what))
+        if path.warning is not None:
+            print_line("warning", path.warning)
+        print_written(*(each for each in target if each is not None))
+    if target.table is None:
+        _write_to_standard_output(encode_csv(columns))
+
+
+@contextmanager
+def _free_standard_output(target: PathTarget) -> Iterator[None]:
+    # A table on the standard output is alone there.
+    before, screen.stderr = screen.stderr, target.table is None
+    try:
+        yield
+    finally:
+        screen.stderr = before
+
+
+def _write_to_standard_output(content: bytes) -> None:
+    try:
+        sys.stdout.write(content.decode())
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has read enough; Python flushes once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

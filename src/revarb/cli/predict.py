@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from revarb.cli.application import app
-from revarb.cli.options import ModelFile, ModelTimes
+from revarb.cli.options import Decimal, ModelFile, ModelTimes, PathFile, Separator, SkipRows
 from revarb.runtime.interrupts import exit_on_interrupt
 
 
@@ -16,9 +16,12 @@ def predict(
     record_file: Annotated[
         Path, typer.Argument(metavar="RECORD", help="CSV or Parquet file with the input and output columns.")
     ],
-    path_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the predictions (CSV).")],
+    path_file: PathFile,
     horizon: Annotated[int, typer.Option(help="How many samples ahead.")] = 1,
     time_column: ModelTimes = None,
+    decimal: Decimal = None,
+    separator: Separator = None,
+    skip_rows: SkipRows = 0,
 ) -> None:
     """Predict a measured record, HORIZON samples ahead.
 
@@ -27,4 +30,5 @@ def predict(
     """
     with exit_on_interrupt():
         from revarb.cli.work.predict import predict_table
-    predict_table(model_file, record_file, path_file, horizon, time_column)
+        from revarb.data.tables.csv_form import CsvForm
+    predict_table(model_file, record_file, path_file, horizon, time_column, CsvForm(decimal, separator, skip_rows))

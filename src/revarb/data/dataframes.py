@@ -89,6 +89,16 @@ def make_dataframe(columns: Mapping[str, np.ndarray], index: RowIndex | None) ->
     return frame
 
 
+def label_rows(index: RowIndex | None, rows: int) -> tuple[str, np.ndarray]:
+    """The name of the row labels and the labels, as numbers or texts; without labels "row" and 0, 1, 2, …"""
+    if index is None or index.labels is None:
+        return "row", np.arange(rows)
+    labels = np.asarray(index.labels)
+    named = getattr(index.labels, "name", None)
+    values = labels if labels.dtype.kind in "iuf" else np.array([str(label) for label in index.labels])
+    return "row" if named is None else str(named), values
+
+
 def _column_values(name: str, column: nw.Series) -> Float64[np.ndarray, " N"]:
     if column.dtype == nw.Object:
         values = column.to_numpy()

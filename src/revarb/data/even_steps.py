@@ -32,6 +32,6 @@ def measure_steps(seconds: Float64[np.ndarray, " N"]) -> Steps:
     return Steps(total / len(steps), usual, float(deviations.max()), row)
 
 
-def is_same_interval(one: float, other: float) -> bool:
-    """Whether two sampling intervals are the same."""
-    return abs(one - other) <= TOLERANCE * other
+def is_same_interval(one: float, other: float, error: float = 0.0) -> bool:
+    """Whether two sampling intervals, known up to a relative error, are the same."""
+    return abs(one - other) <= (TOLERANCE + error) * other

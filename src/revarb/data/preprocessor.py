@@ -57,6 +57,7 @@ class Preprocessor:
     output_names: tuple[str, ...]
     dt: float
     input_range: InputRange | None = None  # unknown in files written before version 0.2
+    time_name: str | None = None  # the column of times in the tables of the records
 
     def __post_init__(self):
         inputs = len(self.scaling.u_mean)
@@ -83,7 +84,8 @@ class Preprocessor:
                 f"output column {first.output_names[int(np.argmin(measured))]!r} is measured in no row after the first "
                 f"{order.first_row}, which the lags take; use fewer lags or leave it out"
             )
-        return cls(scaling, order, first.input_names, first.output_names, first.dt, find_input_range(records))
+        names = first.input_names, first.output_names
+        return cls(scaling, order, *names, first.dt, find_input_range(records), first.time_name)
 
     @property
     def skip(self) -> int:
@@ -145,6 +147,11 @@ class Preprocessor:
         for ours, theirs in ((self.input_names, window.input_names), (self.output_names, window.output_names)):
             if theirs != ours and set(theirs) == set(ours):
                 raise InputError(f"the record has the columns {list(theirs)}, the model {list(ours)}; reorder them")
+        if not is_same_interval(window.dt, self.dt):
+            raise InputError(
+                f"the record has dt={window.dt:g}, but the model was trained with dt={self.dt:g}; pass "
+                f"dt={self.dt:g} with the record if that is how it was sampled, or else resample it"
+            )
         if len(window) < self.order.first_row:
             raise InputError(
                 f"the record has {len(window)} samples, but the lags need at least {self.order.first_row}; "

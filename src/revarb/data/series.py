@@ -31,6 +31,8 @@ class Series:
         Names of the columns; by default those of the data frame, else "u", "y" or "u0", "u1", …
     index : RowIndex, optional
         Row labels; taken from the data frame.
+    time_name : str, optional
+        Name of the column of times; set by `read_records`, and remembered by a model.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class Series:
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     index: RowIndex | None
+    time_name: str | None
 
     def __init__(
         self,
@@ -66,6 +69,7 @@ class Series:
         input_names: Iterable[str] | None = None,
         output_names: Iterable[str] | None = None,
         index: RowIndex | None = None,
+        time_name: str | None = None,
     ):
         y_values = _read_values("y", y)
         u_values = TableValues(np.empty((len(y_values.matrix), 0))) if u is None else _read_values("u", u)
@@ -86,6 +90,7 @@ class Series:
         object.__setattr__(self, "input_names", column_names("u", input_names, u_matrix.shape[1]))
         object.__setattr__(self, "output_names", column_names("y", output_names, y_matrix.shape[1]))
         object.__setattr__(self, "index", _check_index(index, u_values.index, y_values.index))
+        object.__setattr__(self, "time_name", check_time_name(time_name))
         object.__setattr__(self, "dt", _find_interval(dt, y_values.index or u_values.index))
         _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
         _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
@@ -102,7 +107,9 @@ class Series:
             raise InputError(f"a record is cut by a slice of consecutive rows, as in record[:500]; received {rows!r}")
         labels = None if self.index is None or self.index.labels is None else self.index.labels[rows]
         index = None if self.index is None else self.index._replace(labels=labels)
-        return type(self)(self.u[rows], self.y[rows], self.dt, self.input_names, self.output_names, index)
+        return type(self)(
+            self.u[rows], self.y[rows], self.dt, self.input_names, self.output_names, index, self.time_name
+        )
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
@@ -133,6 +140,8 @@ class Window(Series):
         Names of the columns, those of the model; by default as in `Series`.
     index : RowIndex, optional
         Row labels; taken from the data frame.
+    time_name : str, optional
+        Name of the column of times, as in `Series`.
 
     Examples
     --------
@@ -240,7 +249,10 @@ def _refuse(name: str, matrix: np.ndarray, wrong: np.ndarray, columns: Sequence[
 def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
     """One record or several, as a tuple whose members agree in their columns and sampling."""
     if not isinstance(records, Series | Sequence | np.ndarray):
-        raise InputError(f"a record must be a Series or a list of Series, received {type(records).__name__}")
+        raise InputError(
+            f"a record must be a Series or a list of Series, received {type(records).__name__}; wrap it: "
+            "revarb.Series(u, y)"
+        )
     several = (records,) if isinstance(records, Series) else tuple(records)
     if not several:
         raise InputError("no record was given: pass a Series or a list of Series")
@@ -271,6 +283,13 @@ def column_names(prefix: str, names: Iterable[str] | None, columns: int) -> tupl
     if doubled:
         raise InputError(f"column {doubled[0]!r} is named twice in {prefix}; name each once")
     return tuple(names)
+
+
+def check_time_name(name: object) -> str | None:
+    """The name of a column of times; None without one."""
+    if name is None or (isinstance(name, str) and _is_encodable(name)):
+        return name
+    raise InputError(f"a column of times must be named by a text, received {describe(name)}")
 
 
 def _is_encodable(name: str) -> bool:

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float64
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from revarb.data.dataframes import RowIndex, make_dataframe
-from revarb.data.tables.writing import write_table
+from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
+from revarb.data.tables.writing import write_csv
 from revarb.errors import ComputationError, InputError, check_number
 
 if TYPE_CHECKING:
@@ -181,8 +181,36 @@ class Trajectory:
         """
         return make_dataframe(self.columns(), self.index)
 
+    def labelled_columns(self, name: str | None = None, labels: ArrayLike | None = None) -> dict[str, np.ndarray]:
+        """The columns of a table: labels of the rows, `counts` (0 in rows that scores leave out), and `columns`.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the first column; default: that of the data frame's index, else "row".
+        labels : array-like [T], optional
+            Its values, such as times; default: the row labels of the data frame, else 0, 1, 2, …
+
+        Returns
+        -------
+        dict of str to array [T]
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> path = revarb.Trajectory(np.zeros((3, 1)), None, "mean", 1, ("level",))
+        >>> for name, values in path.labelled_columns("t", [0.0, 0.5, 1.0]).items():
+        ...     print(name, values.tolist())
+        t [0.0, 0.5, 1.0]
+        counts [0, 1, 1]
+        level_mean [0.0, 0.0, 0.0]
+        """
+        named, texts = label_rows(self.index, len(self))
+        first = {named if name is None else name: texts if labels is None else np.asarray(labels)}
+        return {**first, "counts": (np.arange(len(self)) >= self.skip).astype(np.int64), **self.columns()}
+
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
-        """Write the columns of `columns` to a CSV file with all digits (atomic write).
+        """Write the columns of `labelled_columns` to a CSV file with all digits (atomic write).
 
         Parameters
         ----------
@@ -194,7 +222,7 @@ class Trajectory:
         pathlib.Path
             The file that was written.
         """
-        return write_table(path, self.columns())
+        return write_csv(path, self.labelled_columns())
 
     def plot(self, measured: ArrayLike | None = None, title: str = "") -> "Figure":
         """Draw the mean and its 95 % band, over the measured output where it is given.

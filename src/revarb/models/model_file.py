@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from revarb.config.rgp import RGP
 from revarb.data.preprocessor import InputRange, Preprocessor
 from revarb.data.scaling import Standardiser
-from revarb.data.series import column_names
+from revarb.data.series import check_time_name, column_names
 from revarb.data.windows import Order, regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.gp.layer import Layer, Linear
@@ -144,6 +144,7 @@ def common_header(model: Fitted) -> dict[str, Any]:
         "input_names": model.input_names,
         "output_names": model.output_names,
         "dt": model.dt,
+        "time_name": model.preprocessor.time_name,
         "input_range": None if known is None else [values.tolist() for values in known],
         "status": model.status.value,
         "seed": model.seed,
@@ -169,6 +170,7 @@ def common_fields(header: Header, order: Order | None = None) -> CommonFields:
         output_names=column_names("y", header["output_names"], outputs),
         dt=check_number("dt", header["dt"], above=0.0),
         input_range=_check_range(header.get("input_range")),
+        time_name=check_time_name(header.get("time_name")),  # files written before version 0.2 have none
     )
     return CommonFields(prep, Status(header["status"]), check_seed(header["seed"]))
 

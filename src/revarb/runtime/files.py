@@ -17,7 +17,7 @@ _STALE_SECONDS = 3600.0  # no write takes this long: an older temporary file is 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuse a path that cannot be written to; called before a long computation rather than after it."""
-    if _is_stream(Path(path)):
+    if is_stream(Path(path)):
         return _check_stream(Path(path))
     target = _follow_links(path)
     if not target.parent.is_dir():
@@ -44,7 +44,7 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
     The content is flushed to the disk before the rename, so `kill -9` or a power cut leaves one of the two files.
     """
     target = check_writable(path)
-    if _is_stream(target):
+    if is_stream(target):
         return _write_to_stream(target, content)
     _remove_stale(target.parent)
     temporary = None
@@ -73,8 +73,9 @@ def _follow_links(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"cannot write {target}: {error}") from None
 
 
-def _is_stream(target: Path) -> bool:
-    # A pipe or a device. What /dev/stdout links to may be a file, which other programs have open.
+def is_stream(target: Path) -> bool:
+    """Whether a path is a pipe or a device, which is written to and cannot be replaced."""
+    # What /dev/stdout links to may be a file, which other programs have open.
     return target.is_relative_to("/dev") or (target.exists() and not target.is_file() and not target.is_dir())
 
 

@@ -1,16 +1,19 @@
-"""Tables in files: named columns in (CSV, Parquet), named columns out (CSV), and their sampling intervals."""
+"""Tables in files: named columns in (CSV, Parquet) and out (CSV, JSON, Parquet), and their sampling intervals."""
 
+from revarb.data.tables.csv_form import CsvForm
 from revarb.data.tables.records import read_records
-from revarb.data.tables.sampling import check_interval, common_interval, is_same_interval, sampling_interval
+from revarb.data.tables.sampling import check_interval, common_interval
 from revarb.data.tables.table import Table
-from revarb.data.tables.writing import write_table
+from revarb.data.tables.writing import check_table_file, encode_csv, write_csv, write_table
 
 __all__ = [
+    "CsvForm",
     "Table",
     "check_interval",
+    "check_table_file",
     "common_interval",
-    "is_same_interval",
+    "encode_csv",
     "read_records",
-    "sampling_interval",
+    "write_csv",
     "write_table",
 ]

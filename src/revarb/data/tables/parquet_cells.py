@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from jaxtyping import Float64
 
+from revarb.data.tables.table_cells import Column
 from revarb.errors import InputError
 
 TICKS_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -31,14 +30,14 @@ class ParquetCells:
         """A cell as NumPy writes it."""
         return str(self._table.column(name).slice(row, 1).to_numpy()[0])
 
-    def numbers(self, name: str) -> Float64[np.ndarray, " N"]:
+    def numbers(self, name: str) -> Column:
         """A column of integers, floats, decimals or booleans, NaN where it has nulls."""
         column = self._table.column(name)
         if not _is_numeric(column.type):
             raise InputError(f"{self._path}, column {name!r} holds values of type {column.type}, which are not numbers")
-        return column.cast(pa.float64(), safe=False).to_numpy()
+        return Column(column.cast(pa.float64(), safe=False).to_numpy(), {})
 
-    def seconds(self, name: str) -> Float64[np.ndarray, " N"]:
+    def seconds(self, name: str) -> Column:
         """A column of numbers as they are, or of timestamps or dates as seconds after the first."""
         column = self._table.column(name)
         if pa.types.is_date(column.type):
@@ -47,7 +46,8 @@ class ParquetCells:
             return self.numbers(name)
         ticks = column.cast(pa.int64())  # subtracted as integers, or nanoseconds since 1970 would be rounded
         passed = pc.call_function("subtract", [ticks, ticks[0]])
-        return passed.cast(pa.float64(), safe=False).to_numpy() / TICKS_PER_SECOND[column.type.unit]
+        seconds = passed.cast(pa.float64(), safe=False).to_numpy() / TICKS_PER_SECOND[column.type.unit]
+        return Column(seconds, {})
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

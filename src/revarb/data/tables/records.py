@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revarb.data.series import Series
+from revarb.data.tables.csv_form import CsvForm
 from revarb.data.tables.sampling import common_interval
 from revarb.data.tables.table import Table
 from revarb.errors import InputError, describe
@@ -19,21 +20,32 @@ def read_records(
     outputs: str | Sequence[str],
     time: str | None = None,
     dt: float | None = None,
+    decimal: str | None = None,
+    separator: str | None = None,
+    skip_rows: int = 0,
 ) -> list[Series]:
     """Read named columns of one or more tables; every file is one record.
 
     Parameters
     ----------
     files : path or list of paths
-        CSV with a header line, or Parquet by its ending.
+        CSV with a header line (also compressed by gzip), or Parquet by its ending.
     inputs : str or list of str
         Input columns; none for a system without inputs. Inputs have no gaps.
     outputs : str or list of str
-        Output columns. An empty cell, NaN, NA or null is a missing value.
+        Output columns. An empty cell, NaN, NA, N/A, #N/A, #NV, null, - or ? is a missing value.
     time : str, optional
-        Column of times, in seconds or ISO 8601. It must increase in even steps, which give `dt`.
+        Column of times, in seconds, in ISO 8601 or as dd.mm.yyyy hh:mm:ss. It must increase in even steps, which give
+        `dt`; steps that differ by up to 5 % are accepted with a warning. A model that is fitted to the records
+        remembers the column.
     dt : float, optional
         Sampling interval, where there is no column of times; default 1.
+    decimal : "." or ",", optional
+        Decimal sign of CSV files; by default found from the file.
+    separator : str, optional
+        Separator of CSV files: ",", ";", "|", "tab" or "space"; by default found from the file.
+    skip_rows : int
+        Number of lines above the header of CSV files.
 
     Returns
     -------
@@ -53,11 +65,17 @@ def read_records(
     Series(3 samples, inputs ('valve',), outputs ('level',), dt=0.5, 1 of 3 output values missing)
     """
     input_names, output_names = _check_names("inputs", inputs), _check_names("outputs", outputs)
-    tables = [Table(path) for path in _check_files(files)]
+    form = CsvForm(decimal, separator, skip_rows)
+    tables = [Table(path, form) for path in _check_files(files)]
     interval = _interval(tables, dt, time)
     return [
         Series(
-            table.columns(input_names), table.columns(output_names, missing=True), interval, input_names, output_names
+            table.columns(input_names),
+            table.columns(output_names, missing=True),
+            interval,
+            input_names,
+            output_names,
+            time_name=time,
         )
         for table in tables
     ]

@@ -1,55 +1,57 @@
 """Sampling intervals of tables. Models count in samples, so the times of a record must be evenly spaced."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-
+from revarb.data.even_steps import TOLERANCE, is_same_interval, measure_steps
 from revarb.data.tables.table import Table
-from revarb.errors import InputError
-
-TOLERANCE = 1e-3  # relative variation of a sampling interval that is accepted
+from revarb.errors import InputError, warn_user
 
 
-def sampling_interval(table: Table, column: str) -> float:
-    """The interval of a column of times; uneven times are refused with the place."""
+class Sampling(NamedTuple):
+    """The interval of a column of times, and the relative error of it that jitter can cause."""
+
+    interval: float
+    error: float
+
+
+def measure_sampling(table: Table, column: str) -> Sampling:
+    """The sampling of a column of times; uneven times are refused with the place, jitter is accepted with a warning."""
     seconds = table.seconds(column)
     if len(seconds) < 2:
         raise InputError(f"{table.path} has a single row, so its column {column!r} shows no sampling interval")
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as uneven
-        steps = np.diff(seconds)
-        usual, total = float(np.median(steps)), float(seconds[-1] - seconds[0])
-        uneven = ~((steps > 0.0) & (np.abs(steps - usual) <= TOLERANCE * usual)) | ~np.isfinite(total)
-    if uneven.any():
-        row = int(np.argmax(uneven)) + 1
-        before, now = table.cell(column, row - 1), table.cell(column, row)
+    steps = measure_steps(seconds)
+    if steps.uneven is not None:
+        before, now = (table.cell(column, row).strip() for row in (steps.uneven - 1, steps.uneven))
         raise InputError(
-            f"{table.place(column, row)}: time goes from {before} to {now}, but it must increase in even steps (their "
-            f"median is {usual:g}); resample the record, or cut it in two there"
+            f"{table.place(column, steps.uneven)}: time goes from {before} to {now}, but it must increase in even "
+            f"steps (their median is {steps.usual:g}); resample the record, or cut it in two there"
         )
-    return total / len(steps)
+    if steps.deviation > TOLERANCE:
+        warn_user(
+            f"{table.path}, column {column!r}: steps differ by up to {steps.deviation:.1%} from their median, "
+            f"{steps.usual:g}; they are taken as even, {steps.interval:g} each"
+        )
+    return Sampling(steps.interval, 2.0 * steps.deviation / (len(seconds) - 1))  # the first and the last time are off
 
 
 def common_interval(tables: Sequence[Table], column: str) -> float:
     """The interval at which all tables are sampled; those that differ are refused."""
-    intervals = [sampling_interval(table, column) for table in tables]
-    for table, interval in zip(tables, intervals, strict=True):
-        if not is_same_interval(interval, intervals[0]):
+    first, *others = [measure_sampling(table, column) for table in tables]
+    for table, sampling in zip(tables[1:], others, strict=True):
+        if not is_same_interval(sampling.interval, first.interval, sampling.error + first.error):
             raise InputError(
-                f"{table.path} is sampled every {interval:g}, but {tables[0].path} every {intervals[0]:g}; resample one"
+                f"{table.path} is sampled every {sampling.interval:g}, but {tables[0].path} every {first.interval:g}; "
+                "resample one"
             )
-    return intervals[0]
+    return first.interval
 
 
 def check_interval(table: Table, column: str, dt: float) -> None:
     """Refuse a table whose column of times has another interval than `dt`, the one of a model."""
-    interval = sampling_interval(table, column)
-    if not is_same_interval(interval, dt):
+    sampling = measure_sampling(table, column)
+    if not is_same_interval(sampling.interval, dt, sampling.error):
         raise InputError(
-            f"{table.path} is sampled every {interval:g}, but the model was fitted with dt={dt:g}; resample the file, "
-            "or fit with a column of times or dt"
+            f"{table.path} is sampled every {sampling.interval:g}, but the model was fitted with dt={dt:g}; resample "
+            "the file, or fit with a column of times or dt"
         )
-
-
-def is_same_interval(one: float, other: float) -> bool:
-    """Whether two sampling intervals differ no more than the steps of one record may."""
-    return abs(one - other) <= TOLERANCE * other
