@@ -93,6 +93,11 @@ def check_number(name: str, value: object, above: float = float("-inf"), least: 
 
 def check_seed(seed: object) -> int:
     """`seed` as a plain int that every random generator takes."""
+    if hasattr(seed, "__len__") and not isinstance(seed, str):  # fit(u, y), as other libraries have it
+        raise InputError(
+            f"fit takes a record and a seed, received a {type(seed).__name__} as the seed; wrap u and y: "
+            "fit(revarb.Series(u, y))"
+        )
     return check_integer("seed", seed, least=0, most=2**63 - 1)
 
 
