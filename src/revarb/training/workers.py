@@ -1,5 +1,6 @@
 """Independent tasks of a training, one after the other or in worker processes, with progress and Ctrl-C."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
@@ -47,7 +48,10 @@ def run_in_processes(
             # No more tasks are dispatched than there are workers: none starts after Ctrl-C.
             with ignore_interrupts():  # of the workers that are started here
                 outcomes = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="n_jobs")(calls)
-            yield from outcomes  # pyright: ignore[reportReturnType]
+            with warnings.catch_warnings():
+                # joblib replaces a worker whose memory has grown, and says so; compiled programs are no leak
+                warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+                yield from outcomes  # pyright: ignore[reportReturnType]
         except KeyboardInterrupt:
             return  # Ctrl-C a second time: the unfinished tasks are not waited for
         except Exception as error:  # of joblib, not of a task: a worker was killed, or a cluster disconnected
