@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from revarb.data.dataframes import RowIndex
 from revarb.data.trajectory import MAX_DISAGREEMENT, Trajectory
 from revarb.errors import InputError
 
@@ -28,3 +32,22 @@ def test_the_warning_begins_above_the_threshold():
     assert path(None).warning is None and path(limit).warning is None
     assert "0.26 standard deviations" in path(limit + 0.01).warning
     assert "nan" in path(float("nan")).warning, "moments that are no numbers disagree"
+
+
+def test_a_table_has_the_labels_of_its_rows_and_where_it_counts(tmp_path):
+    path = Trajectory(np.zeros((3, 1)), None, "mean", 2, ("y",))
+    assert {name: values.tolist() for name, values in path.labelled_columns().items()} == {
+        "row": [0, 1, 2],
+        "counts": [0, 0, 1],
+        "y_mean": [0.0, 0.0, 0.0],
+    }
+    assert path.to_csv(tmp_path / "no ending").read_text() == "row,counts,y_mean\n0,0,0.0\n1,0,0.0\n2,1,0.0\n"
+    hours = pd.date_range("2026-11-15", periods=3, freq="h", name="when")
+    for labels, name, first in (
+        (hours, "when", "2026-11-15 00:00:00"),
+        (pd.Index([7, 8, 9]), "row", 7),
+        (pd.Index([0.5, 1.5, 2.5], name="t"), "t", 0.5),
+    ):
+        columns = replace(path, index=RowIndex("pandas", labels)).labelled_columns()
+        assert next(iter(columns)) == name and columns[name].tolist()[0] == first
+    assert path.labelled_columns("", [1.0, 2.0, 3.0])[""].tolist() == [1.0, 2.0, 3.0]
