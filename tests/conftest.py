@@ -17,12 +17,13 @@ def rng():
 
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
-    """Keep what unfinished fits and choices leave behind in a temporary folder, not in the user's cache folder."""
+    """Keep what unfinished fits, choices and comparisons leave behind in a temporary folder, not the user's cache."""
+    from revarb.evaluation.comparison import run_store
     from revarb.optim import journal
     from revarb.training import choice_store
 
     folder = tmp_path_factory.mktemp("cache")
-    for module in (journal, choice_store):
+    for module in (journal, choice_store, run_store):
         monkeypatch.setattr(module, "user_cache_path", lambda name: folder / name)
     return folder / "revarb" / "unfinished"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -9,7 +10,11 @@ import sys
 import numpy as np
 import pytest
 
+from revarb.cli.work import compare
+from revarb.config.rgp import RGP
 from revarb.data.tables.writing import write_table
+from revarb.errors import InputError
+from revarb.training.choose import Chosen
 from support import small
 from support.command_line import COLUMNS, run, with_cells
 from support.processes import environment
@@ -28,7 +33,7 @@ def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
     assert [row["model"] for row in content["rows"]] == ["Mean"] * 2 + ["ARX"] * 2 + ["GP-NARX"] * 4
     assert content["meta"]["skip"] == content["rows"][0]["skip"]
     page = (folder / "all" / "compare.html").read_text()
-    assert content["meta"]["verdict"] in page and page.count("<svg") == 2
+    assert content["meta"]["verdict"] in page and page.count("<svg") == 3  # outputs, reliability, residuals of ARX
     for name in ("compare", "reliability", "mean", "arx", "gp-narx"):
         assert (folder / "all" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "residuals: a model without its own uncertainty" in out
@@ -65,15 +70,55 @@ def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
 def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
     command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(JAX_LOG_COMPILES="1"),
-        start_new_session=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        env=environment(JAX_LOG_COMPILES="1", XDG_CACHE_HOME=str(folder)),
     )  # fmt: skip
     read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
     os.killpg(process.pid, signal.SIGINT)  # to the process group, as from a terminal: the workers receive it too
     out, err = (text.decode() for text in process.communicate(timeout=120))
     assert process.returncode == 130, (out, err)
-    assert "Traceback" not in err and "interrupted: stopped before the end" in err
-    assert not (folder / "revarb-compare" / "compare.json").exists()
+    assert "Traceback" not in err
+    if "interrupted: stopped before the end" in err:  # before the first model was done
+        assert not (folder / "revarb-compare" / "compare.json").exists()
+    else:
+        assert "of 21 fits were compared; the same command with --resume goes on" in err
+        assert "incomplete" in json.loads((folder / "revarb-compare" / "compare.json").read_text())["meta"]
+
+
+def test_ctrl_c_keeps_the_models_that_are_done_and_resume_goes_on_with_the_others(folder):
+    """A real process on a real terminal, a real signal to its process group."""
+    (folder / "long.toml").write_text("lags = 2\ninput_lags = 2\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
+    some = ("--only", "Mean", "--only", "ARX", "--only", "REVARB", "--config", "long.toml", "--seeds", "1", "-o", "all")
+    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, *some]
+    variables = environment(TERM="xterm", COLUMNS="120", XDG_CACHE_HOME=str(folder / "cache"))
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=variables, start_new_session=True)
+    os.close(theirs)
+    screen = read_until(ours, lambda text: b"ARX done" in text)
+    os.killpg(process.pid, signal.SIGINT)
+    screen += read_until(ours)
+    out = process.communicate(timeout=120)[0].decode()
+    assert process.returncode == 130, screen
+    assert b"interrupted: 2 of 3 fits were compared; the same command with --resume goes on" in screen
+    assert b"Traceback" not in screen
+    sentence = "This comparison is incomplete: it was stopped by Ctrl-C before REVARB (1 seed(s))."
+    first = json.loads((folder / "all" / "compare.json").read_text())
+    assert sentence in out and sentence in (folder / "all" / "compare.html").read_text()
+    assert first["meta"]["incomplete"] == sentence and [row["model"] for row in first["rows"]] == ["Mean", "ARX"]
+    assert (folder / "all" / "arx.png").exists() and not (folder / "all" / "revarb.png").exists()
+
+    # The same, but for fewer iterations of the model that was not done.
+    (folder / "long.toml").write_text((folder / "long.toml").read_text().replace("9000", "9"))
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, env=variables, check=False)
+    assert (
+        done.returncode == 0
+        and done.stderr == "warning: REVARB: inducing=100, but there are only 58 training rows: using 58\n"
+    )
+    second = json.loads((folder / "all" / "compare.json").read_text())
+    assert "incomplete" not in second["meta"] and "incomplete" not in done.stdout
+    assert second["rows"][:2] == [{**row, "skip": second["meta"]["skip"]} for row in first["rows"]]  # also the seconds
+    assert [row["model"] for row in second["rows"][2:]] == ["REVARB", "REVARB"]
+    assert not list((folder / "cache").rglob("*.run"))
 
 
 def test_a_comparison_names_the_models_that_need_every_output(capsys, folder):
@@ -113,3 +158,20 @@ def test_a_comparison_of_files_with_times(capsys, folder):
     (folder / "lost.csv").write_text("\n".join([*text[:30], *text[31:]]))
     code, _, err = run(capsys, "compare", "a.csv", "lost.csv", *some)
     assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
+
+
+def test_the_row_of_revarb_is_as_described_and_its_lags_are_those_of_all(capsys, folder, monkeypatch):
+    given = {}
+
+    def note(train, test, models, seeds, **options):
+        given.update(models)
+        raise InputError("enough")
+
+    monkeypatch.setattr(compare, "compare", note)
+    files = ("compare", "train.csv", "test.csv", *COLUMNS)
+    assert run(capsys, *files, "--config", "rgp.toml", "--hidden", "3", "--latent-dim", "2", "-o", "x")[0] == 2
+    spec = given["REVARB"]
+    assert (spec.lags, spec.hidden, spec.latent_dim, spec.inducing) == (2, 3, 2, 12)
+    assert given["GP-NARX"].lags == 2 and given["GP-NARX"].input_lags == 2 and given["revarb (chosen)"] == Chosen()
+    assert run(capsys, *files, "--lags", "4", "--input-delay", "3")[0] == 2
+    assert given["REVARB"] == RGP(lags=4, input_delay=3) and given["MLP-NARX"].input_delay == 3

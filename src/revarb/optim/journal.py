@@ -55,14 +55,19 @@ def make_checkpoints(fits: Sequence[str], resume: bool) -> list[Checkpoint | Non
     remove_old(folder)
     checkpoints = [Checkpoint(folder / f"{fit}.journal", resume, time.time() + DELAY_SECONDS) for fit in fits]
     any_exists = any(os.access(checkpoint.path, os.F_OK) for checkpoint in checkpoints)
-    if resume and not any_exists:
-        warn_user("there is no unfinished fit like this one to resume: it starts from the beginning")
-    if any_exists and not resume:
-        warn_user(
-            "an unfinished fit like this one exists; resume=True (--resume) continues it, this call starts from the "
-            "beginning"
-        )
+    warn_about_unfinished("fit", any_exists, resume)
     return list(checkpoints)
+
+
+def warn_about_unfinished(what: str, exists: bool, resume: bool) -> None:
+    """Warn where there is nothing to resume, and where what could be resumed is not."""
+    if resume and not exists:
+        warn_user(f"there is no unfinished {what} like this one to resume: it starts from the beginning")
+    if exists and not resume:
+        warn_user(
+            f"an unfinished {what} like this one exists; resume=True (--resume) continues it, this call starts from "
+            "the beginning"
+        )
 
 
 _kept: ContextVar[list[Checkpoint | None] | None] = ContextVar("_kept", default=None)

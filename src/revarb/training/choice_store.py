@@ -8,10 +8,10 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from revarb.errors import InputError, warn_user
+from revarb.errors import InputError
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import load, save_model
-from revarb.optim.journal import Checkpoint, discard_journals, remove_old
+from revarb.optim.journal import Checkpoint, discard_journals, remove_old, warn_about_unfinished
 from revarb.runtime.files import write_atomic
 
 
@@ -32,16 +32,10 @@ class ChoiceStore:
         store = cls(user_cache_path("revarb") / "unfinished", digest, resume)
         remove_old(store.folder)
         known = store._list_files()
-        if resume and not known:
-            warn_user("there is no unfinished choice like this one to resume: it starts from the beginning")
-        if known and not resume:
-            warn_user(
-                "an unfinished choice like this one exists; resume=True (--resume) continues it, this call starts from "
-                "the beginning"
-            )
-            for file in known:  # now, whatever `keep_journals` says: they are not those of this call
-                with suppress(OSError):
-                    file.unlink(missing_ok=True)
+        warn_about_unfinished("choice", bool(known), resume)
+        for file in () if resume else known:  # now, whatever `keep_journals` says: they are not those of this call
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
         return store
 
     def read(self, name: str) -> tuple[list[FittedRGP], float] | None:

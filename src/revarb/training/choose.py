@@ -137,7 +137,9 @@ class Chosen:
     jobs: int | None = None
     members: int = 1
 
-    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> Fitted:
+    def fit(
+        self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False, *, resume: bool = False
+    ) -> Fitted:
         """Train the model that `revarb.fit` chooses.
 
         Parameters
@@ -148,12 +150,14 @@ class Chosen:
             Seed of all fits.
         progress : bool
             Draw a progress bar where the output is a terminal.
+        resume : bool
+            Continue a choice on the same records that was killed or interrupted.
 
         Returns
         -------
         FittedRGP, FittedARX or Ensemble
         """
-        return fit(train, seed, self.jobs, progress, members=self.members)
+        return fit(train, seed, self.jobs, progress, members=self.members, resume=resume)
 
 
 def _count_workers(jobs: int | None) -> int:

@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from revarb.cli.application import command_line, print_written, screen
+from revarb.cli.application import command_line, print_written, screen, stop_interrupted
 from revarb.cli.work.fit import make_spec
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare
-from revarb.evaluation.comparison.comparison import Comparison, default_models
+from revarb.evaluation.comparison.comparison import Comparison, ComparisonInterrupted, default_models
 from revarb.evaluation.results_file import write_results
 from revarb.models.base import ModelSpec
+from revarb.optim.journal import keep_journals
 from revarb.report.page import comparison_page, comparison_section
 from revarb.report.reliability_figures import draw_reliability
 from revarb.report.tables import NOTES, comparison_grid, list_failures, terminal_table
@@ -50,18 +51,33 @@ def list_models(
 def compare_records(
     files: Files, records: Sequence[Series], models: Mapping[str, ModelSpec], seeds: int, jobs: int, resume: bool
 ) -> None:
-    """Compare the models, print the table, and write it."""
+    """Compare the models, print the table, and write it; after Ctrl-C that of the models which are done."""
     trains, tests = records[: len(files.train)], records[len(files.train) :]
     targets = _targets(make_folder(files.folder), list(models), len(records[0].output_names), files.read)
     name = files.test[0].name
-    comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True)
+    with keep_journals():  # until the table is on disk
+        stopped = False
+        try:
+            comparison = compare(trains, tests, models, seeds, jobs=jobs, progress=True, resume=resume)
+        except ComparisonInterrupted as interrupted:
+            comparison, stopped = interrupted.comparison, True
+        with capture_interrupts():
+            _print(name, comparison, seeds)
+            print_written(*_write(targets, name, comparison, command_line.get()))
+    if stopped:
+        total = len(models) * seeds
+        done = total - len(comparison.missing)
+        stop_interrupted(f"{done} of {total} fits were compared; the same command with --resume goes on")
+
+
+def _print(name: str, comparison: Comparison, seeds: int) -> None:
     screen.print(comparison.verdict, style="bold", soft_wrap=True)
+    if comparison.incomplete is not None:
+        screen.print(comparison.incomplete, style="bold", soft_wrap=True)
     title = f"free simulation of {name}, first {comparison.skip} rows left out, {seeds} seed(s)"
     screen.print(terminal_table(comparison_grid(title, comparison.lines)))
     for sentence in (*list_failures(comparison.lines), *NOTES):
         screen.print(sentence, soft_wrap=True)
-    with capture_interrupts():
-        print_written(*_write(targets, name, comparison, command_line.get()))
 
 
 class _Targets(NamedTuple):
@@ -97,10 +113,12 @@ def _name_file(model: str) -> str:
 
 def _write(targets: _Targets, name: str, comparison: Comparison, command: str) -> list[Path]:
     meta = {"table": "compare", "command": command, "verdict": comparison.verdict, "skip": comparison.skip}
+    overview = comparison.verdict
+    if comparison.incomplete is not None:
+        meta["incomplete"] = comparison.incomplete
+        overview = f"{comparison.incomplete} {overview}"
     section = comparison_section(f"Free simulation of {name}", comparison)
-    page = comparison_page(
-        f"Which model for {name}?", section.verdict, [section], {"command": command, **describe_machine()}
-    )
+    page = comparison_page(f"Which model for {name}?", overview, [section], {"command": command, **describe_machine()})
     written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
     record, paths = comparison.test[0], comparison.by_model()
     for column, target in enumerate(targets.outputs if paths else []):

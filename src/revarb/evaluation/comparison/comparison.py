@@ -1,8 +1,9 @@
 """Comparison of models under equal conditions: the same records, the same cold start, the same rows scored."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.evaluation.comparison.lines import Line, summarise
+from revarb.evaluation.comparison.run_store import RunStore
 from revarb.evaluation.comparison.runs import Run, lost_run, run_all
 from revarb.evaluation.comparison.verdict import Score, state_verdict
 from revarb.evaluation.reliability import BandCheck, check_bands
@@ -49,6 +51,8 @@ class Comparison:
     residuals : dict
         Errors one step ahead along the first test record and what is left in them, by model: of the first seed, of the
         models that predict.
+    missing : tuple of (str, int)
+        Models and seeds that were not done when Ctrl-C came.
 
     Examples
     --------
@@ -68,6 +72,7 @@ class Comparison:
     test: tuple[Series, ...]
     skip: int
     residuals: Mapping[str, Residuals] = field(default_factory=dict)
+    missing: tuple[tuple[str, int], ...] = ()
 
     def __repr__(self) -> str:
         models = ", ".join(dict.fromkeys(row["model"] for row in self.rows))
@@ -82,6 +87,15 @@ class Comparison:
     def score(self) -> Score:
         """What ranks the models: RMSE, or NRMSE where several outputs may have different units."""
         return "rmse" if len(self.test[0].output_names) == 1 else "nrmse"
+
+    @property
+    def incomplete(self) -> str | None:
+        """A sentence where Ctrl-C came before all fits were done; None where they were."""
+        if not self.missing:
+            return None
+        counts = Counter(model for model, _ in self.missing)
+        names = ", ".join(f"{model} ({count} seed(s))" for model, count in counts.items())
+        return f"This comparison is incomplete: it was stopped by Ctrl-C before {names}."
 
     @property
     def verdict(self) -> str:
@@ -138,6 +152,14 @@ class Comparison:
         return draw_comparison(self.by_model(), self.test[0].y, column)
 
 
+class ComparisonInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a comparison; `comparison` has the models that were done before it."""
+
+    def __init__(self, comparison: Comparison):
+        super().__init__()
+        self.comparison = comparison
+
+
 CHOSEN = "revarb (chosen)"
 
 
@@ -168,11 +190,12 @@ def compare(
     jobs: int = 1,
     skip: int | None = None,
     progress: bool = False,
+    resume: bool = False,
 ) -> Comparison:
     """Fit every model to `train` with every seed and score its free simulation of `test`.
 
     All models have the same records, the same cold start and the same scored rows. A model that fails is a row with
-    its reason.
+    its reason. Finished models of a comparison that is killed, or interrupted by Ctrl-C, are kept on disk.
 
     Parameters
     ----------
@@ -189,6 +212,8 @@ def compare(
         First rows of every test record that are not scored; default: what the slowest model needs to settle.
     progress : bool
         Draw a bar where the output is a terminal.
+    resume : bool
+        Continue a comparison of the same models and records that was killed or interrupted.
 
     Returns
     -------
@@ -213,18 +238,17 @@ def compare(
     tests = _check_test(records, as_records(test))
     jobs, skip = check_integer("jobs", jobs, least=1), _check_skip(skip, tests)
     chosen, numbers = _check_models(default_models(jobs=jobs) if models is None else models), _check_seeds(seeds)
+    analysed = numbers[:1]
+    store = RunStore.open(chosen, numbers, records, tests, analysed, resume)
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:
         finished = itertools.count(1)
-        return run_comparison(
-            records,
-            tests,
-            chosen,
-            numbers,
-            jobs,
-            skip,
-            lambda run: update(next(finished), f"{run.model} done"),
-            analysed=numbers[:1],
-        )
+
+        def report(run: Run) -> None:
+            update(next(finished), f"{run.model} done")
+
+        comparison = run_comparison(records, tests, chosen, numbers, jobs, skip, report, analysed, store)
+    store.discard()
+    return comparison
 
 
 def run_comparison(
@@ -236,12 +260,27 @@ def run_comparison(
     skip: int | None,
     report: Callable[[Run], None],
     analysed: Sequence[int] = (),
+    store: RunStore | None = None,
 ) -> Comparison:
-    """`compare` with its arguments checked; `report` is called with every finished run, `analysed` as in `run_all`."""
-    runs: dict[tuple[str, int], Run] = {}
-    for run in run_all(models, seeds, train, test, jobs, analysed):
-        runs[run.model, run.seed] = run
+    """`compare` with its arguments checked; `report` is called with every finished run, `analysed` as in `run_all`.
+
+    Finished runs are kept in `store`. Ctrl-C raises `ComparisonInterrupted` if a run was finished before it.
+    """
+    store = RunStore({}, resume=False) if store is None else store
+    runs: dict[tuple[str, int], Run] = {(run.model, run.seed): run for run in store.read()}
+    for run in runs.values():
         report(run)
+    try:
+        for run in run_all(models, seeds, train, test, jobs, analysed, list(runs), store.resume):
+            runs[run.model, run.seed] = run
+            store.write(run)
+            report(run)
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        done = [runs[key] for key in itertools.product(models, seeds) if key in runs]
+        missing = tuple(key for key in itertools.product(models, seeds) if key not in runs)
+        raise ComparisonInterrupted(replace(_comparison(done, tuple(test), skip), missing=missing)) from None
     ordered = [runs.get((name, seed), lost_run(name, seed)) for name in models for seed in seeds]
     for message in dict.fromkeys(f"{run.model}: {text}" for run in ordered for text in run.warnings):
         warn_user(message)

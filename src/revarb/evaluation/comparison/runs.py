@@ -2,9 +2,10 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from inspect import signature
 from pickle import PicklingError
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -64,14 +65,20 @@ def run_all(
     test: Sequence[Series],
     jobs: int,
     analysed: Sequence[int] = (),
+    done: Collection[tuple[str, int]] = (),
+    resume: bool = False,
 ) -> Iterator[Run]:
     """Every model with every seed, in the order in which they finish; with `jobs` > 1 in as many processes.
 
     The residuals are those of the seeds in `analysed`: a prediction along the record takes as long as a simulation.
+    Models and seeds in `done` are left out; with `resume` fits that were killed or interrupted are continued.
     """
     run = _run if jobs == 1 else _run_in_worker
     tasks = [
-        delayed(run)(name, spec, seed, train, test, seed in analysed) for name, spec in models.items() for seed in seeds
+        delayed(run)(name, spec, seed, train, test, seed in analysed, resume)
+        for name, spec in models.items()
+        for seed in seeds
+        if (name, seed) not in done
     ]
     try:
         with ignore_interrupts():  # of the workers that are started here: this process ends them
@@ -89,17 +96,20 @@ def lost_run(name: str, seed: int) -> Run:
 
 
 def _run_in_worker(
-    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool
+    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool, resume: bool
 ) -> Run:
     with ignore_interrupts():  # a terminal sends SIGINT to all processes; the parent ends this one
-        return _run(name, spec, seed, train, test, analysed)
+        return _run(name, spec, seed, train, test, analysed, resume)
 
 
-def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool) -> Run:
+def _run(
+    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool, resume: bool
+) -> Run:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "there is no unfinished")  # most fits of a resumed comparison were not begun
         try:
-            run = _fit_and_simulate(name, spec, seed, train, test, analysed)
+            run = _fit_and_simulate(name, spec, seed, train, test, analysed, resume)
         except Exception as error:  # a model that fails is a row of the table, not the end of it
             reason = " ".join(str(error).split()) or type(error).__name__
             return Run(name, seed, "failed", reason=reason)
@@ -108,10 +118,11 @@ def _run(name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: S
 
 
 def _fit_and_simulate(
-    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool
+    name: str, spec: ModelSpec, seed: int, train: Sequence[Series], test: Sequence[Series], analysed: bool, resume: bool
 ) -> Run:
     started = time.perf_counter()
-    model = spec.fit(train, seed=seed)
+    options = {"resume": True} if resume and "resume" in signature(spec.fit).parameters else {}
+    model = spec.fit(train, seed=seed, **options)
     fit_seconds = time.perf_counter() - started
     status = getattr(model, "status", "fitted")  # a user's own model may have neither a status nor several methods
     if status is Status.INTERRUPTED:
