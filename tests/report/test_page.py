@@ -112,7 +112,7 @@ def test_the_row_that_the_verdict_names_stands_out_and_no_failed_one():
 
     lines = [Line("A", "", {}, 1, ("why",)), line("B", "mean", 2.0), line("B", "moments", 1.0), line("C", "mean", 1.5)]
     page = comparison_page("", "", [Section("", "", lines, {})], {})
-    assert re.findall(r"<tr class=best><td>(.)</td><td>(\w+)", page) == [("C", "mean")]
+    assert re.findall(r"<tr class=best><td>(.)</td><td>(\w+)", page) == [("B", "moments")]
     assert "class=best" not in comparison_page("", "", [Section("", "", lines[:1], {})], {})
 
 
@@ -122,3 +122,13 @@ def test_more_outputs_than_pictures_are_mentioned():
     *outputs, bands = section.pictures
     assert len(outputs) == 6 and all("2 further output(s)" in caption for caption in outputs)
     assert bands.startswith("Reliability of the bands.")
+
+
+def test_several_outputs_have_a_table_of_their_own():
+    record = small.record(outputs=2)
+    comparison = compare(record, record, {"Mean": Mean(), "ARX": ARX(2, 2)}, seeds=1)
+    section = comparison_section("two outputs", comparison)
+    page = comparison_page("t", "o", [section], {})
+    assert section.apart is not None and section.apart.columns == ["model", "method", "y0", "y1"]
+    assert "by output: RMSE (NRMSE)" in page and "<th>RMSE</th>" not in page and "<th>NRMSE</th>" in page
+    assert comparison_section("a benchmark", comparison, comparison.lines).apart is None

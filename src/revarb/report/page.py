@@ -10,7 +10,7 @@ from revarb.evaluation.comparison.comparison import Comparison
 from revarb.evaluation.comparison.lines import Line
 from revarb.evaluation.comparison.verdict import Score, ranking
 from revarb.report.reliability_figures import draw_reliability
-from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures
+from revarb.report.tables import NOTES, Grid, comparison_grid, list_failures, output_grid
 from revarb.runtime.figure_style import encode_figure
 
 MOST_PICTURES = 6
@@ -25,7 +25,10 @@ START = "<p class=start>All numbers are from a cold start.</p>"
 
 @dataclass(frozen=True)
 class Section:
-    """A comparison on one test part, for the page. `pictures` are SVG, by their captions; `score` ranks."""
+    """A comparison on one test part, for the page. `pictures` are SVG, by their captions; `score` ranks.
+
+    `apart` has the outputs one by one, where they may have different units.
+    """
 
     title: str
     verdict: str
@@ -34,6 +37,7 @@ class Section:
     score: Score = "rmse"
     paper: Mapping[str, float] | None = None
     remarks: Sequence[str] = ()
+    apart: Grid | None = None
 
 
 def comparison_section(
@@ -44,10 +48,11 @@ def comparison_section(
     remarks: Sequence[str] = (),
 ) -> Section:
     """A comparison as a section, with its first test record drawn; `lines` replaces the comparison's own."""
+    apart = output_grid(comparison.rows) if lines is None else None  # a benchmark has its outputs in common units
     lines = comparison.lines if lines is None else lines
     sentence = state_verdict(lines, comparison.score)
     pictures = {**_pictures(comparison), **_reliability_picture(comparison), **_residual_pictures(comparison)}
-    return Section(title, sentence, lines, pictures, comparison.score, paper, remarks)
+    return Section(title, sentence, lines, pictures, comparison.score, paper, remarks, apart)
 
 
 def _pictures(comparison: Comparison) -> dict[str, bytes]:
@@ -150,7 +155,9 @@ def _table(section: Section) -> str:
     first = next(iter(ranking(section.lines, section.score).values()), None)
     best = next((number for number, line in enumerate(section.lines) if first is not None and line is first.line), None)
     reasons = "".join(f"<p class=reason>{escape(reason)}</p>" for reason in list_failures(section.lines))
-    return grid_html(comparison_grid(section.title, section.lines, section.paper, best)) + START + reasons
+    table = comparison_grid(section.title, section.lines, section.paper, best, mixed=section.apart is not None)
+    apart = "" if section.apart is None else f"<p>{escape(section.apart.title)}</p>{grid_html(section.apart)}"
+    return grid_html(table) + START + reasons + apart
 
 
 def grid_html(grid: Grid) -> str:

@@ -44,7 +44,8 @@ def dataset_table(lines: Mapping[str, str]) -> Table:
 NOTES = (
     "Median (smallest – largest) over seeds. Free simulation from the inputs alone, cold start, raw units; the same "
     "rows are scored for every model. ARX chooses its order, up to ten lags or those of the others if they are more.",
-    "mean: the mean-only free run. moments: mean and uncertainty propagated with full covariance.",
+    "mean: the mean-only free run. moments: mean and uncertainty propagated with full covariance. The verdict judges "
+    "every model by one method, its last one here, for its error and its band: it is what `simulate` uses by default.",
     "residuals: a model without its own uncertainty. Its run is mean-only, and its band is as wide as its errors "
     "in free runs over held-out pieces of the training part. They also chose its size, so the band is rather narrow.",
     "NLPD (smaller is better) and the share inside the 95 % band judge the band. Seconds include compilation the first "

@@ -16,7 +16,7 @@ from revarb.models.base import ModelSpec
 from revarb.optim.journal import keep_journals
 from revarb.report.page import comparison_page, comparison_section
 from revarb.report.reliability_figures import draw_reliability
-from revarb.report.tables import NOTES, comparison_grid, list_failures, terminal_table
+from revarb.report.tables import NOTES, comparison_grid, list_failures, output_grid, terminal_table
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import check_writable, make_folder, write_atomic
 from revarb.runtime.interrupts import capture_interrupts
@@ -75,7 +75,10 @@ def _print(name: str, comparison: Comparison, seeds: int) -> None:
     if comparison.incomplete is not None:
         screen.print(comparison.incomplete, style="bold", soft_wrap=True)
     title = f"free simulation of {name}, first {comparison.skip} rows left out, {seeds} seed(s)"
-    screen.print(terminal_table(comparison_grid(title, comparison.lines)))
+    apart = output_grid(comparison.rows)
+    screen.print(terminal_table(comparison_grid(title, comparison.lines, mixed=apart is not None)))
+    if apart is not None:
+        screen.print(terminal_table(apart))
     for sentence in (*list_failures(comparison.lines), *NOTES):
         screen.print(sentence, soft_wrap=True)
 
