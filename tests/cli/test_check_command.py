@@ -22,7 +22,7 @@ def test_it_says_what_is_left_and_draws_it(capsys, folder, model):
     expected = model.residuals(revarb.Series(record.u, record.y, 1.0, ["valve"], ["pressure"]), 8)
     (row,) = expected.summary().tables[0].rows
     assert code == 0 and err == "" and out.splitlines()[0] == expected.sentence
-    assert "train.csv: residuals one step ahead" in out and "wrote picture.png" in out
+    assert "train.csv\nresiduals one step ahead" in out and "wrote picture.png" in out
     assert all(text in " ".join(out.split()) for text in row)
     assert matplotlib.image.imread("picture.png").shape[1] > 800
 

@@ -138,7 +138,9 @@ def after(values, lag):
         (lambda u, e: e + after(u, 4), ORDER, "still follow input 'u' (lag 4: 0.7"),
         (lambda u, e: e + after(u, 4), Order(2, 2, 5), "try a smaller input delay (input_delay=4)"),
         (lambda u, e: e + after(u, 2), ORDER, "the model has this lag and does not use it fully"),
-        (lambda u, e: e + 0.05 * after(u, 4), ORDER, "(lag 4: 0.07, weak: 0.5 % of their variance)"),
+        (lambda u, e: e + 0.05 * after(u, 4), ORDER, "(lag 4: 0.07, 0.5 % of their variance): try more input"),
+        (lambda u, e: e + 0.1 * after(u, 2), ORDER, "of their variance): too weak to be worth a change"),
+        (lambda u, e: e + 0.03 * after(e, 1), ORDER, "of their variance): too weak to be worth a change"),
         (lambda u, e: e + 0.7 * after(e, 1), ORDER, "are not white (lag 1: 0.5"),
         (lambda u, e: e + 0.7 * after(e, 9), ORDER, "try more lags (lags=9 or more)"),
         (lambda u, e: e + 0.3, ORDER, "have an offset: the output is above its predictions on average"),
@@ -178,7 +180,7 @@ def test_the_summary_has_a_row_per_output():
     e[:, 1] += after(u[:, 1], 3)
     (table,) = analyse(e, u).summary().tables
     assert [row[:2] for row in table.rows] == [("y0", "396"), ("y1", "396")]
-    assert table.rows[1][4].startswith("u1: 0.7") and table.rows[1][4].endswith("at lag 3, beyond the limit")
+    assert table.rows[1][4].startswith("u1: 0.7") and table.rows[1][4].endswith("at lag 3 *")
 
 
 def test_the_picture_has_a_row_per_output_and_a_panel_per_input():

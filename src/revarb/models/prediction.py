@@ -65,8 +65,8 @@ class Predictor(Fitted):
         >>> rng = np.random.default_rng(0)
         >>> u, noise = rng.normal(size=400), 0.1 * rng.normal(size=400)
         >>> record = revarb.Series(u, np.convolve(u, [0.0, 1.0, 0.5])[:400] + noise)
-        >>> model = revarb.ARX(lags=1, input_lags=2).fit(record[:200])
-        >>> model.residuals(record[200:]).sentence
+        >>> model = revarb.ARX(lags=1, input_lags=2).fit(record[:300])
+        >>> model.residuals(record[300:]).sentence
         'nothing is left in the residuals'
         """
         return analyse_residuals(record, self.predict(record), self.order, max_lag)

@@ -7,7 +7,8 @@ from revarb.models.correlation import LEAST_PAIRS
 from revarb.models.residuals import Peak, Residuals
 
 MOST_NAMES = 3  # columns that a sentence lists
-WEAK = 0.1  # a correlation below it explains less than one per cent of the errors' variance
+WEAK = 0.1  # a correlation below it explains less than one per cent of the errors' variance; long records have many
+LEAVE_IT = "too weak to be worth a change"
 
 
 def state_residuals(residuals: Residuals) -> tuple[str, ...]:
@@ -49,15 +50,20 @@ def _find_all(residuals: Residuals, row: int) -> list[str]:
 
 
 def _state_inputs(followed: Mapping[str, Peak], order: Order) -> str:
-    _, largest = max(followed.items(), key=lambda item: item[1].ratio)
-    return f"still follow {_list_inputs(followed)}: {_advise_inputs(largest.lag, order)}"
+    strong = {name: peak for name, peak in followed.items() if not _is_weak(peak)}
+    named = strong or followed
+    largest = max(named.values(), key=lambda peak: peak.ratio)
+    return f"still follow {_list_inputs(named)}: {_advise_inputs(largest, order)}"
 
 
-def _advise_inputs(lag: int, order: Order) -> str:
+def _advise_inputs(largest: Peak, order: Order) -> str:
+    lag = largest.lag
     if lag < order.input_delay:
         return f"try a smaller input delay (input_delay={lag})"
     if lag > order.reach:
         return f"try more input lags (input_lags={lag - order.input_delay + 1} or more)"
+    if _is_weak(largest):
+        return LEAVE_IT
     return (
         "the model has this lag and does not use it fully; try revarb.fit, a nonlinear model, or training records "
         "like this one"
@@ -66,6 +72,8 @@ def _advise_inputs(lag: int, order: Order) -> str:
 
 def _state_colour(own: Peak, order: Order, explained: bool) -> str:
     finding = f"are not white ({_describe(own)})"
+    if _is_weak(own):
+        return f"{finding}: {LEAVE_IT}"
     if explained:
         return f"{finding}, which may come from the same cause"
     more = f"try more lags (lags={own.lag} or more)" if own.lag > order.lags else "try more lags or revarb.fit"
@@ -87,5 +95,9 @@ def _list_inputs(peaks: Mapping[str, Peak]) -> str:
 
 
 def _describe(peak: Peak) -> str:
-    weak = f", weak: {100.0 * peak.value**2:.1g} % of their variance" if abs(peak.value) < WEAK else ""
+    weak = f", {100.0 * peak.value**2:.1g} % of their variance" if _is_weak(peak) else ""
     return f"lag {peak.lag}: {peak.value:.2f}{weak}"
+
+
+def _is_weak(peak: Peak) -> bool:
+    return abs(peak.value) < WEAK

@@ -206,7 +206,10 @@ class Residuals:
                 self.cross_correlation_peaks, strict=True,
             )
         ]  # fmt: skip
-        return Summary("\n".join(self.sentences), (SummaryTable("residuals one step ahead", heads, rows),))
+        return Summary(
+            "\n".join(self.sentences),
+            (SummaryTable("residuals one step ahead (*: beyond the joint limit)", heads, rows),),
+        )
 
     def plot(self, title: str = "", outputs: Sequence[str] | None = None) -> "Figure":
         """Draw a row per output: autocorrelation, cross-correlation with every input, histogram.
@@ -266,7 +269,7 @@ def _describe_share(share: float) -> str:
 def _describe_peak(peak: Peak | None) -> str:
     if peak is None:
         return "–"
-    return f"{peak.value:.2f} at lag {peak.lag}{', beyond the limit' if peak.significant else ''}"
+    return f"{peak.value:.2f} at lag {peak.lag}{' *' if peak.significant else ''}"
 
 
 def _describe_largest(peaks: Mapping[str, Peak]) -> str:

@@ -1,6 +1,7 @@
 """Analyse the residuals of a model along the record of a table; say what is left in them, and draw it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from revarb.cli.application import print_written, screen
@@ -10,7 +11,6 @@ from revarb.data.tables.csv_form import CsvForm
 from revarb.errors import InputError
 from revarb.models.model_file import load
 from revarb.models.prediction import Predictor
-from revarb.report.tables import Grid, terminal_table
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import check_writable
 from revarb.runtime.interrupts import capture_interrupts
@@ -28,8 +28,7 @@ def check_model(
     residuals = model.residuals(record, max_lag)
     for sentence in residuals.sentences:
         screen.print(sentence, style="bold", soft_wrap=True)
-    (table,) = residuals.summary().tables
-    screen.print(terminal_table(Grid(f"{record_file.name}: {table.title}", table.columns, table.rows)))
+    screen.print(replace(residuals.summary(), title=record_file.name))
     with capture_interrupts():
         print_written(save_figure(picture, residuals.plot()))
 
