@@ -82,12 +82,34 @@ def test_wrong_arguments_are_refused(name):
         QUICK_MODELS[name].fit(Series(small.record().u, np.ones(60)))
 
 
-@pytest.mark.parametrize("name", ["MLP-NARX", "LSTM", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
-def test_most_rivals_need_every_output(name):
-    model = name.split(",")[0]
-    match = f"^{model} needs every output value, and 3 of 60 are missing; fill them, or use RGP"
-    with pytest.raises(InputError, match=match):
-        QUICK_MODELS[name].fit(small.with_gaps(small.record(), slice(20, 23)))
+@pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
+def test_regressions_do_with_gaps(name):
+    """Some outputs missing at different rows: the same rows are left out as if all were missing there."""
+    record, u = small.record(samples=80, outputs=2), small.record(5).u
+    fits = [QUICK_MODELS[name].fit(small.with_gaps(record, *gaps)) for gaps in ([(slice(20, 23), 0), (60, 1)], [])]
+    with_gaps, complete = (model.simulate(u).mean for model in fits)
+    assert np.isfinite(with_gaps).all() and 0.0 < np.abs(with_gaps - complete).max() < 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("GP-NARX", "GP-NARX regresses on measured past outputs, and 1 of 58 training rows have all of them measured"),
+        ("MLP-NARX", "MLP-NARX regresses on measured past outputs, and 1 of 58 training rows have all of them"),
+        ("ARX", "no row of the records has all its past outputs measured; use fewer lags, or fill the gaps"),
+        ("LSTM", "^LSTM needs every output value, and 20 of 60 are missing; fill them, or use RGP"),
+    ],
+)
+def test_too_many_gaps_are_refused(name, message):
+    every_third = small.with_gaps(small.record(), slice(0, 57, 3), 58)
+    with pytest.raises(InputError, match=message):
+        QUICK_MODELS[name].fit(every_third)
+
+
+def test_a_fold_without_rows_is_refused():
+    gaps = small.with_gaps(small.record(), slice(20, None, 2))
+    with pytest.raises(InputError, match="the gaps leave no training rows beside a held-out piece of the records"):
+        QUICK_MODELS["MLP-NARX"].fit(small.with_gaps(gaps, slice(0, 3), slice(14, 20)))
 
 
 def test_the_mean_of_what_was_measured():

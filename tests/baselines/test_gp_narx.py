@@ -11,9 +11,9 @@ from revarb.evaluation.scoring import scores
 from revarb.gp.posterior import predict_certain
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean
-from revarb.simulation.moments import run_moments
+from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
-from revarb.training.narx_rows import build_narx_rows
+from revarb.training.narx_rows import build_narx_rows, mark_complete
 from support import oracles, small
 from support.chains import correlated_start, monte_carlo, smooth_chain
 
@@ -161,6 +161,87 @@ def test_a_record_almost_without_noise_has_a_band(noise):
     np.testing.assert_allclose(moments.std[20:], samples.std[20:], rtol=0.25)
     result = scores(moments, y[150:])
     assert result.nrmse < 0.05 and result.coverage95 >= 0.9
+
+
+def rows_of(model, record):
+    """Windows of z-scored inputs, at their mean before the record, and z-scored outputs."""
+    z = np.concatenate([np.zeros((2, 1)), model.scaling.inputs(record.u)])
+    return np.column_stack([z[1:-1], z[:-2]]), model.scaling.outputs(record.y)
+
+
+def after(model, y, row):
+    """The state of known outputs after a row: two lags, newest first."""
+    window = y[row - 1 : row + 1][::-1].ravel()
+    return StartState(window, np.zeros((len(window), len(window))), np.zeros((2, 1)))
+
+
+def check_rows(model, path, expected, rows):
+    """Mean and variance of some rows are the expected ones, z-scored."""
+    np.testing.assert_allclose(model.scaling.outputs(path.mean)[rows], [each.mean for each in expected], atol=1e-8)
+    variance = (path.std / model.scaling.y_std)[rows] ** 2
+    np.testing.assert_allclose(variance, [each.variance for each in expected], rtol=1e-6)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_one_step_ahead_is_the_gp_at_measured_lags(outputs):
+    record = small.record(3, outputs=outputs)
+    model = SPEC.fit(small.record(outputs=outputs))
+    u_bar, y = rows_of(model, record)
+    path, gp, rows, expected = model.predict(record), model.chain.hidden[0], range(2, 60), []
+    for row in rows:
+        mean, variance = predict_certain(gp, np.concatenate([y[row - 1], y[row - 2], u_bar[row]])[None])
+        expected.append(Moments(np.asarray(mean[0]), np.full(outputs, variance[0] + gp.sigma2)))
+    check_rows(model, path, expected, rows)
+    assert (path.method, path.start, path.skip) == ("moments", "1 step ahead", model.skip)
+
+
+def test_several_steps_ahead_propagate_moments_from_measured_lags(model):
+    record, horizon = small.record(3), 4
+    u_bar, y = rows_of(model, record)
+    path, rows = model.predict(record, horizon), range(5, 60, 6)
+    runs = [run_moments(model.chain, after(model, y, i - horizon), u_bar[i - horizon + 1 : i + 1], 0) for i in rows]
+    check_rows(model, path, [Moments(run.mean[-1], run.variance[-1]) for run in runs], rows)
+    np.testing.assert_array_equal(path.mean[:horizon], model.simulate(record.u).mean[:horizon])
+
+
+def test_a_prediction_right_after_a_gap_is_one_over_the_gap(model):
+    """What is not known of missing outputs is in the band; after two measured ones it is over."""
+    record = small.record(3)
+    path = model.predict(small.with_gaps(record, slice(30, 33)))
+    u_bar, y = rows_of(model, record)
+    run = run_moments(model.chain, after(model, y, 29), u_bar[30:34], 0)
+    check_rows(model, path, [Moments(run.mean[k], run.variance[k]) for k in range(4)], range(30, 34))
+    complete = model.predict(record)
+    same = [*range(30), *range(35, 60)]
+    np.testing.assert_array_equal(path.mean[same], complete.mean[same])
+    np.testing.assert_array_equal(path.std[same], complete.std[same])
+
+
+@pytest.mark.parametrize("horizon", [60, 1000])
+def test_a_horizon_as_long_as_the_record_is_the_simulation(model, horizon):
+    record = small.record(3)
+    path, cold = model.predict(record, horizon), model.simulate(record.u)
+    np.testing.assert_array_equal(path.mean, cold.mean)
+    np.testing.assert_array_equal(path.std, cold.std)
+    assert path.start == f"{horizon} steps ahead"
+
+
+@pytest.mark.parametrize("spec", [SPEC, GPNARX(lags=2, input_lags=2, inducing=15)], ids=["exact", "sparse"])
+def test_rows_that_a_gap_touches_are_left_out(spec):
+    """The fit to two records that end where the gap begins and begin where it ends is the same."""
+    record = small.record(samples=80)
+    with_gap = spec.fit(small.with_gaps(record, slice(40, 43)))
+    pieces = [Series(record.u[:40], record.y[:40]), Series(record.u[43:], record.y[43:])]
+    prep = with_gap.preprocessor
+    rows, expected = build_narx_rows(prep, [small.with_gaps(record, slice(40, 43))]), build_narx_rows(prep, pieces)
+    complete = mark_complete(rows)
+    np.testing.assert_allclose(rows.x_hat[complete], expected.x_hat)
+    np.testing.assert_allclose(rows.y[complete], expected.y)
+    gp = with_gap.chain.hidden[0]
+    if spec is SPEC:
+        np.testing.assert_allclose(gp.zeta, expected.x_hat)
+    assert np.isfinite(gp.beta).all() and np.isfinite(with_gap.evidence)
+    assert scores(with_gap.simulate(small.record(5).u), small.record(5).y).nrmse < 0.4
 
 
 def test_refusals():

@@ -13,7 +13,7 @@ from revarb.evaluation.scoring import scores
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
 from revarb.training.held_out import PIECES, compute_held_out_errors, estimate_residual_std, select_rows_outside
-from revarb.training.narx_rows import build_narx_rows, simulate_records
+from revarb.training.narx_rows import NarxRows, build_narx_rows, simulate_records
 from support import small
 
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
@@ -58,6 +58,47 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     np.testing.assert_allclose(model.residual_std, estimate_residual_std(np.concatenate(errors)))
     final, _ = mlp_narx._train(spec, rows, np.ones(78), 3, key)
     np.testing.assert_array_equal(model.model.hidden.weight, final.hidden.weight)
+
+
+@with_numerics
+def test_rows_that_a_gap_touches_are_left_out_of_every_fold():
+    """Cross-validation over the complete rows, written out; errors of missing outputs do not count."""
+    spec = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=5)
+    records = [small.with_gaps(small.record(samples=80), slice(30, 33), 70)]
+    model, key = spec.fit(records), jax.random.key(0)
+    prep = model.preprocessor
+    every = build_narx_rows(prep, records)
+    keep = np.r_[0:28, 33:68, 71:78]  # without the targets 30 to 34 and 70 to 72
+    rows, errors = NarxRows(every.x_hat[keep], every.y[keep]), []
+    assert np.isfinite(rows.x_hat).all() and np.isnan(np.delete(every.x_hat, keep, axis=0).sum(1)).sum() == 6
+    for number in range(PIECES):
+        outside = select_rows_outside(prep, [80], number)[keep].astype(float)
+        network, _ = mlp_narx._train(spec, rows, outside, 3, key)
+        runs = simulate_records(prep, Chain((network,), None, 2), records)
+        errors.append(compute_held_out_errors(prep, records, runs, number))
+    joined = np.concatenate(errors)
+    assert np.isnan(joined).sum() == 4
+    np.testing.assert_allclose(model.residual_std, [np.sqrt(np.nanmean(joined**2))])
+    final, _ = mlp_narx._train(spec, rows, np.ones(70), 3, key)
+    np.testing.assert_array_equal(model.model.hidden.weight, final.hidden.weight)
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_predictions_are_those_of_a_plain_loop(horizon):
+    model = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=15).fit(small.record())
+    record = small.with_gaps(small.record(3), slice(20, 22))
+    z = np.concatenate([np.zeros((2, 1)), model.scaling.inputs(record.u)])
+    y, path = model.scaling.outputs(record.y), model.predict(record, horizon)
+    for row in range(horizon, 60, 5):
+        past = [np.zeros(1)] * 2
+        for i in range(row + 1):
+            value = np.asarray(model.model.mean(np.concatenate([past[-1], past[-2], z[i + 1], z[i]])[None])[0])
+            past.append(value if i > row - horizon or np.isnan(y[i, 0]) else y[i])
+        np.testing.assert_allclose(model.scaling.outputs(path.mean)[row], value, atol=1e-10)
+    np.testing.assert_allclose(path.std, np.broadcast_to(model.scaling.raw_std(model.residual_std), (60, 1)))
+    whole, cold = model.predict(record, 60), model.simulate(record.u)
+    np.testing.assert_array_equal(whole.mean, cold.mean)
+    np.testing.assert_array_equal(whole.std, cold.std)
 
 
 @pytest.mark.parametrize(

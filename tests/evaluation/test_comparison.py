@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revarb.baselines.arx import ARX
-from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.lstm import LSTM
 from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
 from revarb.errors import InputError
@@ -101,13 +101,13 @@ def test_a_failed_rival_is_a_row_with_its_reason(tmp_path):
 
 
 def test_a_rival_that_cannot_do_with_gaps_is_a_row_with_its_reason():
-    models = {"Mean": Mean(), "GP-NARX": GPNARX(2, 2), "Zero": Zero()}
+    models = {"Mean": Mean(), "LSTM": LSTM(), "Zero": Zero()}
     test = small.with_gaps(small.record(1), slice(30, 40))
     result = compare(small.with_gaps(small.record(), 5, 6), test, models, seeds=1)
     lines = {line.model: line for line in result.lines}
-    reason = "GP-NARX needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing"
+    reason = "LSTM needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing"
     reason += " outputs"
-    assert lines["GP-NARX"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
+    assert lines["LSTM"].reasons == [f"1 of 1 seed(s) failed: {reason}"]
     assert result.verdict.startswith("Nothing was learnt here: predicting the training mean has an error of 0.458")
     assert lines["Zero"].ranges["rmse"].median == pytest.approx(np.sqrt(np.nanmean(test.y**2)))
     page = comparison_page("t", "o", [comparison_section("s", result)], {})

@@ -16,9 +16,9 @@ from revarb.training.linear_choice import (
     list_small_orders,
     score_linear,
 )
-from revarb.training.linear_fit import mark_complete, select_columns, solve_least_squares
+from revarb.training.linear_fit import select_columns, solve_least_squares
 from revarb.training.linear_trial import find_delay, try_linear
-from revarb.training.narx_rows import build_narx_rows
+from revarb.training.narx_rows import build_narx_rows, mark_complete
 from revarb.training.segments import cut_segments
 from revarb.training.stretches import FOLDS, cut_stretches, mask_fold
 from revarb.training.trials import Scored

@@ -50,7 +50,7 @@ def test_gaps_in_one_output_do_not_touch_the_others_fitted_alone():
 def test_records_that_cannot_be_fitted_are_refused():
     with pytest.raises(InputError, match="no row of the records has all its past outputs measured; use fewer lags"):
         ARX(2, 2).fit(small.with_gaps(small.record(), slice(0, None, 2)))
-    with pytest.raises(InputError, match="no output after the transients is measured, by which the order is chosen"):
+    with pytest.raises(InputError, match="no output after the transients is measured, by which the model is chosen"):
         ARX(1, 1).fit(small.with_gaps(small.record(), slice(2, None)))
 
 

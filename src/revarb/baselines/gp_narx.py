@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from revarb.baselines.narx import require_complete
+from revarb.baselines.narx import build_complete_rows
 from revarb.config.lagged import Lagged
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.series import Series
+from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.errors import check_integer, check_seed
 from revarb.gp.collapsed import collapsed_bound
@@ -20,7 +20,7 @@ from revarb.gp.exact import exact_posterior, log_evidence
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior
-from revarb.models.base import Fitted
+from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.lbfgs import Optimum, maximise_tree
 from revarb.optim.status import Status, Step
@@ -28,9 +28,10 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
+from revarb.simulation.gp_narx_filtering import predict_gp_narx
 from revarb.simulation.run import Method, simulate_chain
 from revarb.simulation.starts import make_cold_origin
-from revarb.training.narx_rows import NarxRows, build_narx_rows
+from revarb.training.narx_rows import NarxRows
 
 EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
 INDUCING = 200  # number of inducing inputs for more rows
@@ -87,7 +88,7 @@ class GPNARX(Lagged):
         Parameters
         ----------
         train : Series or list of Series
-            The training records, without missing outputs.
+            The training records. Rows with a missing output, as target or as regressor, are left out.
         seed : int
             Seed of the k-means start of the inducing inputs; the exact GP does not use it.
         progress : bool
@@ -100,11 +101,11 @@ class GPNARX(Lagged):
         Raises
         ------
         InputError
-            If outputs are missing or the records are too short.
+            If the records are too short, or too few rows are complete.
         """
-        records = require_complete(train, "GP-NARX")
+        records = as_records(train)
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
-        rows = build_narx_rows(prep, records)
+        rows = build_complete_rows(prep, records, "GP-NARX").rows
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
         if inducing is None:
             layer, optimum = _fit_exact(rows, self.iterations, progress)
@@ -120,7 +121,7 @@ class GPNARX(Lagged):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedGPNARX(Fitted):
+class FittedGPNARX(Predictor):
     """A trained GP-NARX.
 
     Attributes
@@ -195,6 +196,47 @@ class FittedGPNARX(Fitted):
         origin = make_cold_origin(self.preprocessor, self.chain)
         path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
         return self.preprocessor.add_inputs(path, u)
+
+    @with_numerics
+    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
+        """Predict every sample of a measured record from the samples up to `horizon` before it, raw units.
+
+        Parameters
+        ----------
+        record : Series
+            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions, with their
+            uncertainty.
+        horizon : int
+            Number of samples ahead. The first rows are predicted from a cold start.
+
+        Returns
+        -------
+        Trajectory
+            One row per sample of the record, with the propagated moments.
+
+        Raises
+        ------
+        InputError
+            If the record does not fit the model.
+        ComputationError
+            If the prediction diverges.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> record = revarb.Series(u, np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60]))
+        >>> model = revarb.GPNARX(lags=1, input_lags=2, iterations=20).fit(record)
+        >>> model.predict(record, horizon=3)
+        Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
+        """
+        horizon = check_prediction(record, horizon)
+        rows = align_record(self.preprocessor, self.chain, record)
+        moments = predict_gp_narx(self.chain, *rows, self.order.reach, min(horizon, len(rows.y)))
+        path = self.preprocessor.to_trajectory(
+            "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon)
+        )
+        return self.preprocessor.add_inputs(path, record.u, record.index)
 
 
 def _make_start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:

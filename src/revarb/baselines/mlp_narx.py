@@ -8,12 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64, Key
+from jaxtyping import Bool, Float, Float64, Key
 
-from revarb.baselines.narx import require_complete
+from revarb.baselines.narx import build_complete_rows
 from revarb.config.lagged import Lagged
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.series import Series
+from revarb.data.series import Series, as_records
 from revarb.errors import InputError, check_integer, check_number, check_seed
 from revarb.models.by_residuals import FittedNarx
 from revarb.optim.lbfgs import Optimum, maximise_tree
@@ -26,10 +26,11 @@ from revarb.training.held_out import (
     PIECES,
     compute_held_out_errors,
     estimate_residual_std,
+    mark_measured,
     rms_error,
     select_rows_outside,
 )
-from revarb.training.narx_rows import NarxRows, build_narx_rows, simulate_records
+from revarb.training.narx_rows import NarxRows, simulate_records
 
 
 class Perceptron(eqx.Module):
@@ -102,7 +103,7 @@ class MLPNARX(Lagged):
         Parameters
         ----------
         train : Series or list of Series
-            The training records, without missing outputs.
+            The training records. Rows with a missing output, as target or as regressor, are left out.
         seed : int
             Seed of the initial weights.
         progress : bool
@@ -115,20 +116,20 @@ class MLPNARX(Lagged):
         Raises
         ------
         InputError
-            If outputs are missing or the records are too short.
+            If the records are too short, or too few rows are complete.
         """
-        records = require_complete(train, "MLP-NARX")
+        records = as_records(train)
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
-        rows = build_narx_rows(prep, records)
+        data = _prepare(prep, records)
         key = jax.random.key(check_seed(seed))
         total = len(self.units) * PIECES + 1
         with progress_bar("fitting MLP-NARX", total, progress) as update:
             trials = []
             for number in self.units:
-                trials.append(_cross_validate(self, prep, records, rows, number, key))
+                trials.append(_cross_validate(self, data, number, key))
                 update(len(trials) * PIECES, f"{number} units: error {trials[-1].error:.3f}")
             best = min(trials, key=lambda trial: trial.error)
-            network, optimum = _train(self, rows, np.ones(len(rows.y)), best.units, key)
+            network, optimum = _train(self, data.rows, np.ones(len(data.rows.y)), best.units, key)
         return FittedMLPNARX(prep, optimum.status, check_seed(seed), best.residual_std, network)
 
 
@@ -154,27 +155,46 @@ class FittedMLPNARX(FittedNarx[Perceptron]):
     """
 
 
+class _Data(NamedTuple):
+    """The training rows, which of them every fold uses, and which held-out errors have a measured output."""
+
+    prep: Preprocessor
+    records: Sequence[Series]
+    rows: NarxRows
+    folds: Bool[np.ndarray, "F R"]
+    measured: Bool[np.ndarray, "E Dy"]
+
+
+def _prepare(prep: Preprocessor, records: Sequence[Series]) -> _Data:
+    rows, complete = build_complete_rows(prep, records, "MLP-NARX")
+    lengths = [len(record) for record in records]
+    folds = np.stack([select_rows_outside(prep, lengths, number)[complete] for number in range(PIECES)])
+    if not folds.any(axis=1).all():
+        raise InputError(
+            "the gaps leave no training rows beside a held-out piece of the records; use fewer lags, fill the gaps, or "
+            "use RGP, which needs no such rows"
+        )
+    return _Data(prep, records, rows, folds, mark_measured(prep, records, range(PIECES)))
+
+
 class _Trial(NamedTuple):
     units: int
     error: float
     residual_std: Float64[np.ndarray, " Dy"]
 
 
-def _cross_validate(
-    spec: MLPNARX, prep: Preprocessor, records: Sequence[Series], rows: NarxRows, units: int, key: Key[jax.Array, ""]
-) -> _Trial:
+def _cross_validate(spec: MLPNARX, data: _Data, units: int, key: Key[jax.Array, ""]) -> _Trial:
     # Every piece is simulated by a network that was trained without it.
-    errors = []
-    for number in range(PIECES):
-        outside = select_rows_outside(prep, [len(record) for record in records], number)
-        network, optimum = _train(spec, rows, outside.astype(np.float64), units, key)
+    prep, records, errors = data.prep, data.records, []
+    for number, outside in enumerate(data.folds):
+        network, optimum = _train(spec, data.rows, outside.astype(np.float64), units, key)
         if optimum.status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # there is no model yet
         with defer_interrupts():
             runs = simulate_records(prep, Chain((network,), None, spec.lags), records)
         errors.append(compute_held_out_errors(prep, records, runs, number))
     joined = np.concatenate(errors)
-    return _Trial(units, rms_error(joined), estimate_residual_std(joined))
+    return _Trial(units, rms_error(joined[data.measured]), estimate_residual_std(joined))
 
 
 def _train(

@@ -5,17 +5,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series
+from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.models.choice import Choice
 from revarb.models.held_out_verdict import state_held_out
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @runtime_checkable
@@ -106,6 +109,30 @@ class Fitted(ABC):
         from revarb.models.model_file import save_model  # which imports this module
 
         return save_model(self, path)
+
+    def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
+        """Draw the measured outputs and the free run over the training records.
+
+        Parameters
+        ----------
+        records : Series or list of Series
+            The training records; a model does not keep them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Save it with `figure.savefig("fit.png")`; a notebook displays it.
+
+        Raises
+        ------
+        InputError
+            If the records have other columns than the model.
+        ComputationError
+            If the free run diverges.
+        """
+        from revarb.models.fit_figure import draw_free_runs  # which imports this module, and matplotlib
+
+        return draw_free_runs(self, as_records(records))
 
     @property
     def verdict(self) -> str | None:

@@ -6,16 +6,19 @@ from functools import cached_property
 from typing import Generic, Literal
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64, Int
 from numpy.typing import ArrayLike
 
+from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.models.base import Fitted
+from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain
 from revarb.simulation.mean import run_mean_cold
+from revarb.simulation.narx_filtering import predict_narx
 
 ResidualMethod = Literal["residuals"]
 
@@ -86,8 +89,8 @@ class FittedByResiduals(Fitted):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
-    """A trained NARX model that predicts a mean only."""
+class FittedNarx(FittedByResiduals, Predictor, Generic[AnyLayer]):
+    """A trained NARX model with a mean only: its states are the outputs."""
 
     model: AnyLayer
 
@@ -110,6 +113,51 @@ class FittedNarx(FittedByResiduals, Generic[AnyLayer]):
             Outputs, z-scored.
         """
         return run_mean_cold(self.chain, self.order, z)
+
+    @with_numerics
+    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
+        """Predict every sample of a measured record from the samples up to `horizon` before it, raw units.
+
+        Parameters
+        ----------
+        record : Series
+            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions.
+        horizon : int
+            Number of samples ahead. The first rows are predicted from a cold start.
+
+        Returns
+        -------
+        Trajectory
+            One row per sample of the record. The band is that of the held-out errors of free runs, unless the model
+            knows those `horizon` steps after a measured start (`FittedARX.horizon_std`).
+
+        Raises
+        ------
+        InputError
+            If the record does not fit the model.
+        ComputationError
+            If the prediction diverges.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> record = revarb.Series(u, np.convolve(u, 0.8 ** np.arange(30))[:60])
+        >>> revarb.ARX(lags=2, input_lags=2).fit(record).predict(record, horizon=3)
+        Trajectory(60 rows, outputs ('y',), method='residuals', start='3 steps ahead')
+        """
+        horizon = check_prediction(record, horizon)
+        rows = align_record(self.preprocessor, self.chain, record)
+        samples = len(rows.y)
+        ahead = min(horizon, samples)
+        mean = predict_narx(self.chain, *rows, self.order.reach, ahead)
+        variance = self._variances(np.full(samples, horizon), np.arange(samples) < ahead)
+        path = self.preprocessor.to_trajectory("residuals", self.skip, mean, variance, start=name_horizon(horizon))
+        return self.preprocessor.add_inputs(path, record.u, record.index)
+
+    def _variances(self, steps: Int[np.ndarray, " T"], cold: Bool[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
+        # By the number of steps since the last measured output; `cold` marks rows without one.
+        return np.broadcast_to(self.residual_std**2, (len(steps), len(self.residual_std)))
 
 
 def check_method(method: object) -> None:

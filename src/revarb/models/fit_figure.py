@@ -1,4 +1,4 @@
-"""Figures of a fit: outputs, latent paths and the bound of an RGP, the free run of a linear model."""
+"""Figures of a fit: outputs, latent paths and the bound of an RGP, the free run of other models."""
 
 from collections.abc import Iterable, Sequence
 
@@ -45,7 +45,7 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
 
 
 @rc_context({"text.parse_math": False})
-def draw_free_runs(model: FittedARX, records: Sequence[Series]) -> Figure:
+def draw_free_runs(model: Fitted, records: Sequence[Series]) -> Figure:
     """The measured outputs of the training records and the model's free run over them, one panel per output."""
     _check_outputs(model, records)
     paths = [model.simulate(record.u) if model.input_names else model.simulate(steps=len(record)) for record in records]
@@ -55,7 +55,8 @@ def draw_free_runs(model: FittedARX, records: Sequence[Series]) -> Figure:
     _draw_outputs(axes, line, paths, [record.y for record in records], "free run")
     _draw_seams(axes, line)
     order = model.order
-    finish_figure(figure, f"Training records, linear model with {order.lags} lags and {order.input_lags} input lags")
+    kind = "linear model" if isinstance(model, FittedARX) else "free run of a model"
+    finish_figure(figure, f"Training records, {kind} with {order.lags} lags and {order.input_lags} input lags")
     return figure
 
 

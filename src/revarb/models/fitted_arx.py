@@ -2,35 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Complex128, Float64, Int
 
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.series import Series, as_records
+from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError
 from revarb.gp.layer import Linear
 from revarb.models.by_residuals import FittedNarx, ResidualMethod, check_method
-from revarb.models.prediction import Predictor, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.mean import run_mean
-from revarb.simulation.narx_filtering import filter_narx, predict_narx
-from revarb.simulation.starts import StartChoice, infer_state, make_cold_origin, resolve_start
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from revarb.simulation.narx_filtering import filter_narx
+from revarb.simulation.starts import StartChoice, infer_state, resolve_start
 
 _NO_ROWS: Any = None  # becomes an array without rows, whose columns are the outputs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedARX(FittedNarx[Linear], Predictor):
+class FittedARX(FittedNarx[Linear]):
     """A trained ARX model of z-scored values; `order` is the chosen one.
 
     Attributes
@@ -164,63 +160,6 @@ class FittedARX(FittedNarx[Linear], Predictor):
         mean = run_mean(self.chain, origin.state, input_windows_after(origin.state.past_u, z, self.order), reset_row)
         variance = self._variances(1 + np.arange(len(z)), np.full(len(z), origin.cold))
         return prep.add_inputs(prep.to_trajectory(method, skip, mean, variance, start=origin.name), u)
-
-    @with_numerics
-    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
-        """Predict every sample of a measured record from the samples up to `horizon` before it, raw units.
-
-        Parameters
-        ----------
-        record : Series
-            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions.
-        horizon : int
-            Number of samples ahead. The first rows are predicted from a cold start.
-
-        Returns
-        -------
-        Trajectory
-            One row per sample of the record, with the band of `horizon_std[horizon - 1]`.
-
-        Raises
-        ------
-        InputError
-            If the record does not fit the model.
-        ComputationError
-            If the prediction diverges.
-
-        Examples
-        --------
-        >>> import numpy as np, revarb
-        >>> u = np.sin(np.arange(60.0) ** 1.5)
-        >>> record = revarb.Series(u, np.convolve(u, 0.8 ** np.arange(30))[:60])
-        >>> revarb.ARX(lags=2, input_lags=2).fit(record).predict(record, horizon=3)
-        Trajectory(60 rows, outputs ('y',), method='residuals', start='3 steps ahead')
-        """
-        horizon = check_prediction(record, horizon)
-        z, y = self.preprocessor.check_window(record)
-        cold, ahead = make_cold_origin(self.preprocessor, self.chain).state, min(horizon, len(y))
-        u_bar = input_windows_after(cold.past_u, z, self.order)
-        mean = predict_narx(self.chain, cold, u_bar, y, self.order.reach, ahead)
-        variance = self._variances(np.full(len(y), horizon), np.arange(len(y)) < ahead)
-        path = self.preprocessor.to_trajectory("residuals", self.skip, mean, variance, start=name_horizon(horizon))
-        return self.preprocessor.add_inputs(path, record.u, record.index)
-
-    def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
-        """Draw the measured outputs and the free run over the training records.
-
-        Parameters
-        ----------
-        records : Series or list of Series
-            The training records; a model does not keep them.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Save it with `figure.savefig("fit.png")`; a notebook displays it.
-        """
-        from revarb.models.fit_figure import draw_free_runs  # matplotlib is slow to import
-
-        return draw_free_runs(self, as_records(records))
 
     @property
     def poles(self) -> Complex128[np.ndarray, " S"]:

@@ -12,12 +12,12 @@ from revarb.config.rgp import RGP
 from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import current_windows, input_windows_after, map_blocks, split_rows
+from revarb.data.windows import current_windows, map_blocks, split_rows
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.held_out_verdict import state_held_out
-from revarb.models.prediction import Predictor, check_prediction, name_horizon
+from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
@@ -257,11 +257,9 @@ class FittedRGP(Predictor):
         Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
         horizon = check_prediction(record, horizon)
-        z, y = self.preprocessor.check_window(record)
-        cold = self.resolve_start("cold").state
-        u_bar = input_windows_after(cold.past_u, z, self.order)
-        ahead = min(horizon, len(y))
-        moments = predict_ahead(self.trained.chain, self.chain, cold, u_bar, y, self.order.reach, ahead)
+        rows = align_record(self.preprocessor, self.chain, record)
+        ahead = min(horizon, len(rows.y))
+        moments = predict_ahead(self.trained.chain, self.chain, *rows, self.order.reach, ahead)
         path = self.preprocessor.to_trajectory(
             "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon)
         )

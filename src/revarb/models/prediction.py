@@ -2,14 +2,21 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from jaxtyping import Float
+
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
+from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer
 from revarb.models.base import Fitted
 from revarb.models.residual_analysis import analyse_residuals
 from revarb.models.residuals import Residuals
+from revarb.runtime.numerics import AnyArray
+from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.starts import make_cold_origin
 
 MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
@@ -78,6 +85,21 @@ def check_prediction(record: Any, horizon: Any) -> int:
     if not isinstance(record, Series):
         raise InputError(f"predict takes a measured revarb.Series(u, y), received a {type(record).__name__}")
     return steps
+
+
+class MeasuredRows(NamedTuple):
+    """A measured record as a prediction needs it, z-scored, and the cold start before it."""
+
+    start: StartState
+    u_bar: Float[AnyArray, "T Du"]
+    y: Float[AnyArray, "T Dy"]
+
+
+def align_record(prep: Preprocessor, chain: Chain, record: Series) -> MeasuredRows:
+    """The rows of a record that has the model's columns, with the inputs before it at their training mean."""
+    z, y = prep.check_window(record)
+    cold = make_cold_origin(prep, chain).state
+    return MeasuredRows(cold, input_windows_after(cold.past_u, z, prep.order), y)
 
 
 def name_horizon(horizon: int) -> str:

@@ -20,8 +20,8 @@ from revarb.training.candidates import FEW_LAGS, describe_order, limit_lags
 from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
 from revarb.training.fit import fit_rgp
 from revarb.training.fold_paths import ALL, trace_path
-from revarb.training.linear_fit import mark_complete, solve_least_squares
-from revarb.training.narx_rows import build_narx_rows
+from revarb.training.linear_fit import solve_least_squares
+from revarb.training.narx_rows import build_narx_rows, mark_complete
 from revarb.training.ranking import Ranking
 from revarb.training.trials import HeldOut, Progress, Scored
 

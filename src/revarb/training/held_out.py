@@ -62,6 +62,18 @@ def compute_held_out_errors(
     return joined
 
 
+def mark_measured(prep: Preprocessor, records: Sequence[Series], pieces: Sequence[int]) -> Bool[np.ndarray, "E Dy"]:
+    """Mark the errors of `compute_held_out_errors`, pieces stacked, whose output was measured; refuse none at all."""
+    nothing = [np.zeros_like(record.y) for record in records]
+    errors = np.concatenate([compute_held_out_errors(prep, records, nothing, number) for number in pieces])
+    if not np.isfinite(errors).any():
+        raise InputError(
+            "no output after the transients is measured, by which the model is chosen; use fewer lags, or cut the "
+            "records to where there are measurements"
+        )
+    return np.isfinite(errors)
+
+
 def find_measured_piece(prep: Preprocessor, records: Sequence[Series]) -> int | None:
     """The tail, or where no output of it is measured the piece with the most measured ones; None where none has any.
 

@@ -17,8 +17,8 @@ from revarb.errors import InputError
 from revarb.gp.layer import Linear
 from revarb.simulation.chain import Chain
 from revarb.training.free_run import cut_cold_runs
-from revarb.training.linear_fit import list_orders, mark_complete, select_columns
-from revarb.training.narx_rows import NarxRows, build_narx_rows
+from revarb.training.linear_fit import list_orders, select_columns
+from revarb.training.narx_rows import NarxRows, build_narx_rows, mark_complete
 from revarb.training.one_standard_error import find_simplest
 from revarb.training.segments import Segment, measure_error, simulate_cold
 from revarb.training.stretches import FOLDS, Stretch, mask_fold

@@ -23,10 +23,11 @@ from revarb.training.held_out import (
     compute_held_out_errors,
     estimate_residual_std,
     find_measured_piece,
+    mark_measured,
     rms_error,
     select_rows_outside,
 )
-from revarb.training.narx_rows import NarxRows, build_narx_rows
+from revarb.training.narx_rows import NarxRows, build_narx_rows, mark_complete
 
 LAGS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)  # numbers of lags that are tried
 
@@ -57,11 +58,6 @@ def fit_linear_orders(prep: Preprocessor, records: Sequence[Series]) -> LinearFi
     return LinearFit(chosen, model, residual_std)
 
 
-def mark_complete(rows: NarxRows) -> Bool[np.ndarray, " R"]:
-    """Mark the rows without a missing value, neither as target nor among the regressors."""
-    return np.isfinite(rows.x_hat.sum(axis=1) + rows.y.sum(axis=1))
-
-
 def solve_least_squares(rows: NarxRows, columns: Bool[np.ndarray, " D"], used: Bool[np.ndarray, " R"]) -> Linear:
     """Fit the chosen columns on the used rows; the other columns get zero, so that all orders have the same shape."""
     design = np.column_stack([rows.x_hat[used][:, columns], np.ones(int(used.sum()))])
@@ -90,12 +86,7 @@ def _choose_order(prep: Preprocessor, records: Sequence[Series]) -> tuple[Order,
         prep, records, [solve_least_squares(rows, select_columns(prep, order), head) for order in orders]
     )
     errors = [compute_held_out_errors(prep, records, run, piece) for run in runs]
-    measured = np.isfinite(compute_held_out_errors(prep, records, [np.zeros_like(each.y) for each in records], piece))
-    if not measured.any():
-        raise InputError(
-            "no output after the transients is measured, by which the order is chosen; use fewer lags, or cut the "
-            "records to where there are measurements"
-        )
+    measured = mark_measured(prep, records, [piece])
     rms_errors = [rms_error(tail[measured]) for tail in errors]
     best = int(np.argmin(rms_errors))
     if not np.isfinite(rms_errors[best]):

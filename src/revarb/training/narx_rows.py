@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
@@ -27,6 +27,11 @@ def build_narx_rows(prep: Preprocessor, records: Sequence[Series]) -> NarxRows:
     lags, lengths = prep.order.lags, [len(block.y) for block in blocks]
     x_hat = regressors([y], u_bar, lags, lengths)[0]
     return NarxRows(np.asarray(x_hat), np.asarray(later_states(y, lags, lengths)))
+
+
+def mark_complete(rows: NarxRows) -> Bool[np.ndarray, " R"]:
+    """Mark the rows without a missing value, neither as target nor among the regressors."""
+    return np.isfinite(rows.x_hat.sum(axis=1) + rows.y.sum(axis=1))
 
 
 def simulate_records(prep: Preprocessor, chain: Chain, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
