@@ -64,6 +64,11 @@ def mean_only_lines(lines: Sequence[Line]) -> dict[str, Line]:
     return plain
 
 
+def default_lines(lines: Sequence[Line]) -> dict[str, Line]:
+    """One line per model: the method that its `simulate` uses by default, the last one."""
+    return {line.model: line for line in lines}
+
+
 def _share_methods(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     # A model that chooses may be linear with one seed and not with another. The single run of a linear one then counts
     # under all methods of the others, so that every line is over all seeds.
