@@ -27,6 +27,12 @@ def fit(
     outputs: OutputColumns,
     model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
     inputs: InputColumns = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="arx|gp-narx|mlp-narx|lstm", help="Fit this model instead of a recurrent GP or a choice."
+        ),
+    ] = None,
     lags: Annotated[int | None, typer.Option(help="State lags L; default: 10.")] = None,
     input_lags: Annotated[int | None, typer.Option(help="Input lags L_u; default: 10.")] = None,
     input_delay: Annotated[int | None, typer.Option(help=f"{INPUT_DELAY}; default: 1.")] = None,
@@ -72,6 +78,9 @@ def fit(
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
     file contains all fits, a simulation is their mixture, and the picture shows the best one.
 
+    With --model another model is fitted, such as the one that `revarb compare` recommends, with --lags, --input-lags
+    and --input-delay where it has them. ARX chooses its lags up to these.
+
     Ctrl-C writes the best model so far; the same command with --resume goes on and gives the model of an uninterrupted
     fit. What was killed after more than a minute can be resumed too.
     """
@@ -79,23 +88,32 @@ def fit(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, calibrate=False if uncalibrated else None, linear=linear, recipe=recipe,
     )  # fmt: skip
-    if list(given) == ["calibrate"] and config is None and restarts is None:
+    if baseline is not None:
+        given |= collect_given(
+            config=None if config is None else str(config), restarts=restarts, jobs=jobs, members=members,
+            resume=resume or None,
+        )  # fmt: skip
+    elif list(given) == ["calibrate"] and config is None and restarts is None:
         raise InputError("--no-calibrate needs --lags or another option that says what the model is")
-    chosen = not given and config is None and restarts is None
-    _check_combination(chosen, restarts, jobs, members)
+    chosen = baseline is None and not given and config is None and restarts is None
+    _check_combination(chosen or baseline is not None, restarts, jobs, members)
     with exit_on_interrupt():
+        from revarb.cli.work.baseline import fit_baseline, make_baseline
         from revarb.cli.work.fit import Work, check_targets, choose, fit_spec, make_spec
         from revarb.data.tables.records import read_records
-    spec = None if chosen else make_spec(config, given)
+    other = None if baseline is None else make_baseline(baseline, given)
+    spec = None if chosen or other is not None else make_spec(config, given)
     records = read_records(
         train, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt,
         decimal=decimal, separator=separator, skip_rows=skip_rows,
     )  # fmt: skip
     work = Work(records, seed, jobs, resume, *check_targets(model_file, train, chosen))
-    if spec is None:
-        choose(work, members or 1)
-    else:
+    if other is not None:
+        fit_baseline(work, other)
+    elif spec is not None:
         fit_spec(work, spec, restarts)
+    else:
+        choose(work, members or 1)
 
 
 def _check_combination(chosen: bool, restarts: int | None, jobs: int | None, members: int | None) -> None:

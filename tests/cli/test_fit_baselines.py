@@ -1,0 +1,128 @@
+"""`revarb fit --model`: baselines that are fitted, simulated and used for predictions by name."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.baselines.gp_narx import FittedGPNARX
+from revarb.baselines.lstm import FittedLSTM
+from revarb.baselines.mlp_narx import FittedMLPNARX
+from revarb.cli.work import baseline
+from revarb.data.tables.table import Table
+from revarb.errors import ComputationError
+from revarb.models.base import Fitted
+from revarb.models.fitted_arx import FittedARX
+from revarb.optim.status import Status
+from support.command_line import START, run, with_cells
+
+
+@dataclass(frozen=True)
+class QuickMLP(revarb.MLPNARX):
+    units: tuple[int, ...] = (3,)
+    iterations: int = 15
+
+
+@dataclass(frozen=True)
+class QuickLSTM(revarb.LSTM):
+    layers: tuple[int, ...] = (1,)
+    units: int = 4
+    updates: int = 25
+
+
+LAGS = ("--lags", "2", "--input-lags", "2")
+MODELS = {
+    "arx": (FittedARX, LAGS, "residuals"),
+    "gp-narx": (FittedGPNARX, LAGS, "moments"),
+    "mlp-narx": (FittedMLPNARX, LAGS, "residuals"),
+    "lstm": (FittedLSTM, ("--input-delay", "1"), "residuals"),
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_networks(monkeypatch):
+    monkeypatch.setitem(baseline.BASELINES, "mlp-narx", QuickMLP)
+    monkeypatch.setitem(baseline.BASELINES, "lstm", QuickLSTM)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_by_its_name_is_fitted_simulated_and_predicts(capsys, folder, drawn, name):
+    kind, options, method = MODELS[name]
+    code, out, err = run(capsys, *START, "--model", name, *options, "--seed", "3")
+    assert code == 0 and err == "" and "fitted 1 record(s), 60 samples in" in out
+    model = revarb.load("m.rgp")
+    assert type(model) is kind and model.seed == 3
+    held_out = "nothing was held out" if name == "gp-narx" else "held-out error "
+    assert held_out in out and ("(ARX " in out) is (name in ("mlp-narx", "lstm"))
+    assert "wrote m.rgp\nwrote m.fit.png\n" in out and drawn[-1][0].startswith("Training records")
+
+    code, out, err = run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")
+    assert code == 0 and err == "" and "RMSE" in out and method in out
+    expected = model.simulate(Table("test.csv").columns(["valve"])).mean
+    np.testing.assert_allclose(Table("path.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+
+    code, out, err = run(capsys, "predict", "m.rgp", "test.csv", "-o", "p.csv", "--horizon", "2")
+    if name == "lstm":
+        assert code == 2 and "m.rgp contains a FittedLSTM, which cannot predict; use revarb simulate" in err
+    else:
+        assert code == 0 and err == "" and "prediction, 2 steps ahead" in out and method in out
+
+
+def test_gaps_are_left_out(capsys, folder):
+    with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])
+    for name in ("arx", "gp-narx", "mlp-narx"):
+        code, _, err = run(capsys, "fit", "gaps.csv", *START[2:], "--model", name, *LAGS)
+        assert (code, err) == (0, "")
+    code, _, err = run(capsys, "fit", "gaps.csv", *START[2:], "--model", "lstm")
+    assert code == 2 and "LSTM needs every output value, and 5 of 60 are missing" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ("--model", "rnn"),
+            "--model rnn: there is no such model; there are arx, gp-narx, mlp-narx, lstm, and without",
+        ),
+        (("--model", "lstm", "--lags", "2"), "--lags is not for --model lstm, which takes --input-delay and --seed"),
+        (
+            ("--model", "gp-narx", "--hidden", "1"),
+            "--hidden is not for --model gp-narx, which takes --lags, --input-lags, --input-delay, --inducing and",
+        ),
+        (("--model", "arx", "--no-calibrate"), "--no-calibrate is not for --model arx"),
+        (("--model", "arx", "--config", "rgp.toml"), "--config is not for --model arx"),
+        (("--model", "arx", "--restarts", "2", "--jobs", "2"), "--restarts is not for --model arx"),
+        (("--model", "arx", "--members", "2"), "--members is not for --model arx"),
+        (("--model", "arx", "--resume"), "--resume is not for --model arx"),
+        (("--model", "arx", "--lags", "0"), "lags must be a whole number of at least 1"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(capsys, folder, given, message):
+    code, out, err = run(capsys, *START, *given)
+    assert code == 2 and out == "" and message in err and err.count("\n") == 1
+    assert not (folder / "m.rgp").exists()
+
+
+def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):
+    def diverge(model, records):
+        raise ComputationError("the simulation diverged")
+
+    monkeypatch.setattr(Fitted, "plot_fit", diverge)
+    code, out, err = run(capsys, *START, "--model", "arx", *LAGS)
+    assert code == 0 and err == "warning: there is no picture of the fit: the simulation diverged\n"
+    assert "wrote m.rgp\n" in out and "fit.png" not in out
+
+
+def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch):
+    real = revarb.GPNARX.fit
+
+    def fit_until_ctrl_c(spec, *arguments, **options):
+        model = real(spec, *arguments, **options)
+        object.__setattr__(model, "status", Status.INTERRUPTED)
+        return model
+
+    monkeypatch.setattr(revarb.GPNARX, "fit", fit_until_ctrl_c)
+    code, out, err = run(capsys, *START, "--model", "gp-narx", *LAGS)
+    assert code == 130 and err == "interrupted: the best model so far was kept\n" and "wrote m.rgp" in out
+    assert revarb.load("m.rgp").status is Status.INTERRUPTED
