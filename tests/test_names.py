@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import revarb
+from support.processes import run_python
 
 SOURCE = Path(revarb.__file__).parent
 PACKAGES = sorted(".".join(("revarb", *path.parent.relative_to(SOURCE).parts)) for path in SOURCE.rglob("__init__.py"))
@@ -60,3 +61,27 @@ def test_public_names_differ_by_more_than_case_and_underscores():
 def test_every_public_name_exists():
     assert len(set(revarb.__all__)) == len(revarb.__all__)
     assert all(hasattr(revarb, name) for name in revarb.__all__)
+
+
+def test_names_that_are_imported_on_use_are_those_that_a_type_checker_sees():
+    """The block for type checkers and the table for `__getattr__` name the same things."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {(node.module, alias.name) for node in imports for alias in node.names}
+    packages = {("revarb", name) for name in revarb.__all__ if isinstance(getattr(revarb, name), ModuleType)}
+    assert seen == packages | {(module, name) for name, module in revarb._HOMES.items()}
+    assert {name for _, name in seen} == set(revarb.__all__)
+
+
+def test_public_names_are_listed_before_they_are_used():
+    done = run_python("-c", "import sys, revarb; print(*dir(revarb)); print('jax' in sys.modules)")
+    names, imported = done.stdout.splitlines()
+    assert {*revarb.__all__, "__version__"} <= set(names.split()) and imported == "False"
+
+
+def test_packages_are_attributes_and_other_names_are_not():
+    assert revarb.evaluation.reliability is importlib.import_module("revarb.evaluation.reliability")
+    for name in ("no_such_name", "_private", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"module 'revarb' has no attribute '{name}'"):
+            getattr(revarb, name)

@@ -34,6 +34,35 @@ def test_deferred_interrupts_are_raised_after_the_block():
     assert done
 
 
+def test_an_interrupt_ends_the_process_where_nothing_can_be_lost():
+    """It cannot be caught there; after the block it is a KeyboardInterrupt again."""
+    program = """
+import signal
+from revarb.runtime.interrupts import exit_on_interrupt
+with exit_on_interrupt():
+    pass
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("raised", flush=True)
+with exit_on_interrupt():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except BaseException:
+        print("caught", flush=True)
+print("ran on", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    expected = (interrupts.INTERRUPTED, "raised\n", "interrupted: stopped before the end\n")
+    assert (done.returncode, done.stdout, done.stderr) == expected
+
+
+def test_an_interrupt_that_is_captured_does_not_end_the_process():
+    with interrupts.capture_interrupts() as pressed, interrupts.exit_on_interrupt():
+        signal.raise_signal(signal.SIGINT)
+    assert len(pressed) == 1
+
+
 def test_an_interrupt_inside_a_callback_is_raised_again():
     def callback(phase, info):
         gc.callbacks.remove(callback)
