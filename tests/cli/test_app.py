@@ -85,7 +85,7 @@ def test_help_version_and_lists(capsys, in_empty_folder):
     assert code == 0 and all(name in out for name in datasets.names())
 
 
-COMMANDS = ("fit", "simulate", "predict", "demo", "compare", "avatar")
+COMMANDS = ("fit", "simulate", "predict", "check", "demo", "compare", "avatar")
 HELP = """
 import sys
 from revarb.__main__ import main
