@@ -84,7 +84,7 @@ def test_wrong_arguments_are_refused(name):
 
 @pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
 def test_regressions_do_with_gaps(name):
-    """Some outputs missing at different rows: the same rows are left out as if all were missing there."""
+    """Two outputs, missing at different rows: the model is a little different, and finite."""
     record, u = small.record(samples=80, outputs=2), small.record(5).u
     fits = [QUICK_MODELS[name].fit(small.with_gaps(record, *gaps)) for gaps in ([(slice(20, 23), 0), (60, 1)], [])]
     with_gaps, complete = (model.simulate(u).mean for model in fits)

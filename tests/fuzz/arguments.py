@@ -199,6 +199,13 @@ def config_file_is_read(content: bytes) -> bool:
     return command("fit", "none.csv", "-u", "u", "-y", "y", "--config", "c.toml", "-o", "m.rgp") == 0
 
 
+def baseline_is_named(case: tuple[str, list[tuple[str, str]]]) -> bool:
+    """A model by its name with any options; the table does not exist, so that nothing is fitted."""
+    name, options = case
+    given = [word for option in options for word in option if word]
+    return command("fit", "none.csv", "-u", "u", "-y", "y", "-o", "m.rgp", "--model", name, *given) == 0
+
+
 def table_is_simulated(content: bytes) -> bool:
     """A table through `revarb simulate`; what is written can be read again."""
     Path("t.csv").write_bytes(content)
@@ -210,6 +217,13 @@ def table_is_simulated(content: bytes) -> bool:
     return True
 
 
+model_names = st.sampled_from(["arx", "gp-narx", "mlp-narx", "lstm", "", "ARX", "-o", "rgp", "a b", "None"])
+fit_options = st.sampled_from(
+    ["--lags", "--input-lags", "--input-delay", "--inducing", "--hidden", "--config", "--recipe", "--jobs", "--seed"]
+)
+option_values = st.sampled_from(["0", "1", "-1", "3", "x", "1e9", "9" * 30, "nan"])
+flags = st.sampled_from(["--no-calibrate", "--linear", "--resume"]).map(lambda flag: (flag, ""))
+baselines = st.tuples(model_names, st.lists(st.tuples(fit_options, option_values) | flags, max_size=3))
 columns = st.none() | st.lists(st.sampled_from(NAMES) | simple, max_size=3) | simple | st.just(np.array(["a"]))
 record_kinds = st.sampled_from([revarb.Series, revarb.Window])
 steps_of_time = st.just(1.0) | st.just(0.5) | simple
@@ -231,6 +245,7 @@ PROPERTIES = {
     "configurations: keywords": Property(construction_is_sound, constructions(), 300),
     "choices: records and arguments": Property(choice_is_refused, choices(), 200),
     "command line: config files": Property(config_file_is_read, toml_files, 150),
+    "command line: models by name": Property(baseline_is_named, baselines, 50),
     "command line: tables": Property(table_is_simulated, tables.csv_files(st.sampled_from([2, 4, 5])), 30),
     **starts.PROPERTIES,
     **tables.PROPERTIES,
