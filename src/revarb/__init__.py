@@ -51,11 +51,14 @@ else:
         "revarb.training.choose": ("Chosen", "fit"),
     }
     _HOMES = {name: module for module, names in _MODULES.items() for name in names}
+    _WITH_FILES = ("Chosen", "fit", "load")  # they give models of several kinds, whose file formats must be known
 
     def __getattr__(name):
         if name == "__version__":
             value = import_module("importlib.metadata").version("revarb")
         elif name in _HOMES:
+            if name in _WITH_FILES:
+                import_module("revarb.baselines")
             value = getattr(import_module(_HOMES[name]), name)
         else:
             value = _import_package(name)

@@ -13,6 +13,7 @@ import revarb
 from revarb.errors import InputError
 from revarb.models.container import checksum
 from support import small
+from support.processes import run_python
 from support.recognised import QUICK_NETWORKS
 
 
@@ -202,3 +203,19 @@ def test_a_model_with_networks_is_saved_whole(tmp_path):
     u = small.record(5).u
     for method in ("network", "moments"):
         np.testing.assert_array_equal(again.simulate(u, method).mean, model.simulate(u, method).mean)
+
+
+@pytest.mark.parametrize("use", ["revarb.load('{file}')", "revarb.fit; revarb.load('{file}').save('{file}')"])
+def test_a_fresh_interpreter_knows_all_kinds_of_files(tmp_path, use):
+    """Public names are imported when they are used."""
+    file = revarb.ARX(2, 2).fit(small.record()).save(tmp_path / "arx.rgp")
+    done = run_python("-c", f"import revarb; {use.format(file=file)}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_chosen_linear_model_can_be_saved_in_a_fresh_interpreter(tmp_path):
+    code = (
+        "import sys, revarb; fit = revarb.fit; from revarb.models.model_file import _formats; "
+        "sys.exit('ARX' not in _formats)"
+    )
+    assert run_python("-c", code).returncode == 0

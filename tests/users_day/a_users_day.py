@@ -1,0 +1,399 @@
+"""What hurt a new user in version 0.1, point by point, on generated files; prints what it saw.
+
+`cd tests && python -m users_day.a_users_day [NUMBER …]` walks through all points, or some. test_users_day.py runs the
+same functions. Commands run in processes of their own, in a real terminal where a person would press Ctrl-C.
+"""
+
+import gzip
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+import revarb
+from support.processes import environment, run_python
+from support.waiting import read_until
+
+Say = Callable[[str], None]
+QUICK = ("--lags", "3", "--input-lags", "3", "--hidden", "1", "--inducing", "20")
+ARX = ("--model", "arx", "--lags", "3", "--input-lags", "3")
+
+
+# The plant and its files ---------------------------------------------------------------------------------------------
+
+
+def draw(samples=200, seed=0, inputs=1, outputs=1):
+    """A saturating plant with one state per output, as a table with a column of times, 4 s apart."""
+    rng = np.random.default_rng(seed)
+    u = np.repeat(rng.uniform(-1.0, 1.0, (samples // 5 + 1, inputs)), 5, axis=0)[:samples]
+    mix = np.random.default_rng(99).normal(size=(inputs, outputs))
+    x = np.zeros((samples, outputs))
+    for k in range(1, samples):
+        x[k] = np.linspace(0.7, 0.9, outputs) * x[k - 1] + 0.3 * np.tanh(2.0 * u[k - 1] @ mix)
+    y = x + 0.01 * rng.normal(size=x.shape)
+    columns = {"t": 4.0 * np.arange(samples)}
+    columns |= {f"u{k}": u[:, k] for k in range(inputs)} | {f"y{k}": y[:, k] for k in range(outputs)}
+    return pd.DataFrame(columns)
+
+
+def series(frame, **options):
+    """The record of a table."""
+    u, y = (frame[[name for name in frame if name[0] == kind]] for kind in "uy")
+    return revarb.Series(u, y, 4.0, **options)
+
+
+def command(folder, *arguments, status=0):
+    """Run `revarb …` in a folder; its standard output and standard error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "revarb", *map(str, arguments)],
+        cwd=folder, capture_output=True, text=True, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+def fit_arx(folder, samples=200, **shape):
+    """Train an ARX model of a drawn table by the command line: train.csv and m.rgp."""
+    frame = draw(samples, **shape)
+    frame.to_csv(folder / "train.csv", index=False)
+    columns = [part for name in frame if name != "t" for part in (f"-{name[0]}", name)]
+    return command(folder, "fit", "train.csv", *columns, "--time", "t", "-o", "m.rgp", *ARX)
+
+
+# Silent wrong results ------------------------------------------------------------------------------------------------
+
+
+def point_1(folder: Path, say: Say) -> None:
+    """Several outputs: one latent state per layer is too few, and the model says so."""
+    train, test = (series(draw(300, seed, inputs=2, outputs=2)) for seed in (0, 1))
+    errors = {}
+    for states in (1, 2):
+        model = revarb.RGP(lags=4, input_lags=4, hidden=1, inducing=40, latent_dim=states).fit(train)
+        errors[states] = revarb.scores(model.simulate(test.u), test.y).nrmse
+        say(f"latent_dim={states}: NRMSE {errors[states]:.3f}; {model.verdict}")
+        if states == 1:
+            assert model.verdict.endswith("try latent_dim=2 (it has 1 latent state(s) for 2 outputs)")
+    assert errors[2] < 0.7 * errors[1]
+
+
+def point_2(folder: Path, say: Say) -> None:
+    """After a fit a sentence says whether the model is any good; 13: its usual end is called finished."""
+    draw(150).to_csv(folder / "train.csv", index=False)
+    out, _ = command(folder, "fit", "train.csv", "-u", "u0", "-y", "y0", "-o", "m.rgp", *QUICK)
+    [sentence] = [line for line in out.splitlines() if "held-out error" in line and "the training mean" in line]
+    say(sentence)
+    assert sentence.endswith(": use it") and "ARX" in sentence
+    assert "finished" in out and "iteration limit" not in out
+    noise = pd.DataFrame({"u0": draw(150)["u0"], "y0": np.random.default_rng(1).normal(size=150)})
+    noise.to_csv(folder / "noise.csv", index=False)
+    out, _ = command(folder, "fit", "noise.csv", "-u", "u0", "-y", "y0", "-o", "n.rgp", *QUICK)
+    assert "no better than the mean, do not use it" in out
+    say("noise: no better than the mean")
+
+
+def point_3(folder: Path, say: Say) -> None:
+    """Data frames: columns by name, the same rows, the sampling interval from the index."""
+    frame = draw(200, inputs=2).drop(columns="t").set_index(pd.date_range("2026-01-01", periods=200, freq="4s"))
+    record = revarb.Series(frame[["u0", "u1"]], frame[["y0"]])
+    assert record.dt == 4.0
+    model = revarb.ARX(lags=2, input_lags=2).fit(record)
+    swapped = model.simulate(frame[["u1", "u0"]])
+    np.testing.assert_array_equal(swapped.mean, model.simulate(frame[["u0", "u1"]]).mean)
+    gap = frame.drop(frame.index[50])
+    for u, y in (
+        (frame[["u0"]], frame[["y0"]][::-1]),
+        (frame[["u0"]], frame[["y0"]].shift(1, "4s")),
+        (gap[["u0"]], gap[["y0"]]),
+    ):
+        say(refused(lambda u=u, y=y: revarb.Series(u, y)))
+
+
+def refused(action) -> str:
+    """The message of an error that must come."""
+    try:
+        action()
+    except revarb.InputError as error:
+        return str(error)
+    raise AssertionError("it was accepted")
+
+
+def point_4(folder: Path, say: Say) -> None:
+    """Sampling: a file of 8 s is refused by a model of 4 s, without --time; jitter is accepted with a note."""
+    fit_arx(folder)
+    slow = draw(100, seed=1).assign(t=8.0 * np.arange(100))
+    slow.to_csv(folder / "slow.csv", index=False)
+    for name in ("simulate", "predict"):
+        _, err = command(folder, name, "m.rgp", "slow.csv", "-o", "path.csv", status=2)
+        assert len(err.splitlines()) == 1 and "sampled every 8" in err
+        say(err.strip())
+    uneven = draw(100, seed=1)
+    uneven.loc[40, "t"] += 0.1
+    uneven.to_csv(folder / "uneven.csv", index=False)
+    _, err = command(folder, "simulate", "m.rgp", "uneven.csv", "-o", "path.csv")
+    assert "warning" in err and "2.5" in err
+    say(err.strip())
+    model = revarb.load(folder / "m.rgp")
+    say(refused(lambda: model.predict(revarb.Series(slow[["u0"]], slow[["y0"]], 8.0))))
+
+
+def point_5(folder: Path, say: Say) -> None:
+    """Inputs outside of the training range: which column, how many rows, how far."""
+    fit_arx(folder)
+    draw(100, seed=1).assign(u0=lambda table: 100.0 * table["u0"]).to_csv(folder / "unit.csv", index=False)
+    _, err = command(folder, "simulate", "m.rgp", "unit.csv", "-o", "path.csv")
+    assert "input 'u0' leaves its training range" in err
+    say(err.strip())
+
+
+def point_6(folder: Path, say: Say) -> None:
+    """Several outputs: every one is scored in its own unit."""
+    frame = draw(200, inputs=2, outputs=2)
+    frame["y1"] = 300.0 + 20.0 * frame["y1"]
+    frame.to_csv(folder / "train.csv", index=False)
+    columns = ("-u", "u0", "-u", "u1", "-y", "y0", "-y", "y1")
+    command(folder, "fit", "train.csv", *columns, "-o", "m.rgp", *ARX)
+    out, _ = command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
+    rows = [line for line in out.splitlines() if "residuals" in line]
+    assert len(rows) == 3 and "–" in rows[2]
+    say("\n".join(rows))
+    out, _ = command(
+        folder, "compare", "train.csv", "train.csv", *columns, "--only", "ARX", "--only", "Mean", "--seeds", "1"
+    )
+    assert "by output" in out
+    rows = json.loads((folder / "revarb-compare" / "compare.json").read_text())["rows"]
+    assert set(rows[0]["outputs"]) == {"y0", "y1"}
+
+
+# Files and terminals -------------------------------------------------------------------------------------------------
+
+
+def point_7(folder: Path, say: Say) -> None:
+    """Links stay, pipes and devices are written to, endings say the form."""
+    fit_arx(folder)
+    (folder / "latest.csv").symlink_to(folder / "path.csv")
+    command(folder, "simulate", "m.rgp", "train.csv", "-o", "latest.csv")
+    assert (folder / "latest.csv").is_symlink() and (folder / "path.csv").read_text().startswith("t,")
+    os.mkfifo(folder / "pipe.csv")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append((folder / "pipe.csv").read_text()))
+    reader.start()
+    command(folder, "simulate", "m.rgp", "train.csv", "-o", "pipe.csv")
+    reader.join(timeout=60)
+    assert read[0] == (folder / "path.csv").read_text() and (folder / "pipe.csv").is_fifo()
+    for out in ("-", "/dev/stdout"):
+        assert command(folder, "simulate", "m.rgp", "train.csv", "-o", out)[0] == read[0]
+    for ending, load in (("parquet", pd.read_parquet), ("json", pd.read_json)):
+        command(folder, "simulate", "m.rgp", "train.csv", "-o", f"path.{ending}")
+        np.testing.assert_allclose(
+            load(folder / f"path.{ending}")["y0_mean"], pd.read_csv(folder / "path.csv")["y0_mean"]
+        )
+    _, err = command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.xlsx", status=2)
+    say(err.strip())
+
+
+def point_8(folder: Path, say: Say) -> None:
+    """The table has the times of its inputs, and says which rows count."""
+    fit_arx(folder)
+    command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
+    table, model = pd.read_csv(folder / "path.csv"), revarb.load(folder / "m.rgp")
+    np.testing.assert_array_equal(table["t"], 4.0 * np.arange(200))
+    assert (table["counts"] == 0).sum() == model.skip and table["counts"].iloc[-1] == 1
+    say(f"columns: {', '.join(table)}")
+
+
+def point_9(folder: Path, say: Say) -> None:
+    """Ctrl-C: quiet while Python imports; an interrupted fit exits with 130, keeps its model and says how to go on."""
+    draw(200).to_csv(folder / "train.csv", index=False)
+    arguments = ["fit", "train.csv", "-u", "u0", "-y", "y0", "-o", "m.rgp"]
+    for wait, saved in ((0.3, False), (None, True)):
+        status, screen = press_ctrl_c(folder, [*arguments, "--lags", "5"], wait)
+        assert status == 130 and "Traceback" not in screen, screen
+        assert (folder / "m.rgp").exists() == saved
+        say(f"after {wait or 'the first iterations'}: exit status {status}, {screen.strip().splitlines()[-1:]}")
+    assert "--resume" in screen
+
+
+def press_ctrl_c(folder: Path, arguments: list[str], wait: float | None) -> tuple[int, str]:
+    """Run a command in a terminal; press Ctrl-C after some seconds, or when the bar shows a bound."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "revarb", *arguments],
+        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env=environment(TERM="xterm", COLUMNS="120"),
+    )  # fmt: skip
+    os.close(theirs)
+    if wait is None:
+        shown = read_until(ours, lambda text: text.count(b"bound") >= 3)
+    else:
+        shown = b""
+        threading.Event().wait(wait)
+    os.killpg(process.pid, signal.SIGINT)
+    shown += read_until(ours)
+    return process.wait(timeout=120), shown.decode(errors="replace")
+
+
+def point_10(folder: Path, say: Say) -> None:
+    """A fork after JAX has started is refused, with the remedy."""
+    script = folder / "forked.py"
+    script.write_text(FORKED)
+    done = run_python(script)
+    assert done.returncode == 0 and done.stdout.startswith("this process was forked"), done.stderr
+    say(done.stdout.strip())
+
+
+FORKED = """
+import multiprocessing, numpy as np, revarb
+def fit(number):
+    u = np.sin(np.arange(60.0) ** 1.5)
+    try:
+        return revarb.ARX(2, 2).fit(revarb.Series(u, np.cumsum(u)))
+    except revarb.InputError as error:
+        return str(error)
+if __name__ == "__main__":
+    fit(0)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        print(pool.map(fit, [0])[0])
+"""
+
+
+def point_11(folder: Path, say: Say) -> None:
+    """Logger files: decimal comma, units, comments, dates, gzip, UTF-16, and what is not a number."""
+    frame = draw(200)
+    text = logger_text(frame)
+    (folder / "logger.csv").write_text(text, encoding="utf-8")
+    (folder / "wide.csv").write_text(text, encoding="utf-16")
+    with gzip.open(folder / "logger.csv.gz", "wt", encoding="utf-8") as file:
+        file.write(text)
+    for name in ("logger.csv", "wide.csv", "logger.csv.gz"):
+        [record] = revarb.read_records(folder / name, inputs="u0", outputs="y0", time="Zeit")
+        assert record.dt == 4.0 and record.missing == 1
+        np.testing.assert_allclose(record.u[:, 0], frame["u0"], atol=1e-6)
+        say(f"{name}: {record}")
+
+
+def logger_text(frame) -> str:
+    """A table as a logger in Germany writes it; one cell of y0 says #N/A."""
+    times = pd.Timestamp("2026-01-01 12:00") + pd.to_timedelta(frame["t"], unit="s")
+    lines = ["# logger 7, line 3", "Zeit;u0;y0", "s;V;K"]
+    for row, time in enumerate(times):
+        cells = [f"{value:.6f}".replace(".", ",") for value in (frame["u0"][row], frame["y0"][row])]
+        lines.append(";".join([time.strftime("%d.%m.%Y %H:%M:%S"), cells[0], "#N/A" if row == 150 else cells[1]]))
+    return "\n".join(lines) + "\n"
+
+
+def point_12(folder: Path, say: Say) -> None:
+    """Help: quick, with defaults, dead time and the table [recipe]."""
+    out, _ = command(folder, "fit", "-h")
+    flat = " ".join(out.split())
+    for words in ("[recipe]", "dead time", "default: 10", "default: 100"):
+        assert words in flat, words
+    assert "<bool>" not in out
+    out, _ = command(folder, "compare", "--help")
+    assert all(option in out for option in ("-o", "--latent-dim", "--hidden", "--config", "--resume"))
+    code = "import sys; from revarb.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    done = run_python("-c", code + "print([name for name in ('jax', 'scipy', 'matplotlib') if name in sys.modules])")
+    assert done.stdout.strip().endswith("[]"), done.stdout[-300:]
+    say("help imports neither JAX nor SciPy nor matplotlib")
+
+
+# Compare -------------------------------------------------------------------------------------------------------------
+
+
+def point_14(folder: Path, say: Say) -> None:
+    """Gaps in y fail neither ARX nor GP-NARX, and what compare recommends can be fitted by name."""
+    frame = draw(200)
+    frame.loc[50:60, "y0"] = np.nan
+    frame.to_csv(folder / "train.csv", index=False)
+    columns = ("-u", "u0", "-y", "y0")
+    for name in ("arx", "gp-narx"):
+        command(
+            folder, "fit", "train.csv", *columns, "--model", name, "--lags", "2", "--input-lags", "2", "-o", "m.rgp"
+        )
+        command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
+        command(folder, "predict", "m.rgp", "train.csv", "--horizon", "3", "-o", "ahead.csv")
+        assert np.isfinite(pd.read_csv(folder / "ahead.csv")["y0_mean"]).all()
+        say(f"{name}: fitted with gaps, simulated and predicted")
+
+
+# To look at ----------------------------------------------------------------------------------------------------------
+
+
+def point_15(folder: Path, say: Say) -> None:
+    """Pictures of 20,000 rows, five inputs and six outputs."""
+    train, test = series(draw(500, inputs=5, outputs=6)), series(draw(20_000, 1, inputs=5, outputs=6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a few inputs are outside of the range of the short training record
+        path = revarb.ARX(lags=2, input_lags=2).fit(train).simulate(test.u)
+    figure = path.plot(test.y, "20,000 rows")
+    figure.savefig(folder / "wide.png", dpi=60)
+    assert len(figure.axes) == 5 + 2 * 6
+    assert max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 3000
+    say(f"wide.png: {(folder / 'wide.png').stat().st_size / 1e3:.0f} kB")
+
+
+def point_16(folder: Path, say: Say) -> None:
+    """Short reprs, and fit(X, y) says what to pass instead (the bar of a notebook: tests/runtime/test_progress.py)."""
+    record = series(draw(100))
+    model = revarb.ARX(lags=2, input_lags=2).fit(record)
+    for value in (record, model, model.simulate(record.u)):
+        assert len(repr(value)) < 160
+    say(repr(model))
+    done = run_python("-c", "import numpy as np, revarb; revarb.fit(np.zeros((9, 1)), np.zeros(9))")
+    assert "wrap u and y: fit(revarb.Series(u, y))" in done.stderr
+    say(done.stderr.strip().splitlines()[-1])
+
+
+def point_17(folder: Path, say: Say) -> None:
+    """Residual analysis: a model with too few input lags is told so."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=1000)
+    y = np.convolve(u, [0.0, 0.5, 0.3, 0.0, 0.0, 0.8])[:1000] + 0.1 * rng.normal(size=1000)
+    frame = pd.DataFrame({"u0": u, "y0": y})
+    frame.to_csv(folder / "train.csv", index=False)
+    command(
+        folder,
+        "fit",
+        "train.csv",
+        "-u",
+        "u0",
+        "-y",
+        "y0",
+        "--model",
+        "arx",
+        "--lags",
+        "1",
+        "--input-lags",
+        "2",
+        "-o",
+        "m.rgp",
+    )
+    out, _ = command(folder, "check", "m.rgp", "train.csv", "-o", "check.png")
+    assert "lag 5" in out and (folder / "check.png").stat().st_size > 10_000
+    say(out.strip().splitlines()[0])
+
+
+POINTS = {int(name.removeprefix("point_")): each for name, each in list(globals().items()) if name.startswith("point_")}
+SLOW = (1, 2, 9)  # fits of recurrent GPs; 13 is a part of 2
+
+
+def main() -> None:
+    """Walk through the points named on the command line, or all."""
+    for number in [int(each) for each in sys.argv[1:]] or POINTS:
+        print(f"\n{number}. {POINTS[number].__doc__}")
+        with TemporaryDirectory() as folder:
+            POINTS[number](Path(folder), lambda text: print("   ", text.replace("\n", "\n    ")))
+
+
+if __name__ == "__main__":
+    main()
