@@ -231,3 +231,11 @@ def test_failed_seeds_do_not_count_in_the_numbers():
     ]  # fmt: skip
     (line,) = summarise(rows)
     assert line.ranges["rmse"] == (1.0, 1.0, 1.0) and line.failures == ("why",) and line.seeds == 2
+
+
+def test_what_all_models_warn_of_is_given_once_without_their_names():
+    record = small.record()
+    far = Series(3.0 * record.u, record.y)
+    with pytest.warns(UserWarning) as caught:
+        compare(record, far, {"Mean": Mean(), "ARX": ARX(2, 2), "broken": Broken()}, seeds=1)
+    assert [str(each.message).partition(" leaves")[0] for each in caught] == ["input 'u'"]

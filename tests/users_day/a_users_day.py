@@ -93,7 +93,9 @@ def point_2(folder: Path, say: Say) -> None:
     out, _ = command(folder, "fit", "train.csv", "-u", "u0", "-y", "y0", "-o", "m.rgp", *QUICK)
     [sentence] = [line for line in out.splitlines() if "held-out error" in line and "the training mean" in line]
     say(sentence)
-    assert sentence.endswith(": use it") and "ARX" in sentence
+    assert "(ARX 0." in sentence and sentence.endswith(
+        (": use it", ": a linear model is better; use revarb.fit or ARX")
+    )
     assert "finished" in out and "iteration limit" not in out
     noise = pd.DataFrame({"u0": draw(150)["u0"], "y0": np.random.default_rng(1).normal(size=150)})
     noise.to_csv(folder / "noise.csv", index=False)

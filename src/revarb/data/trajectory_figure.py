@@ -85,7 +85,7 @@ def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, me
     if measured is not None:
         draw_measured(axes, time, measured[:, column])
     if path.outside is not None and path.outside.any():
-        _shade_rows(axes, time, path.outside.any(axis=1))
+        _shade_rows(axes, time, np.asarray(path.outside.any(axis=1)))
     axes.set_ylabel(path.output_names[column])
 
 

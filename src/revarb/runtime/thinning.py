@@ -27,9 +27,10 @@ def thin_band(
     if len(lower) <= MAX_ROWS:
         return time, lower, upper
     below, above = _cut_bins(lower), _cut_bins(upper)
-    ends = _fill(below, np.inf).min(axis=1), _fill(above, -np.inf).max(axis=1)
+    low, high = _fill(below, np.inf).min(axis=1), _fill(above, -np.inf).max(axis=1)
     gaps = np.isnan(below).all(axis=1)
-    return time[np.arange(len(below)) * below.shape[1]], *(np.where(gaps, np.nan, end) for end in ends)
+    starts = time[np.arange(len(below)) * below.shape[1]]
+    return starts, np.where(gaps, np.nan, low), np.where(gaps, np.nan, high)
 
 
 def _cut_bins(values: np.ndarray) -> np.ndarray:

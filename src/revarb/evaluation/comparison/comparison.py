@@ -282,9 +282,22 @@ def run_comparison(
         missing = tuple(key for key in itertools.product(models, seeds) if key not in runs)
         raise ComparisonInterrupted(replace(_comparison(done, tuple(test), skip), missing=missing)) from None
     ordered = [runs.get((name, seed), lost_run(name, seed)) for name in models for seed in seeds]
-    for message in dict.fromkeys(f"{run.model}: {text}" for run in ordered for text in run.warnings):
+    for message in _collect_warnings(ordered):
         warn_user(message)
     return _comparison(ordered, tuple(test), skip)
+
+
+def _collect_warnings(runs: Sequence[Run]) -> list[str]:
+    # Each once: with the names of its models, or without where all that worked have it, as of inputs out of range.
+    models: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for text in run.warnings:
+            models.setdefault(text, {})[run.model] = None
+    worked = {run.model for run in runs if run.reason is None}
+    return [
+        text if len(worked) > 1 and worked <= names.keys() else f"{', '.join(names)}: {text}"
+        for text, names in models.items()
+    ]
 
 
 def _comparison(runs: Sequence[Run], test: tuple[Series, ...], skip: int | None) -> Comparison:
