@@ -34,7 +34,7 @@ def few_programs():
     from revarb.runtime import programs
 
     yield
-    if programs.count_mappings() > 0.25 * programs.find_limit():
+    if programs.count_mappings() > 0.6 * programs.find_limit():
         jax.clear_caches()
 
 

@@ -10,6 +10,7 @@ from revarb.data import dataframes
 from revarb.data.series import Series, as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
+from revarb.evaluation.comparison import compare
 from revarb.evaluation.scoring import scores
 from support import small
 
@@ -191,3 +192,33 @@ def test_inputs_of_another_interval_are_refused():
         InputError, match="the rows of u are 8 s apart, but the model was trained with dt=4; resample u"
     ):
         model.simulate(framed(pd.date_range("2026-01-01", periods=60, freq="8s"))[["u"]])
+
+
+def test_records_of_one_interval_agree_whatever_their_lengths():
+    """0.1 s is not 0.1 after a division by the number of rows."""
+    parts = [series(framed(pd.date_range("2026-01-01", periods=rows, freq="100ms"))) for rows in (101, 137)]
+    assert len({part.dt for part in parts}) == 2
+    ARX(lags=2, input_lags=2).fit(parts)
+    compare(*parts, {"ARX": ARX(2, 2)}, seeds=1)
+
+
+def test_times_of_arrow_are_times():
+    times = pd.Index(pd.array(pd.date_range("2026-01-01", periods=30, freq="4s"), dtype="timestamp[ns][pyarrow]"))
+    assert series(framed(times)).dt == 4.0
+
+
+def test_measured_outputs_with_other_labels_are_refused():
+    frame = framed(pd.date_range("2026-01-01", periods=60, freq="4s"))
+    path = ARX(lags=2, input_lags=2).fit(series(frame)).simulate(frame[["u"]])
+    for use in (lambda y: scores(path, y), path.plot):
+        use(frame[["y"]])
+        with pytest.raises(InputError, match="other row labels than the inputs of the simulation; align them first"):
+            use(frame[["y"]][::-1])
+
+
+def test_records_with_other_columns_are_refused_by_predict():
+    model, frame = named_model()
+    other = Series(frame[["a"]].assign(c=frame["b"]), frame["z"])
+    with pytest.raises(InputError, match=r"the record has the columns \['a', 'c'\], the model \['a', 'b'\]"):
+        model.predict(other)
+    model.predict(Series(frame[["a", "b"]].to_numpy(), frame["z"].to_numpy()))  # arrays count by position

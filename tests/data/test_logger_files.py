@@ -139,3 +139,9 @@ def test_odd_cells_of_a_measured_column_are_missing(tmp_path):
 def test_labels_are_numbers_or_texts(tmp_path):
     read = csv_table(tmp_path, "t;d\n0,5;15.11.2026\n1,0;16.11.2026\n")
     assert read.labels("t").tolist() == [0.5, 1.0] and read.labels("d").tolist() == ["15.11.2026", "16.11.2026"]
+
+
+def test_a_row_of_units_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("u,y\nV,mm\n1,2\n3,4\n")
+    with pytest.warns(UserWarning, match=r"a.csv, line 2: V, mm is taken as the units of the columns"):
+        assert len(Table(tmp_path / "a.csv")) == 2

@@ -51,3 +51,8 @@ def test_a_table_has_the_labels_of_its_rows_and_where_it_counts(tmp_path):
         columns = replace(path, index=RowIndex("pandas", labels)).labelled_columns()
         assert next(iter(columns)) == name and columns[name].tolist()[0] == first
     assert path.labelled_columns("", [1.0, 2.0, 3.0])[""].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_labels_named_like_another_column_become_rows():
+    path = Trajectory(np.zeros((2, 1)), None, "mean", 0, ("level",))
+    assert list(path.labelled_columns("counts", [3, 4])) == ["row", "counts", "level_mean"]

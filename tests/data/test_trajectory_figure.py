@@ -66,3 +66,8 @@ def test_long_records_are_drawn_with_few_points(model):
     u = np.tile(small.record(1, inputs=2).u, (500, 1))
     figure = model.simulate(u).plot(np.zeros((len(u), 2)))
     assert len(u) > 20_000 and max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 3000
+
+
+def test_inputs_without_a_known_range_are_drawn():
+    path = Trajectory(np.zeros((9, 1)), None, "mean", 0, ("y",), inputs=np.ones((9, 1)), input_names=("u",))
+    assert labels(path.plot()) == ["u", "y"]

@@ -239,3 +239,10 @@ def test_what_all_models_warn_of_is_given_once_without_their_names():
     with pytest.warns(UserWarning) as caught:
         compare(record, far, {"Mean": Mean(), "ARX": ARX(2, 2), "broken": Broken()}, seeds=1)
     assert [str(each.message).partition(" leaves")[0] for each in caught] == ["input 'u'"]
+
+
+def test_scores_of_several_outputs_are_written_without_nan(tmp_path):
+    result = compare(small.record(outputs=2), small.record(1, outputs=2), {"RGP": small.spec()}, seeds=1)
+    text = write_results(tmp_path / "r.json", {}, result.rows).read_text()
+    rows = json.loads(text, parse_constant=pytest.fail)["rows"]
+    assert rows[0]["outputs"]["y1"]["nlpd"] is None and rows[1]["outputs"]["y1"]["nlpd"] is not None

@@ -12,6 +12,7 @@ import revarb
 from fuzz import samples
 from revarb.errors import InputError
 from revarb.models.choice import MAX_TEXT, Candidate, Choice
+from support import small
 
 LINEAR = Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4, "")
 TAKEN = Candidate("RGP, linear part, 2 lags, w = 2", 0.21, 0.02, 12, 8.25, "taken")
@@ -109,3 +110,11 @@ def test_numbers_of_any_size_are_drawn(log_spread):
     figure = replace(CHOICE, candidates=(odd, LINEAR, BEST)).plot()
     limits = figure.axes[0].get_xlim()
     assert np.isfinite(limits).all()
+
+
+def test_a_model_that_only_predicts_is_not_recommended_for_simulation():
+    taken = Candidate("linear, 2 lags", 0.05, None, 12, 0.4, "taken")
+    choice = Choice((taken,), taken.name, "", "predictions 1 to 3 steps ahead", None, 1.0)
+    model = replace(revarb.ARX(2, 2).fit(small.record()), choice=choice)
+    assert model.verdict.startswith("no free run is much better than the mean: use it for predictions only (0.05 of")
+    assert replace(model, choice=replace(choice, scored_by="cold runs")).verdict.endswith(": use it")

@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -103,3 +105,14 @@ def test_the_standard_output_is_not_replaced(tmp_path):
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
     assert (tmp_path / "out").read_bytes() == b"before\nin"
+
+
+def test_files_in_shared_memory_are_files():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for content in (b"old", b"new"):
+            assert write_atomic(Path(folder) / "m.rgp", content).read_bytes() == content
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path):
+    with pytest.raises(InputError, match="File name too long"):
+        write_atomic(tmp_path / ("m" * 300), b"")

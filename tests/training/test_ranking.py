@@ -6,9 +6,10 @@ import pytest
 from revarb.baselines.arx import ARX
 from revarb.data.windows import Order
 from revarb.errors import ComputationError
+from revarb.models.choice import COLD_RUNS
 from revarb.training import choose, ranking
 from revarb.training.candidates import list_structures
-from revarb.training.ranking import AHEAD, COLD, WINDOWS, rank
+from revarb.training.ranking import AHEAD, WINDOWS, rank
 from revarb.training.stretches import FOLDS
 from revarb.training.trials import Scored
 from support import small
@@ -57,7 +58,7 @@ def notes(choice):
 
 def test_a_linear_model_that_is_as_good_is_taken(make, held_out, unstable):
     found = rank([make("linear", 1.0), make("a", 0.99, SIMPLE, noise=0.1)], held_out, {})
-    assert found.winner.name == "linear" and found.choice.taken == "linear" and found.choice.scored_by == COLD
+    assert found.winner.name == "linear" and found.choice.taken == "linear" and found.choice.scored_by == COLD_RUNS
     assert found.choice.sentence.startswith("A linear model is enough: its held-out error is ")
     assert "the best nonlinear model has" in found.choice.sentence
     assert notes(found.choice) == {"linear": "taken", "a": ""}
@@ -144,7 +145,7 @@ def test_where_cold_runs_tell_nothing_predictions_decide(make, held_out, model, 
     errors = [np.sqrt(np.mean([errors[stretch.rows] ** 2 for errors in ahead])) for stretch in held_out.stretches]
     np.testing.assert_allclose(found.winner.errors, errors)
     assert found.choice.taken_candidate.error == pytest.approx(np.exp(np.mean(np.log(errors))))
-    assert rank([make("linear", 4.0), make("a", 1.0, SIMPLE)], held_out, {}).choice.scored_by == COLD
+    assert rank([make("linear", 4.0), make("a", 1.0, SIMPLE)], held_out, {}).choice.scored_by == COLD_RUNS
 
 
 def test_the_best_few_are_of_different_structures(make, held_out, unstable):

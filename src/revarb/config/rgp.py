@@ -36,7 +36,7 @@ class RGP(Lagged):
     inducing : int
         M: number of inducing inputs per layer. At most one per training row is used.
     latent_dim : int or tuple of int
-        Number of latent states per hidden layer; one number for all layers, or one for each. The default of one state is
+        Number of latent states per hidden layer; one number for all layers, or one for each. One state, the default, is
         often too few for several outputs: try as many as there are outputs.
     recipe : Recipe or str
         Start values and stages of the optimisation; or "R0" (the default), "fixed" (latent variances fixed and small),

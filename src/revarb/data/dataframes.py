@@ -26,7 +26,9 @@ class RowIndex(NamedTuple):
         """Seconds since the first row, where the labels are times; None for other labels."""
         if self.labels is None or not len(self.labels) or getattr(self.labels.dtype, "kind", "") not in ("m", "M"):
             return None
-        return np.asarray((self.labels - self.labels[0]).total_seconds(), dtype=np.float64)
+        kind = "datetime64[ns]" if self.labels.dtype.kind == "M" else "timedelta64[ns]"
+        times = np.asarray(self.labels, dtype=kind)
+        return (times - times[0]) / np.timedelta64(1, "s")
 
 
 @dataclass(frozen=True, eq=False)

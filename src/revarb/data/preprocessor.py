@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64
 from revarb.data.dataframes import RowIndex, row_index
 from revarb.data.even_steps import is_same_interval
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series, as_matrix, find_label_interval
+from revarb.data.series import Series, as_matrix, column_names, find_label_interval
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
 from revarb.errors import ComputationError, InputError, check_integer, warn_user
@@ -144,9 +144,15 @@ class Preprocessor:
         ):
             if theirs != len(ours):
                 raise InputError(f"the record has {theirs} {what}(s), but the model {len(ours)}: {list(ours)}")
-        for ours, theirs in ((self.input_names, window.input_names), (self.output_names, window.output_names)):
-            if theirs != ours and set(theirs) == set(ours):
-                raise InputError(f"the record has the columns {list(theirs)}, the model {list(ours)}; reorder them")
+        for prefix, ours, theirs in (
+            ("u", self.input_names, window.input_names), ("y", self.output_names, window.output_names),
+        ):  # fmt: skip
+            unnamed = column_names(prefix, None, len(ours)) in (ours, theirs)  # arrays: columns count by their position
+            if theirs != ours and (not unnamed or set(theirs) == set(ours)):
+                raise InputError(
+                    f"the record has the columns {list(theirs)}, the model {list(ours)}; pass those of the model, in "
+                    "its order"
+                )
         if not is_same_interval(window.dt, self.dt):
             raise InputError(
                 f"the record has dt={window.dt:g}, but the model was trained with dt={self.dt:g}; pass "

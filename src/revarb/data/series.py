@@ -263,7 +263,7 @@ def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
             )
         for what in ("input_names", "output_names", "dt"):
             ours, first = getattr(record, what), getattr(several[0], what)
-            if ours != first:
+            if not (is_same_interval(ours, first) if what == "dt" else ours == first):
                 raise InputError(f"records must agree in {what}: record 0 has {first}, record {position} has {ours}")
     return several
 

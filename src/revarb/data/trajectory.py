@@ -206,8 +206,9 @@ class Trajectory:
         level_mean [0.0, 0.0, 0.0]
         """
         named, texts = label_rows(self.index, len(self))
-        first = {named if name is None else name: texts if labels is None else np.asarray(labels)}
-        return {**first, "counts": (np.arange(len(self)) >= self.skip).astype(np.int64), **self.columns()}
+        rest = {"counts": (np.arange(len(self)) >= self.skip).astype(np.int64), **self.columns()}
+        first = named if name is None else name
+        return {"row" if first in rest else first: texts if labels is None else np.asarray(labels), **rest}
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write the columns of `labelled_columns` to a CSV file with all digits (atomic write).

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from revarb.data.dataframes import row_index, same_labels
 from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
@@ -30,7 +31,7 @@ MAX_SAMPLES = 30  # sampled trajectories that are drawn
 def draw_trajectory(path: Trajectory, measured: ArrayLike | None, title: str) -> Figure:
     """Every input in a panel, then every output with its 95 % band and, where it was measured, its error."""
     values = None if measured is None else _check_measured(path, measured)
-    inputs, outputs = len(path.input_names), path.mean.shape[1]
+    inputs, outputs = 0 if path.inputs is None else path.inputs.shape[1], path.mean.shape[1]
     errors = [] if values is None else [ERROR_HEIGHT]
     heights = [INPUT_HEIGHT] * inputs + [OUTPUT_HEIGHT, *errors] * outputs
     figure = Figure(figsize=(10, 1.2 + sum(heights)), layout="constrained")
@@ -65,8 +66,9 @@ def draw_band(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> No
 
 def _draw_input(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> None:
     # Steps, as a controller holds its output; dots where the model was not trained.
-    assert path.inputs is not None and path.outside is not None
-    values, outside = path.inputs[:, column], path.outside[:, column]
+    assert path.inputs is not None
+    values = path.inputs[:, column]
+    outside = np.zeros(len(values), dtype=bool) if path.outside is None else path.outside[:, column]
     axes.plot(*thin_line(time, values), color=GREY, lw=0.9, drawstyle="steps-post")
     if outside.any():
         axes.plot(*thin_line(time[outside], values[outside]), color=OUTSIDE, marker=".", ms=2, lw=0)
@@ -124,4 +126,6 @@ def _check_measured(path: Trajectory, measured: ArrayLike) -> np.ndarray:
         raise InputError(
             f"measured has shape {values.shape}, but the trajectory has {path.mean.shape}; pass the same rows"
         )
+    if not same_labels(path.index, row_index(measured)):
+        raise InputError("measured has other row labels than the inputs of the simulation; align them first")
     return values

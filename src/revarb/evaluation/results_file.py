@@ -21,4 +21,6 @@ def write_results(path: str | os.PathLike[str], meta: Mapping[str, Any], rows: S
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):  # scores of several outputs
+        return {key: _plain(each) for key, each in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

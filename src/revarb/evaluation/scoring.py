@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from revarb.data.dataframes import row_index, same_labels
 from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
@@ -162,6 +163,10 @@ def _outputs(path: Trajectory, y: Any, skip: int) -> np.ndarray:
         raise InputError(
             f"y has shape {outputs.shape} but the simulated trajectory has {path.mean.shape}; "
             "pass the outputs measured at the same samples"
+        )
+    if not same_labels(path.index, row_index(y)):
+        raise InputError(
+            "y has other row labels than the inputs of the simulation; align them first, e.g. y.loc[u.index]"
         )
     if skip >= len(outputs):
         raise InputError(f"skip must leave rows to score: received skip={skip} for {len(outputs)} rows")

@@ -12,7 +12,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.models.choice import Choice
+from revarb.models.choice import COLD_RUNS, Choice
 from revarb.models.held_out_verdict import state_held_out
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
@@ -138,9 +138,15 @@ class Fitted(ABC):
     def verdict(self) -> str | None:
         """What the held-out error says about the model, in a sentence; None where nothing was held out."""
         choice = self.choice
-        if choice is None or choice.mean_error is None or choice.taken_candidate.error is None:
+        error = None if choice is None else choice.taken_candidate.error
+        if choice is None or choice.mean_error is None or error is None:
             return None
-        return state_held_out(choice.taken_candidate.error, choice.linear_error, choice.mean_error)
+        if choice.scored_by != COLD_RUNS:
+            return (
+                f"no free run is much better than the mean: use it for predictions only ({error:.2g} of the output's "
+                "standard deviation 1 to 3 steps ahead)"
+            )
+        return state_held_out(error, choice.linear_error, choice.mean_error)
 
     def summary(self) -> Summary:
         """What the model is and how its training went; for an RGP also which lags matter, noises and calibration.

@@ -10,6 +10,7 @@ from revarb.models.summary import Summary, SummaryTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+COLD_RUNS = "cold runs"  # what held-out errors are errors of, unless cold runs tell nothing
 MAX_TEXT = 2000  # characters of a name or a sentence in a model file
 FEWER_STRETCHES = ("dropped", "unfinished")  # notes of candidates that were scored on fewer stretches than the others
 

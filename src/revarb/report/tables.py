@@ -103,7 +103,7 @@ def comparison_grid(
 
 def output_grid(rows: Sequence[Mapping[str, Any]], title: str = "by output: RMSE (NRMSE)") -> Grid | None:
     """Every output by itself, each in its own unit: medians over the seeds; None where there is one output only."""
-    scored = [row for row in rows if "outputs" in row]
+    scored = [row for row in rows if "outputs" in row and row.get("reason") is None]
     if not scored:
         return None
     names = list(dict.fromkeys(name for row in scored for name in row["outputs"]))

@@ -76,7 +76,12 @@ def _follow_links(path: str | os.PathLike[str]) -> Path:
 def is_stream(target: Path) -> bool:
     """Whether a path is a pipe or a device, which is written to and cannot be replaced."""
     # What /dev/stdout links to may be a file, which other programs have open.
-    return target.is_relative_to("/dev") or (target.exists() and not target.is_file() and not target.is_dir())
+    if target.parent == Path("/dev") or target.is_relative_to("/dev/fd"):
+        return True
+    try:
+        return target.exists() and not target.is_file() and not target.is_dir()
+    except OSError as error:  # a name that is too long, or a folder that may not be searched
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
 
 
 def _check_stream(target: Path) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.errors import ComputationError
-from revarb.models.choice import Candidate, Choice
+from revarb.models.choice import COLD_RUNS, Candidate, Choice
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.candidates import UNINFORMATIVE, Structure
@@ -18,7 +18,6 @@ from revarb.training.trials import HeldOut, Scored
 from revarb.training.yardsticks import measure_mean
 
 AHEAD = (1, 2, 3)  # steps from filtered states that are scored instead
-COLD = "cold runs"
 WINDOWS = "predictions 1 to 3 steps ahead, because cold runs tell nothing"
 
 
@@ -59,7 +58,7 @@ def rank(
         reasons = "; ".join(dict.fromkeys(failures.values())) or "all held-out simulations diverged"
         raise ComputationError(f"no candidate could be fitted: {reasons}")
     stable = [each for each in complete if _is_stable(each, held_out)] or complete
-    scored_by = COLD
+    scored_by = COLD_RUNS
     if _tells_nothing(stable):
         scored_by = WINDOWS
         stable = [replace(each, errors=_measure_ahead(each, held_out)) for each in stable]
@@ -71,12 +70,17 @@ def rank(
     choice = _make_choice(updated, stable, errors, taken, scored_by, failures)
     choice = replace(
         choice,
-        linear_error=min((_mean_error(each.errors) for each in stable if each.structure is None), default=None),
+        linear_error=_find_best_linear(stable),
         mean_error=_mean_error(measure_mean(held_out.records, held_out.stretches)),
     )
     if interrupted:
         choice = _mark_unfinished(choice)
     return Ranking(tuple(updated), position, choice)
+
+
+def _find_best_linear(scored: Sequence[Scored]) -> float | None:
+    errors = [_mean_error(each.errors) for each in scored if each.structure is None]
+    return min((error for error in errors if np.isfinite(error)), default=None)
 
 
 def _mark_unfinished(choice: Choice) -> Choice:
@@ -144,7 +148,7 @@ def _describe(
 ) -> Candidate:
     # A table has one measure: candidates that were judged by cold runs only have no error where predictions decide.
     measured = scored.errors[~np.isnan(scored.errors)]
-    comparable = scored_by == COLD or scored.name in stable
+    comparable = scored_by == COLD_RUNS or scored.name in stable
     error = _mean_error(scored.errors) if comparable and len(measured) and np.isfinite(measured).all() else None
     if scored.name == taken:
         note = "taken"
@@ -160,7 +164,7 @@ def _explain(stable: Sequence[Scored], errors: np.ndarray, taken: Scored, scored
     error, best = means[[each.name for each in stable].index(taken.name)], means.min()
     linear = [mean for mean, each in zip(means, stable, strict=True) if each.structure is None]
     others = [mean for mean, each in zip(means, stable, strict=True) if each.structure is not None]
-    measure = "held-out error" if scored_by == COLD else "held-out error 1 to 3 steps ahead"
+    measure = "held-out error" if scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
     if taken.structure is None:
         beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
         return (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from revarb.data.tables.csv_form import CsvForm, find_separator, split_lines
 from revarb.data.tables.csv_text import read_text
 from revarb.data.tables.times import parse_time
-from revarb.errors import InputError
+from revarb.errors import InputError, warn_user
 
 COMMENT = "#"
 HINT = (
@@ -34,7 +34,10 @@ def read_rows(path: Path, form: CsvForm) -> list[Row]:
     separator = form.separator or find_separator(used)
     rows = _parse(path, _blank_comments(lines, separator), separator)
     _check_widths(path, rows)
-    return [rows[0], *rows[2:]] if _has_units(rows) else rows
+    if not _has_units(rows):
+        return rows
+    warn_user(f"{path}, line {rows[1].line}: {', '.join(rows[1].cells)} is taken as the units of the columns")
+    return [rows[0], *rows[2:]]
 
 
 def is_missing(cell: str) -> bool:

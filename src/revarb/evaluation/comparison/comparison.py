@@ -14,6 +14,7 @@ from revarb.baselines.lstm import LSTM
 from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.training_mean import Mean
 from revarb.config.rgp import RGP
+from revarb.data.even_steps import is_same_interval
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -338,7 +339,7 @@ def _rows(run: Run, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
 def _check_test(train: tuple[Series, ...], test: tuple[Series, ...]) -> tuple[Series, ...]:
     for what in ("input_names", "output_names", "dt"):
         ours, theirs = getattr(train[0], what), getattr(test[0], what)
-        if ours != theirs:
+        if not (is_same_interval(ours, theirs) if what == "dt" else ours == theirs):
             raise InputError(f"train and test must agree in {what}: train has {ours}, test has {theirs}")
     if all(np.isnan(record.y).all() for record in test):
         raise InputError("the test part has no measured output value, so there is nothing to score")
