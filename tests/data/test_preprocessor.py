@@ -21,5 +21,5 @@ def test_columns_in_another_order_are_refused():
     record = small.record(inputs=2)
     prep = Preprocessor.from_records([record], Order(2, 2, 1))
     turned = Series(record.u, record.y, input_names=["u1", "u0"])
-    with pytest.raises(InputError, match=r"has the columns \['u1', 'u0'\], the model \['u0', 'u1'\]; reorder"):
+    with pytest.raises(InputError, match=r"has the columns \['u1', 'u0'\], the model \['u0', 'u1'\]; pass those"):
         prep.check_window(turned)
