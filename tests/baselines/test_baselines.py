@@ -35,7 +35,7 @@ def test_many_records_have_whole_ones_held_out(name):
     assert np.isfinite(model.simulate(small.record(9).u).mean).all()
 
 
-@every_model
+@quick_but_rgp
 def test_a_system_without_inputs(name):
     y = np.sin(0.4 * np.arange(80.0)) + 0.01 * np.random.default_rng(0).normal(size=80)
     model = QUICK_MODELS[name].fit(Series(None, y))
@@ -82,7 +82,15 @@ def test_wrong_arguments_are_refused(name):
         QUICK_MODELS[name].fit(Series(small.record().u, np.ones(60)))
 
 
-@pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ARX",
+        "MLP-NARX",
+        "GP-NARX",
+        *(pytest.param(f"GP-NARX, {kind}", marks=pytest.mark.slow) for kind in ("sparse", "per output")),
+    ],
+)
 def test_regressions_do_with_gaps(name):
     """Two outputs, missing at different rows: the model is a little different, and finite."""
     record, u = small.record(samples=80, outputs=2), small.record(5).u

@@ -145,7 +145,7 @@ def test_it_learns_and_its_band_is_reliable(model):
     assert result.nrmse < 0.3 and 0.85 <= result.coverage95 <= 1.0
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-3])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
 def test_a_record_almost_without_noise_has_a_band(noise):
     """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
     rng = np.random.default_rng(0)

@@ -86,6 +86,7 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
         assert "incomplete" in json.loads((folder / "revarb-compare" / "compare.json").read_text())["meta"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_models_that_are_done_and_resume_goes_on_with_the_others(folder):
     """A real process on a real terminal, a real signal to its process group."""
     long = "calibrate = false\nlags = 2\ninput_lags = 2\ninducing = 12\n"

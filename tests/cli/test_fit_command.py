@@ -110,6 +110,7 @@ def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
     assert process.returncode == 130 or revarb.load("m.rgp").bound < 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     """A real process on a real terminal, a real signal: the progress bar shows, the model so far is on disk.
 
@@ -199,6 +200,7 @@ def linear_record():
     return revarb.Series(u, y + 0.02 * rng.normal(size=SAMPLES))
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
     fitted = press_ctrl_c(monkeypatch, fit=2)
     code, out, err = run(capsys, *START, "--jobs", "1")

@@ -78,7 +78,7 @@ def test_without_any_library_the_message_says_what_to_install(monkeypatch):
 
 def test_every_model_returns_the_row_labels_of_its_inputs():
     record = small.record()
-    model = small.spec(hidden=1).fit(record)
+    model = ARX(lags=2, input_lags=2).fit(record)
     labels = pd.date_range("2026-01-01", periods=len(record), freq="s")
     frame = model.simulate(pd.DataFrame(record.u, columns=["u"], index=labels)).to_frame()
     pd.testing.assert_index_equal(frame.index, labels)

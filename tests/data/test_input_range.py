@@ -60,7 +60,7 @@ def test_the_range_is_saved(model, tmp_path):
 
 
 def test_a_model_without_inputs_has_nothing_to_leave():
-    model = small.spec().fit(small.record(inputs=0))
+    model = revarb.Mean().fit(small.record(inputs=0))
     assert model.simulate(steps=20).outside is None
 
 

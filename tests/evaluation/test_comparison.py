@@ -11,12 +11,13 @@ from revarb.baselines.arx import ARX
 from revarb.baselines.lstm import LSTM
 from revarb.baselines.training_mean import Mean
 from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare, state_verdict
 from revarb.evaluation.comparison.comparison import default_models, fixed_models
 from revarb.evaluation.comparison.lines import summarise
 from revarb.evaluation.results_file import write_results
-from revarb.evaluation.scoring import scores
+from revarb.evaluation.scoring import pooled_scores, scores
 from revarb.report.page import comparison_page, comparison_section
 from revarb.training.choose import Chosen
 from support import small
@@ -242,7 +243,8 @@ def test_what_all_models_warn_of_is_given_once_without_their_names():
 
 
 def test_scores_of_several_outputs_are_written_without_nan(tmp_path):
-    result = compare(small.record(outputs=2), small.record(1, outputs=2), {"RGP": small.spec()}, seeds=1)
-    text = write_results(tmp_path / "r.json", {}, result.rows).read_text()
-    rows = json.loads(text, parse_constant=pytest.fail)["rows"]
-    assert rows[0]["outputs"]["y1"]["nlpd"] is None and rows[1]["outputs"]["y1"]["nlpd"] is not None
+    path = Trajectory(np.zeros((4, 2)), None, "mean", 0, ("a", "b"))
+    row = pooled_scores([path], [np.ones((4, 2))]).to_row()
+    text = write_results(tmp_path / "r.json", {}, [row]).read_text()
+    [read] = json.loads(text, parse_constant=pytest.fail)["rows"]
+    assert read["outputs"]["b"]["nlpd"] is None and read["outputs"]["b"]["rmse"] == 1.0

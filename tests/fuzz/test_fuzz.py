@@ -28,7 +28,9 @@ def fuzzed(group, length, record_property):
     assert sum(outcome["cases"] for outcome in outcomes) > 0
 
 
-@pytest.mark.parametrize("group", [group for group in GROUPS if group != "fits"])  # fits only in the long run
+@pytest.mark.parametrize(
+    "group", [pytest.param("model_files", marks=pytest.mark.slow), "arguments"]
+)  # fits only in the long run
 def test_every_case_is_a_result_or_a_clear_error(group, record_property):
     fuzzed(group, "short", record_property)
 

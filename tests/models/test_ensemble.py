@@ -111,6 +111,7 @@ def test_members_of_different_records_do_not_mix(ensemble):
         Ensemble.from_members([other, other])
 
 
+@pytest.mark.slow
 def test_an_ensemble_takes_the_same_starts():
     ensemble = small.spec(hidden=1).fit(small.record(samples=80), restarts=2)
     record = small.record(5)

@@ -16,6 +16,9 @@ FOLDER = Path(__file__).parent / "data" / "v0_1"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 PATHS = [(name, path["method"], path["start"]) for name, entry in EXPECTED.items() for path in entry["paths"]]
 SINGLE = [each for each in PATHS if each[0] != "ensemble"]
+COMPILED_LONG = [  # programs that draw samples compile for seconds
+    pytest.param(*each, marks=pytest.mark.slow if each[1] == "samples" and each[0] != "rgp" else ()) for each in PATHS
+]
 
 
 def close(got, expected):
@@ -50,7 +53,7 @@ def test_there_is_a_file_of_each_kind():
     assert {path.stem for path in FOLDER.glob("*.rgp")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize(("name", "method", "start"), PATHS)
+@pytest.mark.parametrize(("name", "method", "start"), COMPILED_LONG)
 def test_the_mean_is_the_same(load, name, method, start):
     close(simulate(load(name), name, method, start).mean, expected_path(name, method, start)["mean"])
 

@@ -97,6 +97,7 @@ def test_errors_are_measured_minus_predicted_one_step_ahead():
     np.testing.assert_allclose(residuals.explained, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [1, 2])
 def test_recurrent_models_and_ensembles_have_residuals(restarts):
     record = small.record(samples=80, inputs=2, outputs=2)

@@ -295,7 +295,7 @@ def move_once():
 @pytest.mark.parametrize(
     "record",
     [
-        pytest.param(small.record(samples=40), id="short"),
+        pytest.param(small.record(samples=40), id="short", marks=pytest.mark.slow),
         pytest.param(
             small.with_gaps(RECORD, slice(0, 62), slice(70, None)), id="measured in one stretch", marks=pytest.mark.slow
         ),

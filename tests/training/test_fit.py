@@ -31,7 +31,7 @@ def leaves(model):
         pytest.param({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3, marks=pytest.mark.slow),
         pytest.param({"input_delay": 0}, 1, 1, marks=pytest.mark.slow),
         pytest.param({"input_delay": 3, "input_lags": 2}, 1, 1, marks=pytest.mark.slow),
-        ({}, 0, 1),
+        pytest.param({}, 0, 1, marks=pytest.mark.slow),
     ],
 )
 def test_every_shape_of_the_model_fits_and_simulates(changes, inputs, outputs):
@@ -64,6 +64,7 @@ def test_the_bound_grows_and_the_fit_follows_the_record():
     assert residual.std() < 0.2 * record.y.std()
 
 
+@pytest.mark.slow
 def test_a_known_system_is_recovered():
     """From 150 samples of a known system, simulate it with a far smaller error than the training mean."""
     train, test = small.record(0, samples=150), small.record(7, samples=150)
@@ -139,6 +140,7 @@ def test_records_that_cannot_be_fitted_are_refused(spec, record, message):
         spec.fit(record)
 
 
+@pytest.mark.slow
 def test_the_shortest_allowed_record_fits():
     with pytest.warns(UserWarning, match="only 2 training rows"):
         model = small.spec().fit(small.record(samples=4))
@@ -180,6 +182,7 @@ def test_seeds_and_stages_share_one_compilation():
     assert objective.bound_and_gradient._cache_size() == before + 1
 
 
+@pytest.mark.slow
 def test_a_fit_with_gaps_simulates_and_fills_them():
     record = small.record(samples=90)
     model = small.spec().fit(small.with_gaps(record, slice(40, 52)))

@@ -148,6 +148,7 @@ def test_a_record_without_inputs_has_runs():
     assert cut_runs_from_states(prep, [record], 100).y.shape == (58, 1, 1)
 
 
+@pytest.mark.slow
 def test_the_objective_is_the_bound_minus_the_weighted_errors(problem, means):
     """The bound and the runs come from sums that both share: here from the bound and the posteriors, one by one."""
     start = np.array(flatten(problem.start))
@@ -172,7 +173,7 @@ def test_without_weight_runs_that_diverge_do_no_harm(problem):
     np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-8 * np.abs(slope).max())
 
 
-@pytest.mark.parametrize("start", ["cold", "states"])
+@pytest.mark.parametrize("start", ["cold", pytest.param("states", marks=pytest.mark.slow)])
 def test_gradient_agrees_with_finite_differences_in_every_group(problem, vector, runs_from_states, rng, start):
     """Two random directions and one entry in every group of parameters, with a weight that makes the term large."""
     runs: FreeRuns = problem.runs if start == "cold" else runs_from_states

@@ -24,6 +24,7 @@ def model():
     return small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
 
 
+@pytest.mark.slow
 def test_training_beats_the_mean_and_is_reproducible(model):
     test = small.record(5)
     assert revarb.scores(model.simulate(test.u, "mean"), test.y).nrmse < 0.5

@@ -51,6 +51,7 @@ def test_the_number_of_processes_changes_nothing(ensemble):
     same_numbers(ensemble, small.spec().fit(small.record(), seed=3, restarts=3, jobs=2))
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_takes_the_members_and_changes_nothing(ensemble):
     """Two real worker processes, through joblib's own backend."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
@@ -157,7 +158,11 @@ def test_two_members_compile_once():
 
 @pytest.mark.parametrize(
     ("restarts", "jobs"),
-    [(4, 1), pytest.param(4, 2, marks=pytest.mark.slow), pytest.param(2, 3, marks=pytest.mark.slow)],
+    [
+        pytest.param(4, 1, marks=pytest.mark.slow),
+        pytest.param(4, 2, marks=pytest.mark.slow),
+        pytest.param(2, 3, marks=pytest.mark.slow),
+    ],
 )
 def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, jobs):
     """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
