@@ -25,7 +25,7 @@ demo: $(READY)
 test: test-core
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/release $(CORE:%=--ignore=%)
 
-# For the edit loop: the numerics, in less than 90 seconds.
+# For the edit loop: the numerics, in two minutes.
 test-core: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(CHECKED) $(CORE)
 

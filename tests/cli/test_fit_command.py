@@ -22,6 +22,7 @@ from support.small_choice import SAMPLES, press_ctrl_c, use_quick_candidates
 from support.waiting import read_until
 
 
+@pytest.mark.slow
 def test_several_files_are_several_records(capsys, folder):
     code, out, _ = run(capsys, "fit", "train.csv", "more.csv", *FIT[2:], "--no-calibrate")
     assert code == 0 and "fitted 2 record(s), 120 samples" in out

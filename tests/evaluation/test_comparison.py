@@ -65,6 +65,7 @@ def test_a_record_too_short_for_residuals_is_compared_all_the_same():
     assert not result.residuals and result.lines[0].worked == 1
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(quick):
     parallel = compare(small.record(), small.record(1), QUICK, seeds=2, jobs=2)
     seconds = ("fit_seconds", "simulate_seconds")

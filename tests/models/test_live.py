@@ -52,6 +52,7 @@ def test_a_ghost_keeps_its_functions(model):
     assert np.ptp(last) > 1e-3
 
 
+@pytest.mark.slow
 def test_ghosts_are_drawn_as_trajectories_are(model):
     """After a horizon of steps their variance is that of `simulate(…, "samples")` without the output noise."""
     u = small.record(5).u[:8]

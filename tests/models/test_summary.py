@@ -51,6 +51,7 @@ def test_relevance_follows_the_lengthscales(model):
     assert len(rows) == 4 + 4 + 2  # two states and two inputs; two layers of states; the states below the output
 
 
+@pytest.mark.slow
 def test_a_model_without_inputs_has_only_states():
     rng = np.random.default_rng(0)
     record = revarb.Series(None, np.sin(0.3 * np.arange(80)) + 0.01 * rng.normal(size=80))

@@ -69,6 +69,7 @@ def hand_made_run(targets, method):
     return simulate_chain(prep, chain, None, method, make_cold_origin(prep, chain), steps=12, samples=500, seed=4)
 
 
+@pytest.mark.slow
 def test_where_a_system_is_nearly_linear_all_methods_agree():
     mean, moments, samples = (hand_made_run(0.3 * GRID + 0.1, name) for name in ("mean", "moments", "samples"))
     np.testing.assert_allclose(moments.mean, mean.mean, atol=0.02 * moments.std.max())

@@ -24,6 +24,7 @@ def test_samples_agree_with_moments_and_are_returned(model):
     assert not np.array_equal(model.simulate(u, method="samples", samples=10, seed=2).samples, sampled.samples[:10])
 
 
+@pytest.mark.slow
 def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
     """In one step every function is evaluated once, so that drawing functions and drawing values are equivalent.
 

@@ -264,6 +264,7 @@ def test_all_stretches_of_the_first_fold_are_missing(any_record):
     assert all(candidate.stretches > 0 for candidate in model.choice.candidates)
 
 
+@pytest.mark.slow
 def test_a_system_without_inputs(any_record):
     y = np.sin(0.3 * np.arange(SAMPLES)) + 0.05 * np.random.default_rng(0).normal(size=SAMPLES)
     model = revarb.fit(Series(None, y), jobs=1)

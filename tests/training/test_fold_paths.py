@@ -63,6 +63,7 @@ def test_weight_zero_is_the_fit_without_the_term(path):
     )
 
 
+@pytest.mark.slow
 def test_a_mask_that_is_all_true_changes_nothing():
     plain = replace(set_weight(SPEC, 0.0), calibrate=False)
     [model, *_] = run(ALL).models

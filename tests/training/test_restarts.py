@@ -127,6 +127,7 @@ def test_a_failed_restart_is_left_out_with_a_warning(ensemble):
 
 
 @with_numerics
+@pytest.mark.slow
 def test_a_killed_worker_is_reported_and_nothing_hangs():
     """A real worker process is killed as soon as it has reported its first step."""
 
