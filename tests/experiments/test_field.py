@@ -136,11 +136,11 @@ def test_targets_are_computed_from_the_rows(shipped):
     targets = list_targets(list_outcomes(records, rows), shipped.limits)
     assert state_targets(targets) == [
         "5 of 10 targets are met.",
-        "missed: bad: RMSE by mean at most 0.2; found 0.250",
-        "missed: bad: NLPD at most -1; found 0.000",
-        "missed: bad: at most 1.05 × ARX; found 1.250",
-        "missed: bad: at most 1.05 × REVARB (R0); found 2.500",
-        "missed: 95 % bands hold at least 80% on every record; found bad 70.0 %",
+        "Missed: bad: RMSE by mean at most 0.2; found 0.250.",
+        "Missed: bad: NLPD at most -1; found 0.000.",
+        "Missed: bad: at most 1.05 × ARX; found 1.250.",
+        "Missed: bad: at most 1.05 × REVARB (R0); found 2.500.",
+        "Missed: 95 % bands hold at least 80% on every record; found bad 70.0 %.",
     ]
 
 

@@ -109,7 +109,7 @@ def list_targets(outcomes: Sequence[Outcome], limits: Limits) -> list[Target]:
 def state_targets(targets: Sequence[Target]) -> list[str]:
     """How many targets are met, and a sentence for each that is missed."""
     met = sum(target.met for target in targets)
-    missed = [f"missed: {target.what}; found {target.found}" for target in targets if not target.met]
+    missed = [f"Missed: {target.what}; found {target.found}." for target in targets if not target.met]
     return [f"{met} of {len(targets)} targets are met.", *missed]
 
 
