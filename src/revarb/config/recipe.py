@@ -88,6 +88,9 @@ class Recipe:
         L-BFGS-B: number of corrections, relative change of the bound and size of the gradient at convergence.
     jitter : float
         Added to the diagonal of K_z, relative to the kernel variance.
+    max_rows : int, optional
+        Largest number of training rows of all records together, about. Longer records are represented by evenly spread
+        blocks of consecutive rows, the last of which ends where the record ends. None: all rows, however many.
     free_run_weight : float
         Weight w of the free-run term: after the stages the optimisation goes on with the bound minus w times the
         summed squared error of the mean-only free run over the training records. 0: without it.
@@ -131,6 +134,8 @@ class Recipe:
     gtol: float = 1e-5
     # Added to the diagonal of K_z, relative to the kernel variance.
     jitter: float = 1e-6
+    # Time and memory are linear in the rows, and more rows than these make a model hardly better.
+    max_rows: int | None = 5000
     # The free-run term: a model that is simulated is also trained to simulate.
     free_run_weight: float = 0.0
     free_run: str | int = "cold"
@@ -161,6 +166,8 @@ class Recipe:
         checked |= {
             name: check_integer(f"recipe.{name}", getattr(self, name), 1, most) for name, most in _COUNTS.items()
         }
+        if self.max_rows is not None:
+            checked |= {"max_rows": check_integer("recipe.max_rows", self.max_rows, least=1)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):

@@ -8,7 +8,9 @@ window crosses from one record to the next.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Shaped
@@ -79,8 +81,27 @@ def map_blocks(
     lengths: Sequence[int],
 ) -> Float[AnyArray, "R D"]:
     """Apply a window function to every record's block of states, and stack the rows."""
-    ends = np.cumsum(lengths)
-    return jnp.concatenate([function(x[end - size : end], length) for end, size in zip(ends, lengths, strict=True)])
+    return jnp.concatenate([_map_run(function, part, length, size) for part, size in _split_runs(x, lengths)])
+
+
+def _map_run(
+    function: Callable[[Float[AnyArray, "P Dx"], int], Float[AnyArray, "Q D"]],
+    x: Float[AnyArray, "S Dx"],
+    length: int,
+    size: int,
+) -> Float[AnyArray, "R D"]:
+    if len(x) == size:
+        return function(x, length)
+    # One operation for all blocks of a length: the time to compile must not grow with their number.
+    rows = jax.vmap(lambda block: function(block, length))(jnp.reshape(x, (-1, size, x.shape[1])))
+    return jnp.reshape(rows, (-1, rows.shape[2]))
+
+
+def _split_runs(x: Float[AnyArray, "S Dx"], lengths: Sequence[int]) -> list[tuple[Float[AnyArray, "_ Dx"], int]]:
+    # The states of neighbouring blocks of the same length, and that length.
+    runs = [(size, size * len(list(group))) for size, group in groupby(lengths)]
+    starts = _starts([states for _, states in runs])
+    return [(x[start : start + states], size) for start, (size, states) in zip(starts, runs, strict=True)]
 
 
 def regressors(
@@ -99,7 +120,9 @@ def regressors(
 
 def initial_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]) -> Float[AnyArray, "K L Dx"]:
     """The first L states of each of the K records."""
-    return jnp.stack([x[start : start + length] for start in _starts(lengths)])
+    return jnp.concatenate([
+        jnp.reshape(part, (-1, size, x.shape[1]))[:, :length] for part, size in _split_runs(x, lengths)
+    ])  # fmt: skip
 
 
 def later_states(x: Float[AnyArray, "S Dx"], length: int, lengths: Sequence[int]) -> Float[AnyArray, "R Dx"]:

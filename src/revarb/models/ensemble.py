@@ -154,7 +154,7 @@ class Ensemble(Predictor):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Number of latent states of each training record, of the best member."""
+        """Number of latent states of each training record, or block of long ones, of the best member."""
         return self.best.lengths
 
     @property

@@ -7,6 +7,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from revarb.data.blocks import cut_blocks
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_measured
@@ -93,18 +94,20 @@ def _check_outputs(model: Fitted, records: Sequence[Series]) -> None:
 
 
 def _check_records(model: FittedRGP, records: Sequence[Series] | None) -> list[np.ndarray] | None:
-    # The outputs of the training records at the times of their latent states.
+    # The outputs of the training records, or of their blocks, at the times of the latent states.
     if records is None:
         return None
     _check_outputs(model, records)
     first = model.order.first_row - model.order.lags
-    lengths = tuple(len(record) - first for record in records)
-    if lengths != model.lengths:
-        raise InputError(
-            f"records have {[len(record) for record in records]} samples, but the model was fitted to "
-            f"{[length + first for length in model.lengths]}; pass the training records"
-        )
-    return [record.y[first:] for record in records]
+    blocks = cut_blocks(records, model.order, model.spec.recipe.max_rows).records
+    # Whole records too: files written before version 0.2 do not know blocks.
+    for parts in (records, blocks):
+        if tuple(len(part) - first for part in parts) == model.lengths:
+            return [part.y[first:] for part in parts]
+    raise InputError(
+        f"records have {[len(record) for record in records]} samples, but the model was fitted to "
+        f"{[length + first for length in model.lengths]}; pass the training records"
+    )
 
 
 def _draw_outputs(

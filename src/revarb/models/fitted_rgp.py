@@ -60,7 +60,8 @@ class FittedRGP(Predictor):
     calibration : Calibration or None
         Noises and band widths from held-out stretches; None where there was no calibration.
     lengths : tuple of int
-        Number of latent states of each training record.
+        Number of latent states of each training record; of each block where the records are longer than
+        `spec.recipe.max_rows`.
     trained : Trained
         All arrays, in z-scored units.
 
@@ -312,9 +313,10 @@ class FittedRGP(Predictor):
         Returns
         -------
         list of Trajectory
-            One per record, for the samples with a full window of lags behind them. The band is narrow where the output
-            was measured, and as wide as the latent states are uncertain in a gap. `std` has the variance of the latent
-            states and the output noise as fitted; the calibration, which is for simulations, is not applied.
+            One per record, or per block of long ones (`Recipe.max_rows`), for the samples with a full window of lags
+            behind them. The band is narrow where the output was measured, and as wide as the latent states are
+            uncertain in a gap. `std` has the variance of the latent states and the output noise as fitted; the
+            calibration, which is for simulations, is not applied.
         """
         lags, states = self.spec.lags, self._states
         means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
@@ -327,7 +329,7 @@ class FittedRGP(Predictor):
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Mean and standard deviation of the latent states of every hidden layer, records one after the other.
+        """Mean and standard deviation of the latent states of every hidden layer, records or blocks in order.
 
         Returns
         -------

@@ -196,6 +196,7 @@ def _write_rgp(model: FittedRGP) -> tuple[dict[str, Any], Trained]:
         "configuration": model.spec.to_dict(),
         "inducing": len(output.zeta),
         "lengths": model.lengths,
+        "records": len(model.final_states),
         "bound": model.bound,
         "history": model.history,
         "calibration": None if model.calibration is None else asdict(model.calibration),
@@ -209,8 +210,10 @@ def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
     inputs, outputs = (len(header["standardiser"][name]) for name in ("u_mean", "y_mean"))
     fields = common_fields(header, spec.order_for(inputs))
     lengths = tuple(check_integer("a length", length, least=spec.lags + 1) for length in header["lengths"])
+    # Files written before version 0.2 have no number of records: none of them was cut into blocks.
+    records = check_integer("records", header.get("records", len(lengths)), 1, max(1, len(lengths)))
     inducing = check_integer("inducing", header["inducing"], least=1)
-    template = _template(spec, lengths, inducing, inputs, outputs, header.get("outputs_apart") is True)
+    template = _template(spec, lengths, records, inducing, inputs, outputs, header.get("outputs_apart") is True)
     trained = fill_template(template, arrays)
     check_chain(trained.chain)
     _check_starts(trained.final_states)
@@ -226,7 +229,7 @@ def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
 
 
 def _template(
-    spec: RGP, lengths: tuple[int, ...], inducing: int, inputs: int, outputs: int, outputs_apart: bool
+    spec: RGP, lengths: tuple[int, ...], records: int, inducing: int, inputs: int, outputs: int, outputs_apart: bool
 ) -> Trained:
     order, dims, blank = spec.order_for(inputs), spec.latent_dims, blank_array
     sizes = regressor_sizes(order, dims, inputs)
@@ -251,7 +254,7 @@ def _template(
     return Trained(
         Parameters(layers, FreeStates(states, states), priors),
         Chain(known[:-1], known[-1], spec.lags),
-        (final,) * len(lengths),
+        (final,) * records,
         None if spec.recognition is None else build_networks(spec.recognition, order, dims, inputs, blank),
     )
 

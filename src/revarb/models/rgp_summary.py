@@ -17,16 +17,22 @@ def rgp_tables(model: FittedRGP) -> tuple[SummaryTable, ...]:
 
 
 def _fit_table(model: FittedRGP) -> SummaryTable:
-    spec, records = model.spec, len(model.lengths)
+    spec = model.spec
     rows = (
         ("latent states of the hidden layers", ", ".join(str(dim) for dim in spec.latent_dims)),
         ("inducing inputs per layer", str(len(model.trained.chain.last_layer.zeta))),
-        ("training records", f"{records}, {sum(model.lengths) - records * spec.lags} rows"),
+        ("training records", _describe_records(model)),
         ("iterations", str(len(model.history))),
         ("lower bound", f"{model.bound:.2f}"),
         ("recognition model", "none" if spec.recognition is None else f"tanh units {spec.recognition.hidden}"),
     )
     return SummaryTable("fit", ("", ""), rows)
+
+
+def _describe_records(model: FittedRGP) -> str:
+    records, blocks = len(model.final_states), len(model.lengths)
+    rows = f"{records}, {sum(model.lengths) - blocks * model.spec.lags} rows"
+    return rows if blocks == records else f"{rows} in {blocks} blocks"
 
 
 def _relevance_table(model: FittedRGP) -> SummaryTable:

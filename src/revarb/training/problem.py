@@ -9,6 +9,7 @@ import numpy as np
 
 from revarb.config.recipe import Recipe
 from revarb.config.rgp import RGP
+from revarb.data.blocks import cut_blocks
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.windows import Order
@@ -47,7 +48,8 @@ def prepare(spec: RGP, records: Sequence[Series]) -> Task:
 
 
 def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:
-    rows = sum(len(record) - order.first_row for record in records)
+    blocks = cut_blocks(records, order, spec.recipe.max_rows).records
+    rows = sum(len(block) - order.first_row for block in blocks)
     if spec.inducing <= rows:
         return spec
     warn_user(f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}")
@@ -63,21 +65,24 @@ class Problem(NamedTuple):
     start: Parameters
     rows: Rows
     layout: Layout
-    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored, for simulations that continue it
+    ends: tuple[int, ...]  # where each record ends in the stacked states, for simulations that continue it
+    past_u: tuple[np.ndarray, ...]  # the last inputs of each record, z-scored
     runs: FreeRuns | None = None  # of the free-run term
 
 
 def initialise(task: Task, seed: int) -> Problem:
-    """Choose the start values with random numbers from `seed`."""
-    spec, prep, records = task.spec, task.preprocessor, task.records
+    """Choose the start values with random numbers from `seed`; long records are represented by blocks of them."""
+    spec, prep = task.spec, task.preprocessor
+    records, last_blocks = cut_blocks(task.records, prep.order, spec.recipe.max_rows)
     rows, layout, y_blocks = build_rows(prep, records, spec.recipe.jitter)
     rng = np.random.default_rng(seed)
     start_linear = _make_linear_start(prep, records, y_blocks) if spec.linear else None
     start = initialise_parameters(
         spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng, start_linear
     )
-    past_u = tuple(prep.scaling.inputs(record.u)[len(record) - prep.order.reach :] for record in records)
-    return Problem(spec, seed, prep, start, rows, layout, past_u, _cut_runs(spec.recipe, prep, records))
+    ends = tuple(np.cumsum(layout.lengths)[list(last_blocks)].tolist())
+    past_u = tuple(prep.scaling.inputs(record.u)[len(record) - prep.order.reach :] for record in task.records)
+    return Problem(spec, seed, prep, start, rows, layout, ends, past_u, _cut_runs(spec.recipe, prep, records))
 
 
 def _make_linear_start(

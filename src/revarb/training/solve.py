@@ -18,7 +18,7 @@ from revarb.simulation.chain import Chain, StartState
 from revarb.training.network_training import run_adam_rounds, start_networks
 from revarb.training.objective import make_objective, make_penalised_objective
 from revarb.training.problem import Problem, Report, make_plan
-from revarb.variational.bound import Layout, compute_posteriors
+from revarb.variational.bound import compute_posteriors
 from revarb.variational.networks import RecognisedStates
 from revarb.variational.parameters import Parameters, get_form, unflatten
 from revarb.variational.states import FreeStates
@@ -118,18 +118,18 @@ def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
         status=optimum.status,
         seed=problem.seed,
         spec=spec,
-        trained=Trained(parameters, chain, _collect_final_states(states, layout, problem.past_u), networks),
+        trained=Trained(parameters, chain, _collect_final_states(states, problem), networks),
         lengths=layout.lengths,
         bound=optimum.bound,
         history=optimum.history,
     )
 
 
-def _collect_final_states(states: FreeStates, layout: Layout, past_u: Sequence[np.ndarray]) -> tuple[StartState, ...]:
-    ends = np.cumsum(layout.lengths).tolist()
+def _collect_final_states(states: FreeStates, problem: Problem) -> tuple[StartState, ...]:
+    lags = problem.layout.lags
     return tuple(
-        StartState(_join_windows(states.mu, end, layout.lags), np.diag(_join_windows(states.lam, end, layout.lags)), u)
-        for end, u in zip(ends, past_u, strict=True)
+        StartState(_join_windows(states.mu, end, lags), np.diag(_join_windows(states.lam, end, lags)), u)
+        for end, u in zip(problem.ends, problem.past_u, strict=True)
     )
 
 
