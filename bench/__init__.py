@@ -4,6 +4,7 @@ Every part runs in its own process, on a given number of cores, and gives rows o
 
     evaluation     one bound with its gradient, compared with GPy's psi statistics and with a lower limit (floor)
     long_records   the same for up to 100,000 rows: time and memory
+    long_fits      a fit to blocks of 100,000 rows and one to all of them: time, memory and error
     fits           recipe R0 on Drive, import included, with an empty and a full compilation cache; eight restarts
     simulation     free simulation of Actuator's test part, compared with GPy's predictions in a Python loop
     frames         one frame of the avatar

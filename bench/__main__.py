@@ -30,6 +30,7 @@ def main() -> None:
     rows += _run_part("simulation", usable)
     for samples in (1_000, 10_000, 100_000):
         rows += _run_part("long_records", usable, str(samples))
+    rows += _run_part("long_fits", usable, "100000")
     rows += _run_part("frames", 1)
     rows += _run_part("fits", usable)
     Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
@@ -59,13 +60,14 @@ def _run_part(name: str, threads: int, *arguments: str) -> list[dict[str, Any]]:
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(title="speed", caption="GPy computes less than revarb (see the notes in the JSON file)")
-    for heading in ("what", "N", "cores", "ours", "GPy", "ratio", "floor", "of floor", "peak, MiB", "steps/s"):
+    for heading in ("what", "N", "cores", "ours", "GPy", "ratio", "floor", "of floor", "peak, MiB", "steps/s", "NRMSE"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
     for row in rows:
         table.add_row(
             row["name"], str(row["n"]), str(row["threads"]), _time(row["seconds"]), _time(row.get("peer_seconds")),
             _number(row.get("ratio"), ".2f"), _time(row.get("floor_seconds")), _number(row.get("of_floor"), ".2f"),
             _number(row.get("peak_mib"), ".0f"), _number(row.get("steps_per_second"), ",.0f"),
+            _number(row.get("nrmse"), ".4f"),
         )  # fmt: skip
     return table
 

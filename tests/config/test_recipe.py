@@ -15,7 +15,7 @@ def test_the_default_is_recipe_r0():
     # A model without a linear part has no entries in the group "linear".
     assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear"} for stage in recipe.stages)
     assert (recipe.free_run_weight, recipe.free_run_weights) == (0.0, ())
-    assert recipe.memory == 20
+    assert (recipe.memory, recipe.max_rows) == (20, 5000)
 
 
 def test_configuration_survives_json():
@@ -35,6 +35,7 @@ def test_configuration_survives_json():
         ({"latent_dim": 0}, "latent_dim must be a whole number from 1 to 1000"),
         ({"recipe": {"hidden_noise": 0.0}}, "recipe.hidden_noise must be a finite number above 0, received 0.0"),
         ({"recipe": {"jitter": float("nan")}}, "recipe.jitter must be a finite number"),
+        ({"recipe": {"max_rows": 0}}, "recipe.max_rows must be a whole number of at least 1, received 0"),
         ({"recipe": {"stages": []}}, "recipe.stages must be one or more Stage"),
         ({"recipe": {"stages": [{"free": ["noise"], "iterations": 3}]}}, "unknown parameter group 'noise' in a stage"),
         ({"recipe": {"stages": [{"free": [], "iterations": 3}]}}, "a stage must optimise something"),

@@ -3,7 +3,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revarb.data.windows import Order, initial_states, input_windows, later_states, regressor_sizes, regressors
+from revarb.data.windows import (
+    Order,
+    current_windows,
+    initial_states,
+    input_windows,
+    later_states,
+    map_blocks,
+    past_windows,
+    regressor_sizes,
+    regressors,
+)
 from support import oracles
 
 lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
@@ -66,6 +76,16 @@ def test_initial_and_later_states_split_every_record():
     x = np.arange(9.0)[:, None]
     np.testing.assert_array_equal(initial_states(x, 2, [4, 5])[:, :, 0], [[0, 1], [4, 5]])
     np.testing.assert_array_equal(later_states(x, 2, [4, 5])[:, 0], [2, 3, 6, 7, 8])
+
+
+@pytest.mark.parametrize("lengths", [[4, 4, 4], [5, 4, 4, 6, 6, 4], [9]])
+def test_neighbours_of_one_length_have_the_windows_that_each_has_alone(lengths, rng):
+    states = rng.normal(size=(sum(lengths), 2))
+    blocks = np.split(states, np.cumsum(lengths)[:-1])
+    for windows in (past_windows, current_windows):
+        expected = np.concatenate([windows(block, 3) for block in blocks])
+        np.testing.assert_array_equal(map_blocks(windows, states, 3, lengths), expected)
+    np.testing.assert_array_equal(initial_states(states, 3, lengths), np.stack([block[:3] for block in blocks]))
 
 
 @pytest.mark.parametrize(

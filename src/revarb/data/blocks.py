@@ -11,7 +11,7 @@ from revarb.data.windows import Order
 from revarb.errors import InputError
 
 LENGTH = 500  # samples of a block, at most; the first of them only fill the windows
-PER_RECORD = 4  # blocks of a record, at least: what happens at its beginning differs from what happens at its end
+PER_RECORD = 4  # blocks of a record of average length, at least: its beginning can differ from its end
 LEAST_WINDOWS = 5  # a block is at least as long as this many windows
 
 
