@@ -14,7 +14,7 @@ from revarb.training.objective import make_objective
 from revarb.training.problem import Problem, initialise, make_plan, prepare
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
-QUICK_START = replace(SPEC, recipe=Recipe(kmeans_starts=1, kmeans_iterations=1))  # for long records
+QUICK_START = replace(SPEC, recipe=Recipe(kmeans_starts=1, kmeans_iterations=1, max_rows=None))  # for long records
 SEED = 0
 
 

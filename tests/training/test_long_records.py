@@ -115,3 +115,10 @@ def test_free_runs_are_those_of_the_blocks():
         small.spec(hidden=1, recipe=replace(RECIPE, free_run_weight=1.0)), small.record(samples=1000)
     )
     assert problem.runs.y.shape[:2] == (48, 4)
+
+
+def test_a_record_that_ends_in_a_gap_is_calibrated_on_whole_records():
+    record = small.with_gaps(small.record(samples=600), np.s_[540:])
+    model = small.spec(hidden=1, recipe=RECIPE, calibrate=True).fit(record)
+    assert model.calibration is not None and model.calibration.edges[-1] == 50  # a twelfth of the record
+    assert model.lengths == (50,) * 4

@@ -42,9 +42,12 @@ def fit_rgp(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bo
 
 
 def locate_checkpoints(task: Task, seeds: Sequence[int], resume: bool) -> list[Checkpoint | None]:
-    """Locate the checkpoint of this fit for every seed, by a digest of configuration, seed, records and versions."""
-    data = hashlib.sha256()
-    for values in (values for record in task.records for values in (record.u, record.y)):
+    """Locate the checkpoint of this fit for every seed, by a digest of configuration, seed, records and versions.
+
+    Of records that are cut into blocks, the other rows have an effect on the scaling only.
+    """
+    data, scaling = hashlib.sha256(), vars(task.preprocessor.scaling).values()
+    for values in (*scaling, *(values for record in task.records for values in (record.u, record.y))):
         data.update(f"{values.shape}".encode() + values.tobytes())
     fits = [json.dumps([task.spec.to_dict(), seed, data.hexdigest(), collect_versions()]) for seed in seeds]
     return make_checkpoints([hashlib.sha256(fit.encode()).hexdigest() for fit in fits], resume)

@@ -9,7 +9,7 @@ import numpy as np
 
 from revarb.config.recipe import Recipe
 from revarb.config.rgp import RGP
-from revarb.data.blocks import cut_blocks
+from revarb.data.blocks import Blocks, cut_blocks
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.windows import Order
@@ -31,25 +31,32 @@ class Task(NamedTuple):
     """A configuration and the records it is fitted to, checked once for all seeds.
 
     `stretches` are held out in turn for the calibration; empty without calibration or if the records are too short.
+    Where the records are blocks of longer ones, `last` has the numbers of those that end one; None: not cut yet.
     """
 
     spec: RGP
     records: tuple[Series, ...]
     preprocessor: Preprocessor
     stretches: tuple[Stretch, ...]
+    last: tuple[int, ...] | None = None
 
 
 def prepare(spec: RGP, records: Sequence[Series]) -> Task:
-    """Check the records against the configuration, and cut the stretches for the calibration."""
+    """Check the records against the configuration, cut long ones, and cut the stretches for the calibration."""
     order = spec.order_for(records[0].u.shape[1])
     prep = Preprocessor.from_records(records, order)
-    stretches = cut_stretches(records, prep) if spec.calibrate else []
-    return Task(_limit_inducing(spec, order, records), tuple(records), prep, tuple(stretches))
+    blocks = cut_blocks(records, order, spec.recipe.max_rows)
+    task = Task(_limit_inducing(spec, order, blocks.records), blocks.records, prep, (), blocks.last)
+    if not spec.calibrate:
+        return task
+    if not all(np.isfinite(block.y[: prep.skip]).any() for block in blocks.records):
+        # Nothing of a block would be left where its stretch is masked: stretches of whole records, which are slower.
+        task = task._replace(records=tuple(records), last=None)
+    return task._replace(stretches=tuple(cut_stretches(task.records, prep)))
 
 
 def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:
-    blocks = cut_blocks(records, order, spec.recipe.max_rows).records
-    rows = sum(len(block) - order.first_row for block in blocks)
+    rows = sum(len(record) - order.first_row for record in records)
     if spec.inducing <= rows:
         return spec
     warn_user(f"inducing={spec.inducing}, but there are only {rows} training rows: using {rows}")
@@ -73,16 +80,22 @@ class Problem(NamedTuple):
 def initialise(task: Task, seed: int) -> Problem:
     """Choose the start values with random numbers from `seed`; long records are represented by blocks of them."""
     spec, prep = task.spec, task.preprocessor
-    records, last_blocks = cut_blocks(task.records, prep.order, spec.recipe.max_rows)
+    records, last = _cut_task(task)
     rows, layout, y_blocks = build_rows(prep, records, spec.recipe.jitter)
     rng = np.random.default_rng(seed)
     start_linear = _make_linear_start(prep, records, y_blocks) if spec.linear else None
     start = initialise_parameters(
         spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng, start_linear
     )
-    ends = tuple(np.cumsum(layout.lengths)[list(last_blocks)].tolist())
-    past_u = tuple(prep.scaling.inputs(record.u)[len(record) - prep.order.reach :] for record in task.records)
+    ends = tuple(np.cumsum(layout.lengths)[list(last)].tolist())
+    past_u = tuple(prep.scaling.inputs(records[end].u)[len(records[end]) - prep.order.reach :] for end in last)
     return Problem(spec, seed, prep, start, rows, layout, ends, past_u, _cut_runs(spec.recipe, prep, records))
+
+
+def _cut_task(task: Task) -> Blocks:
+    if task.last is None:
+        return cut_blocks(task.records, task.preprocessor.order, task.spec.recipe.max_rows)
+    return Blocks(task.records, task.last)
 
 
 def _make_linear_start(
