@@ -18,8 +18,8 @@ from revarb.config.recipe import RECIPES
 from revarb.config.rgp import RGP
 from revarb.evaluation.scoring import scores
 
-RECIPE = RECIPES["smooth"]
-SPEC = RGP(lags=5, input_lags=5, hidden=1, latent_dim=2, recipe=RECIPE, calibrate=False)
+RECIPE = RECIPES["linear"]
+SPEC = RGP(hidden=1, latent_dim=2, recipe=RECIPE, calibrate=False, linear=True)
 TEST_SAMPLES = 2000
 
 

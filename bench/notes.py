@@ -11,8 +11,8 @@ NOTES = {
     "ratio": "peer_seconds / seconds",
     "long_records": "median; the same evaluation of long records; peak resident memory of the process, which made the "
     "start of the fit and compiled as well",
-    "long_fits": "a record of a simulated stirred tank (bench/stirred_tank.py), one hidden layer of two states, "
-    "M = 100, L = L_u = 5, recipe smooth, not calibrated, by the recipe's blocks and to all rows: the whole fit with "
+    "long_fits": "a record of a simulated stirred tank (bench/stirred_tank.py), one hidden layer of two states with a "
+    "linear part, M = 100, L = L_u = 10, not calibrated, by the recipe's blocks and to all rows: the whole fit with "
     "its compilation; peak resident memory of the process; NRMSE of a cold run over 2,000 other samples",
     "fits": "recipe R0 on Drive in a fresh interpreter, from before the import to the fitted model, with an empty "
     "cache of compiled programs and with a full one; eight restarts with two jobs, cache full; not calibrated, but for "
