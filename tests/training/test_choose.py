@@ -209,10 +209,10 @@ def test_where_all_last_fits_fail(monkeypatch):
 def any_record(request, monkeypatch):
     """Candidates at their start values, because every record has a program of its own to compile; fitted if slow."""
 
-    def start(spec, records, stretches, fold, seed, report):
-        problem = fold_paths._initialise(spec, records, stretches, fold, seed)
+    def start(spec, records, stretches, fold, seed, *rest):
+        problem = fold_paths.initialise_fold(spec, records, stretches, fold, seed)
         optimum = Optimum(np.array(flatten(problem.start)), -1.0, Status.ITERATION_LIMIT, (Step(1, 1, -1.0),))
-        return tuple(fold_paths._build(problem, optimum, weight) for weight in (0.0, 2.0))
+        return tuple(fold_paths.build_at(problem, optimum, weight) for weight in (0.0, 2.0))
 
     if not request.param:
         monkeypatch.setattr(trials, "fit_path", lambda *args: FoldPath(start(*args), 0.5))

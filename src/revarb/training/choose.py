@@ -109,11 +109,12 @@ def fit(
         return fit_default(records, seed, progress)
     store = ChoiceStore.open(_digest(records, seed), resume)
     with progress_bar("choosing", _count_steps(held_out), progress) as update, capture_interrupts(1) as pressed:
-        trials = Trials(held_out, seed, workers, store, Progress(update, pressed))
+        whole = all(part is record for part, record in zip(held_out.records, records, strict=False))
+        trials = Trials(held_out, seed, workers, store, Progress(update, pressed), whole)
         ranking = _try_candidates(trials)
         if pressed:
             return fit_interrupted(ranking, held_out, records, seed)
-        model = fit_taken(ranking, held_out, records, seed, members, trials.progress)
+        model = fit_taken(ranking, trials, records, members)
     if model.status is not Status.INTERRUPTED:
         store.discard()
     return model
@@ -195,7 +196,11 @@ def _try_structures(
     before: Sequence[Structure],
     margin: float,
 ) -> None:
-    # The first fold of all, then the other folds of those that are not far behind the best candidate so far.
+    # The first fold of all, then the other folds of those that are not far behind the best candidate so far. Together
+    # the folds take hardly more time than one, and the fit to all records is one of them.
+    if trials.together:
+        trials.run(tried, trials.members)
+        return
     trials.run(tried, [0])
     trials.run(_drop(trials, tried, linear, before, margin), range(1, FOLDS))
 

@@ -23,19 +23,18 @@ from revarb.training.fold_paths import ALL, trace_path
 from revarb.training.linear_fit import solve_least_squares
 from revarb.training.narx_rows import build_narx_rows, mark_complete
 from revarb.training.ranking import Ranking
-from revarb.training.trials import HeldOut, Progress, Scored
+from revarb.training.trials import HeldOut, Scored, Trials
 
 
-def fit_taken(
-    ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int, members: int, progress: Progress
-) -> Fitted:
+def fit_taken(ranking: Ranking, trials: Trials, records: Sequence[Series], members: int) -> Fitted:
     """Fit the candidate that was taken, or the mixture of the best few, to all records."""
+    held_out, seed = trials.held_out, trials.seed
     if ranking.winner.structure is None:
         return replace(_fit_linear(ranking.winner, held_out, records, seed), choice=ranking.choice)
     fitted: dict[str, FittedRGP] = {}
     for each in ranking.list_best(len(ranking.scored)):
         try:
-            fitted[each.name] = _fit_nonlinear(each, held_out, records, seed, progress)
+            fitted[each.name] = _fit_nonlinear(each, trials, records)
         except RevarbError as error:
             warn_user(f"{each.name} could not be fitted to all records, and the next best candidate is taken: {error}")
             continue
@@ -99,16 +98,16 @@ def _fit_linear(winner: Scored, held_out: HeldOut, records: Sequence[Series], se
     return replace(FittedARX.from_records(records, prep, model, std, seed), horizon_std=horizon_std)
 
 
-def _fit_nonlinear(
-    scored: Scored, held_out: HeldOut, records: Sequence[Series], seed: int, progress: Progress
-) -> FittedRGP:
+def _fit_nonlinear(scored: Scored, trials: Trials, records: Sequence[Series]) -> FittedRGP:
     structure = scored.structure
     assert structure is not None
-    report = progress.make_final_report(scored.name)
+    report = trials.progress.make_final_report(scored.name)
+    known = trials.finished.get(structure)
     [model, *_] = scored.folds.values()  # what is left after Ctrl-C before the first weight: a fit without one fold
     assert isinstance(model, FittedRGP)
     try:
-        for model in trace_path(structure.spec, records, (), ALL, seed, report):
+        path = trace_path(structure.spec, records, (), ALL, trials.seed, report)
+        for model in path if known is None else known.models:
             if model.spec.recipe.free_run_weight == scored.weight:
                 break
         else:
@@ -116,7 +115,7 @@ def _fit_nonlinear(
     except KeyboardInterrupt:
         return replace(model, status=Status.INTERRUPTED)
     try:
-        return replace(model, calibration=calibrate_nonlinear(scored, held_out))
+        return replace(model, calibration=calibrate_nonlinear(scored, trials.held_out))
     except RevarbError as error:
         warn_user(f"the bands are not calibrated: {error}")
         return model

@@ -18,6 +18,7 @@ from revarb.training.objective import make_penalised_objective
 from revarb.training.problem import Problem, Report, Task, initialise, make_plan
 from revarb.training.solve import build_model, make_step_report, raise_weights
 from revarb.training.stretches import Stretch, mask_fold
+from revarb.training.warm_start import start_at
 
 ALL = -1  # in place of a fold: nothing is left out
 
@@ -33,32 +34,51 @@ class FoldPath(NamedTuple):
 
 
 def fit_path(
-    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
+    spec: RGP,
+    records: Sequence[Series],
+    stretches: Sequence[Stretch],
+    fold: int,
+    seed: int,
+    warm: FittedRGP | None,
+    report: Report,
 ) -> FoldPath:
-    """Fit the records without one fold, at weight 0 and at all of the recipe's weights."""
+    """Fit the records without one fold, at weight 0 and at all of the recipe's weights; see `trace_path`."""
     started = time.perf_counter()
     try:
-        models = tuple(trace_path(spec, records, stretches, fold, seed, report))
+        models = tuple(trace_path(spec, records, stretches, fold, seed, report, warm))
     except KeyboardInterrupt:
         models = ()
     return FoldPath(models, time.perf_counter() - started)
 
 
 def trace_path(
-    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
+    spec: RGP,
+    records: Sequence[Series],
+    stretches: Sequence[Stretch],
+    fold: int,
+    seed: int,
+    report: Report,
+    warm: FittedRGP | None = None,
 ) -> Iterator[FittedRGP]:
-    """Yield the models along the path of rising weights; Ctrl-C raises KeyboardInterrupt."""
-    problem = _initialise(spec, records, stretches, fold, seed)
+    """Yield the models along the path of rising weights; Ctrl-C raises KeyboardInterrupt.
+
+    The path starts at the parameters of `warm`, a fit without another fold, if there is one.
+    """
+    problem = initialise_fold(spec, records, stretches, fold, seed)
+    problem = problem if warm is None else start_at(problem, warm)
     assert problem.runs is not None  # candidates have a free-run term, whatever weight is taken in the end
     # The term has weight zero at first: all stages, weights and folds share one compiled program.
     objective = make_penalised_objective(problem, problem.runs, 0.0)
     optimum = maximise(objective, *make_plan(problem), make_step_report(spec, report))
-    yield _build(problem, optimum, 0.0)
+    yield build_at(problem, optimum, 0.0)
     for weight, later in raise_weights(problem, optimum, "path", report, Journal()):
-        yield _build(problem, later, weight)
+        yield build_at(problem, later, weight)
 
 
-def _initialise(spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int) -> Problem:
+def initialise_fold(
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int
+) -> Problem:
+    """The fit of the records without one fold, in the same shape for all folds and for `ALL`."""
     masked = list(records) if fold == ALL else mask_fold(records, stretches, fold)
     prep = Preprocessor.from_records(masked, spec.order_for(records[0].u.shape[1]))
     problem = initialise(Task(spec, tuple(masked), prep, tuple(stretches)), seed)
@@ -72,7 +92,8 @@ def _initialise(spec: RGP, records: Sequence[Series], stretches: Sequence[Stretc
     )
 
 
-def _build(problem: Problem, optimum: Optimum, weight: float) -> FittedRGP:
+def build_at(problem: Problem, optimum: Optimum, weight: float) -> FittedRGP:
+    """Build the model at the optimum of a weight of the free-run term; Ctrl-C raises KeyboardInterrupt."""
     if optimum.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return replace(build_model(problem, optimum), spec=set_weight(problem.spec, weight))

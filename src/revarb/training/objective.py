@@ -1,5 +1,7 @@
 """The bound, with and without the free-run term, and its gradient: compiled functions of the flat vector."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,9 +21,6 @@ def _bound_and_gradient(vector: AnyArray, rows: Rows, form: Form, layout: Layout
 
 
 bound_and_gradient = jax.jit(replicate_results(_bound_and_gradient), static_argnames=("form", "layout"))
-bounds_and_gradients = jax.jit(  # batched: one row of vectors per start
-    replicate_results(jax.vmap(_bound_and_gradient, in_axes=(0, None, None, None))), static_argnums=(2, 3)
-)
 
 
 def make_objective(problem: Problem) -> Objective:
@@ -70,3 +69,19 @@ def make_penalised_objective(problem: Problem, runs: FreeRuns, weight: float) ->
         return float(value), np.asarray(gradient)
 
     return objective
+
+
+class MemberBound(NamedTuple):
+    """The objective of one member of a batch (optim/batched_lbfgs.py), with its rows and runs as data."""
+
+    form: Form
+    layout: Layout
+
+    def __call__(
+        self, vector: AnyArray, own: tuple[Rows, FreeRuns | None], weight: AnyArray | float
+    ) -> tuple[AnyArray, AnyArray]:
+        """Compute the bound, with the free-run term where there are runs, and its gradient."""
+        rows, runs = own
+        if runs is None:
+            return _bound_and_gradient(vector, rows, self.form, self.layout)
+        return _penalised_bound_and_gradient(vector, rows, runs, weight, self.form, self.layout)

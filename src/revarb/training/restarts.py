@@ -1,34 +1,30 @@
 """Several fits of one task with different seeds: in turn, in processes, on a cluster, or batched on an accelerator."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
 import jax
-import numpy as np
 from joblib import effective_n_jobs
-from joblib.parallel import get_active_backend
 
 from revarb.config.rgp import RGP
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.optim.batched import run_batched
 from revarb.optim.journal import Checkpoint, Journal, discard_journals
-from revarb.optim.lbfgs import Objective, Optimum, maximise
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.mesh import count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
+from revarb.training.batched_paths import trace_together
 from revarb.training.calibrate import calibrate
 from revarb.training.fit import count_all_steps, fit_task, locate_checkpoints
-from revarb.training.objective import bounds_and_gradients
-from revarb.training.problem import Problem, Report, Task, initialise, make_plan, prepare
-from revarb.training.solve import build_model, make_step_report, raise_weights, train_networks
-from revarb.training.workers import TaskReport, run_in_processes, run_in_turn, stop_on_interrupt
-from revarb.variational.parameters import get_form
+from revarb.training.problem import Report, Task, initialise, prepare
+from revarb.training.solve import build_model, train_networks
+from revarb.training.workers import TaskReport, is_cluster_set, run_in_processes, run_in_turn, stop_on_interrupt
 
 Members = Sequence[tuple[int, Checkpoint | None]]  # seed and checkpoint of each member
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
@@ -71,7 +67,7 @@ def _fit_all(
     task: Task, members: Members, jobs: int | None, report: TaskReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
     tasks = [(task, seed, checkpoint) for seed, checkpoint in members]
-    if not _is_cluster_set():
+    if not is_cluster_set():
         if jax.default_backend() != "cpu":
             return iter(fit_batched(task, [seed for seed, _ in members], stop_on_interrupt(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
@@ -79,11 +75,6 @@ def _fit_all(
     if count_devices() > 1:
         raise InputError("a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh")
     return (member for _, member in run_in_processes(_fit_member, tasks, jobs, report, pressed, lost="restarts"))
-
-
-def _is_cluster_set() -> bool:
-    # joblib's own backends run on this machine; another one (Dask, Ray) was registered by the user.
-    return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
 
 
 def _build_ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool) -> Ensemble:
@@ -106,38 +97,16 @@ def _build_ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool)
 
 
 def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[Outcome]:
-    """Fit all members at once, with one batched evaluation of the bound for all of them; without a journal."""
-    problems = [
-        train_networks(initialise(task, seed), partial(report, member), Journal()) for member, seed in enumerate(seeds)
-    ]
-    plans = [make_plan(problem) for problem in problems]
-    rows, form, layout = problems[0].rows, get_form(problems[0].start), problems[0].layout
-
-    def evaluate(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        bounds, gradients = bounds_and_gradients(vectors, rows, form, layout)
-        return np.asarray(bounds), np.asarray(gradients)
-
-    def run(member: int, objective: Objective) -> Optimum | RevarbError:
-        try:
-            return maximise(objective, *plans[member], make_step_report(task.spec, partial(report, member)))
-        except RevarbError as error:
-            return error
-
-    runs = [partial(run, member) for member in range(len(plans))]
-    optima = run_batched(runs, np.stack([plan.start for plan in plans]), evaluate)
+    """Fit all members at once, as one program (batched_paths.py); without a journal."""
+    with ThreadPoolExecutor() as pool:  # k-means takes as long as the fit on an accelerator
+        starts = list(pool.map(with_numerics(partial(initialise, task)), seeds))
+    problems = [train_networks(problem, partial(report, member), Journal()) for member, problem in enumerate(starts)]
     return [
-        optimum
-        if isinstance(optimum, RevarbError)
-        else calibrate(_finish(problem, optimum, partial(report, member)), task, partial(report, member), Journal())
-        for member, (problem, optimum) in enumerate(zip(problems, optima, strict=True))
+        path
+        if isinstance(path, RevarbError)
+        else calibrate(build_model(problem, path[-1][1]), task, partial(report, member), Journal())
+        for member, (problem, path) in enumerate(zip(problems, trace_together(problems, report), strict=True))
     ]
-
-
-def _finish(problem: Problem, optimum: Optimum, report: Report) -> FittedRGP:
-    # The free-run term, if there is one, is not batched.
-    for _, later in raise_weights(problem, optimum, "fit", report, Journal()):
-        optimum = later
-    return build_model(problem, optimum)
 
 
 def _fit_member(task: Task, seed: int, checkpoint: Checkpoint | None, report: Report) -> FittedRGP:

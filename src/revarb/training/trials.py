@@ -15,14 +15,22 @@ from revarb.errors import InputError, RevarbError
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.mesh import count_devices
+from revarb.training.batched_paths import fit_paths_together
 from revarb.training.candidates import Structure, describe_order
 from revarb.training.choice_store import ChoiceStore
-from revarb.training.fold_paths import FoldPath, fit_path
+from revarb.training.fold_paths import ALL, FoldPath, fit_path
 from revarb.training.problem import Report
 from revarb.training.segments import Segment, can_start_late, cut_late_segments, cut_segments, measure_cold_runs
 from revarb.training.solve import count_steps
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
-from revarb.training.workers import Outcome, TaskReport, run_in_processes, run_in_turn
+from revarb.training.workers import (
+    Outcome,
+    TaskReport,
+    is_cluster_set,
+    run_in_processes,
+    run_in_turn,
+    stop_on_interrupt,
+)
 
 
 class HeldOut(NamedTuple):
@@ -142,6 +150,7 @@ class Trials:
     workers: int
     store: ChoiceStore
     progress: Progress
+    whole: bool = True  # whether the held-out stretches are those of all records, and not of parts of long ones
     paths: dict[Unit, FoldPath] = field(default_factory=dict)
     failures: dict[Structure, str] = field(default_factory=dict)
 
@@ -162,16 +171,59 @@ class Trials:
                 self.paths[unit] = result
                 self.store.write(unit.name, result.models, result.seconds)
 
+    @property
+    def together(self) -> bool:
+        """Whether all fits of a structure advance together: on an accelerator that no one else shares."""
+        return jax.default_backend() != "cpu" and count_devices() == 1 and not is_cluster_set()
+
+    @property
+    def members(self) -> list[int]:
+        """The folds whose fits advance together; the fit to all records is one of them where it has their shape."""
+        return [*range(FOLDS), ALL] if self.whole else list(range(FOLDS))
+
+    @property
+    def finished(self) -> dict[Structure, FoldPath]:
+        """The fits to all records that were made together with those of the folds."""
+        return {unit.structure: path for unit, path in self.paths.items() if unit.fold == ALL}
+
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
-        held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
-        tasks = [(unit.structure.trial, held.records, held.stretches, unit.fold, self.seed) for unit in units]
-        if self.workers == 1 or len(units) == 1 or jax.default_backend() != "cpu" or count_devices() > 1:
+        report, pressed = self.progress.make_report(units), self.progress.pressed
+        if self.together:
+            return self._fit_together(units, stop_on_interrupt(report, pressed))
+        tasks = [self._make_task(unit) for unit in units]
+        alone = not is_cluster_set() and (self.workers == 1 or len(units) == 1)
+        if alone or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
         return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
 
+    def _make_task(self, unit: Unit) -> tuple[Any, ...]:
+        held, structure = self.held_out, unit.structure
+        first = self.paths.get(Unit(structure, 0))
+        if unit.fold == 0 or structure.spec.linear or first is None:
+            return structure.trial, held.records, held.stretches, unit.fold, self.seed, None
+        return structure.warm_trial, held.records, held.stretches, unit.fold, self.seed, first.models[0]
+
+    def _fit_together(self, units: Sequence[Unit], report: TaskReport) -> Iterator[Outcome]:
+        held = self.held_out
+        for structure in dict.fromkeys(unit.structure for unit in units):
+            if self.progress.pressed:
+                return
+            numbers = [number for number, unit in enumerate(units) if unit.structure == structure]
+            folds = [units[number].fold for number in numbers]
+            yield from zip(
+                numbers,
+                fit_paths_together(
+                    structure.spec, held.records, held.stretches, folds, self.seed,
+                    lambda member, steps, text, numbers=numbers: report(numbers[member], steps, text),
+                ),
+                strict=True,
+            )  # fmt: skip
+
     def score(self, structure: Structure) -> list[Scored]:
         """The candidates of a structure, one per weight that all of its fits have reached."""
-        paths = {unit.fold: path for unit, path in self.paths.items() if unit.structure == structure}
+        paths = {
+            unit.fold: path for unit, path in self.paths.items() if unit.structure == structure and unit.fold != ALL
+        }
         if not paths or structure in self.failures:
             return []
         reached = min(len(path.models) for path in paths.values())

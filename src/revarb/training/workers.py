@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from revarb.errors import RevarbError, warn_user
 from revarb.runtime.interrupts import ignore_interrupts
@@ -63,6 +64,11 @@ def _call_in_worker(function: Callable[..., Any], task: tuple, number: int, addr
     # A terminal sends Ctrl-C to all processes; this one is stopped by the parent's answer to its next report.
     with ignore_interrupts(), send_reports(address) as send:
         return number, call_task(function, task, lambda steps, text: send((number, steps, text)))
+
+
+def is_cluster_set() -> bool:
+    """Whether the user has set a backend of joblib that is not its own, such as Dask or Ray."""
+    return not type(get_active_backend()[0]).__module__.startswith("joblib._parallel_backends")
 
 
 def call_task(function: Callable[..., Any], task: tuple, report: Callable[[int, str], None]) -> Any:

@@ -1,0 +1,262 @@
+"""L-BFGS for a batch of problems of one shape: the whole optimisation is one compiled program, for an accelerator.
+
+Every tick of the program evaluates all members once, each at the point that its own line search asks for, so that
+members in different iterations advance together. The stages, limits and stopping rules are those of lbfgs.py; the
+digits are not: SciPy has another line search.
+
+Notation: minimised is f = −bound along x + t d; a step is accepted by the weak Wolfe conditions. The memory has the
+last m steps s and changes y of the gradient, oldest first, and gives the direction in the compact form of Byrd,
+Nocedal and Schnabel (1994).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Bool, Float, Int
+
+from revarb.errors import ComputationError
+from revarb.optim.lbfgs import Optimum, Phase, Settings
+from revarb.optim.status import Status, Step
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.numerics import AnyArray
+
+MemberObjective = Callable[[AnyArray, Any, Any], tuple[AnyArray, AnyArray]]
+"""A function from the flat vector of one member, its own data and data of all members to its bound and gradient.
+
+Equal ones share a compiled program.
+"""
+
+TICKS = 20  # evaluations between two looks at progress and Ctrl-C
+DECREASE, CURVATURE = 1e-4, 0.9  # the weak Wolfe conditions
+SHORTEST, LONGEST = 0.1, 0.5  # of the interval: where a step that went too far is tried again
+MAX_TRIALS = 20  # evaluations of one line search
+
+QUICK = {"xla_gpu_autotune_level": "0"}  # programs are compiled in a tenth of the time, and run as fast
+
+RUNNING, CONVERGED, LIMIT, STALLED, NOT_FINITE = range(5)
+_STATUSES = {
+    CONVERGED: Status.CONVERGED,
+    LIMIT: Status.ITERATION_LIMIT,
+    STALLED: Status.STALLED,
+    NOT_FINITE: Status.NOT_FINITE,
+}
+
+
+class Search(NamedTuple):
+    """The state of one member: the point, its memory, the direction, and the interval of the line search."""
+
+    x: Float[AnyArray, " V"]
+    f: Float[AnyArray, ""]
+    g: Float[AnyArray, " V"]  # zero where an entry is not free
+    steps: Float[AnyArray, "m V"]
+    changes: Float[AnyArray, "m V"]
+    d: Float[AnyArray, " V"]
+    t: Float[AnyArray, ""]
+    low: Float[AnyArray, ""]
+    high: Float[AnyArray, ""]
+    trials: Int[AnyArray, ""]  # of this line search
+    iteration: Int[AnyArray, ""]
+    status: Int[AnyArray, ""]
+    met_nan: Bool[AnyArray, ""]  # since the last accepted step
+
+
+def maximise_batch(
+    objective: MemberObjective,
+    own: Any,
+    shared: Any,
+    starts: Float[np.ndarray, "K V"],
+    phases: Sequence[Phase],
+    settings: Settings,
+    report: Callable[[int, Step], None],
+) -> list[Optimum | ComputationError]:
+    """Maximise all members in phases; `report` gets the number of a member and its last step.
+
+    `own` has a leading axis of members. A member that is not finite at its start gives an error, the others go on;
+    Ctrl-C ends all of them at their best points.
+    """
+    vectors, bounds = jnp.asarray(starts), np.full(len(starts), -np.inf)
+    codes = np.full(len(starts), CONVERGED)
+    histories: list[list[Step]] = [[] for _ in starts]
+    with capture_interrupts() as pressed:
+        for number, phase in enumerate(phases, start=1):
+            searches = _start(objective, settings, own, shared, vectors, jnp.asarray(phase.free))
+            while not pressed and bool(np.any(np.asarray(searches.status) == RUNNING)):
+                searches = _advance(
+                    objective, settings, own, shared, searches, jnp.asarray(phase.free), phase.iterations
+                )
+                _record(searches, number, histories, report)
+            vectors, bounds = searches.x, -np.asarray(searches.f)
+            codes = np.asarray(searches.status)
+            if pressed:
+                break
+    return [
+        _finish(np.asarray(vector), float(bound), int(code), tuple(history))
+        for vector, bound, code, history in zip(np.asarray(vectors), bounds, codes, histories, strict=True)
+    ]
+
+
+def evaluate_batch(
+    objective: MemberObjective, own: Any, shared: Any, vectors: Float[np.ndarray, "K V"], settings: Settings
+) -> Float[np.ndarray, " K"]:
+    """The bounds of all members, by the program that starts an optimisation; −∞ where one is not finite."""
+    return -np.asarray(_start(objective, settings, own, shared, vectors, jnp.ones(vectors.shape[1], bool)).f)
+
+
+def _finish(vector: np.ndarray, bound: float, code: int, history: tuple[Step, ...]) -> Optimum | ComputationError:
+    if not np.isfinite(bound):
+        return ComputationError(f"the bound is {bound} at the start of the fit, before any step")
+    return Optimum(vector, bound, _STATUSES.get(code, Status.INTERRUPTED), history)
+
+
+def _record(searches: Search, stage: int, histories: list[list[Step]], report: Callable[[int, Step], None]) -> None:
+    iterations, bounds = np.asarray(searches.iteration), -np.asarray(searches.f)
+    for member, history in enumerate(histories):
+        step = Step(stage, int(iterations[member]), float(bounds[member]))
+        if step.iteration and (not history or history[-1][:2] != step[:2]):
+            history.append(step)
+            report(member, step)
+
+
+@partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
+def _start(
+    objective: MemberObjective, settings: Settings, own: Any, shared: Any, vectors: AnyArray, free: AnyArray
+) -> Search:
+    def start(x: AnyArray, data: Any) -> Search:
+        bound, gradient = objective(x, data, shared)
+        f, g = -bound, jnp.where(free, -gradient, 0.0)
+        memory = jnp.zeros((settings.memory, len(x)))
+        finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
+        status = jnp.where(finite, jnp.where(_is_flat(g, settings), CONVERGED, RUNNING), NOT_FINITE)
+        return Search(
+            x, jnp.where(finite, f, jnp.inf), g, memory, memory, -g, *_first_interval(g), jnp.zeros((), int),
+            jnp.zeros((), int), status, jnp.zeros((), bool),
+        )  # fmt: skip
+
+    return jax.vmap(start)(vectors, own)
+
+
+@partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
+def _advance(
+    objective: MemberObjective,
+    settings: Settings,
+    own: Any,
+    shared: Any,
+    searches: Search,
+    free: AnyArray,
+    iterations: int,
+) -> Search:
+    tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None, None, None))
+
+    def is_running(state: tuple[AnyArray, Search]) -> AnyArray:
+        return (state[0] < TICKS) & jnp.any(state[1].status == RUNNING)
+
+    def advance(state: tuple[AnyArray, Search]) -> tuple[AnyArray, Search]:
+        return state[0] + 1, tick(state[1], own, shared, free, iterations)
+
+    return jax.lax.while_loop(is_running, advance, (jnp.zeros((), int), searches))[1]
+
+
+def _tick(
+    objective: MemberObjective,
+    settings: Settings,
+    search: Search,
+    own: Any,
+    shared: Any,
+    free: AnyArray,
+    iterations: AnyArray | int,
+) -> Search:
+    # One evaluation: the step is accepted, or the line search goes on. A member that has ended does not change.
+    x = search.x + search.t * search.d
+    bound, gradient = objective(x, own, shared)
+    f, g = -bound, jnp.where(free, -gradient, 0.0)
+    slope = search.g @ search.d
+    finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
+    too_far = ~finite | (f > search.f + DECREASE * search.t * slope)
+    too_short = ~too_far & (g @ search.d < CURVATURE * slope)
+    accepted = _accept(search, settings, x, f, g, iterations)
+    continued = _continue(search, f, slope, too_far, finite)
+    # A step that decreases f enough is kept where the search has run out of trials.
+    last = search.trials + 1 >= MAX_TRIALS
+    take = ~too_far & (~too_short | last)
+    ended = search._replace(status=jnp.where(search.met_nan | ~finite, NOT_FINITE, STALLED))
+    return _choose(search.status != RUNNING, search, _choose(take, accepted, _choose(last, ended, continued)))
+
+
+def _accept(
+    search: Search, settings: Settings, x: AnyArray, f: AnyArray, g: AnyArray, iterations: AnyArray | int
+) -> Search:
+    s, y = x - search.x, g - search.g
+    useful = s @ y > 1e-16 * (y @ y)  # else the memory would not stay positive definite
+    steps = jnp.where(useful, _push(search.steps, s), search.steps)
+    changes = jnp.where(useful, _push(search.changes, y), search.changes)
+    relative = (search.f - f) / jnp.maximum(jnp.maximum(jnp.abs(search.f), jnp.abs(f)), 1.0)
+    iteration = search.iteration + 1
+    status = jnp.where(iteration >= iterations, LIMIT, RUNNING)
+    status = jnp.where((relative <= settings.ftol) | _is_flat(g, settings), CONVERGED, status)
+    d = find_direction(steps, changes, g)
+    downhill = (g @ d < 0.0) & jnp.all(jnp.isfinite(d))
+    d = jnp.where(downhill, d, -g)
+    first = _first_interval(g)
+    one = jnp.ones(())
+    t = jnp.where(downhill, one, first[0])
+    return Search(
+        x, f, g, steps, changes, d, t, *first[1:], jnp.zeros_like(search.trials), iteration, status,
+        jnp.zeros_like(search.met_nan),
+    )  # fmt: skip
+
+
+def _continue(search: Search, f: AnyArray, slope: AnyArray, too_far: AnyArray, finite: AnyArray) -> Search:
+    # Too far: the minimum of the parabola through both ends, within limits. Too short: further out.
+    high = jnp.where(too_far, search.t, search.high)
+    low = jnp.where(too_far, search.low, search.t)
+    length = search.t - search.low
+    parabola = -0.5 * slope * search.t**2 / (f - search.f - slope * search.t)
+    inner = jnp.where(finite & (search.low == 0.0), parabola, search.low + LONGEST * length)
+    inner = jnp.clip(inner, search.low + SHORTEST * length, search.low + LONGEST * length)
+    outer = jnp.where(jnp.isfinite(high), 0.5 * (low + high), 2.0 * search.t)
+    return search._replace(
+        t=jnp.where(too_far, inner, outer), low=low, high=high, trials=search.trials + 1,
+        met_nan=search.met_nan | ~finite,
+    )  # fmt: skip
+
+
+def find_direction(
+    steps: Float[AnyArray, "m V"], changes: Float[AnyArray, "m V"], g: Float[AnyArray, " V"]
+) -> Float[AnyArray, " V"]:
+    """−H g with the inverse Hessian H of the memory, whose last row is the newest; rows of zeros are empty.
+
+    Byrd, Nocedal and Schnabel (1994), Eq. 3.13: two products with the memory, and triangles of its size.
+    """
+    products = steps @ changes.T
+    curvature = jnp.diagonal(products)
+    empty = curvature <= 0.0
+    triangle = jnp.triu(products) + jnp.diag(jnp.where(empty, 1.0, 0.0))
+    newest = changes[-1] @ changes[-1]
+    scale = jnp.where(newest > 0.0, curvature[-1] / jnp.where(newest > 0.0, newest, 1.0), 1.0)
+    a, b = steps @ g, scale * (changes @ g)
+    p = solve_triangular(triangle, a)
+    q = (curvature * p) + scale * (changes @ (changes.T @ p)) - b
+    return -(scale * g + steps.T @ solve_triangular(triangle, q, trans=1) - scale * (changes.T @ p))
+
+
+def _push(memory: AnyArray, newest: AnyArray) -> AnyArray:
+    return jnp.concatenate([memory[1:], newest[None]])
+
+
+def _first_interval(g: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    # Along the gradient the first step has length one at most; nothing is known of the interval.
+    zero = jnp.zeros(())
+    return jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.linalg.norm(g), 1e-300)), zero, zero + jnp.inf
+
+
+def _is_flat(g: AnyArray, settings: Settings) -> AnyArray:
+    return jnp.max(jnp.abs(g)) <= settings.gtol
+
+
+def _choose(condition: AnyArray, chosen: Search, other: Search) -> Search:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), chosen, other)

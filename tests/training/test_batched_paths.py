@@ -1,0 +1,49 @@
+"""Paths of fits that advance together, compared with the same paths one after the other."""
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.config.recipe import FIXED_FREE, Recipe, Stage
+from revarb.runtime.numerics import with_numerics
+from revarb.training import trials
+from revarb.training.batched_paths import fit_paths_together
+from revarb.training.fold_paths import ALL, fit_path
+from revarb.training.problem import prepare
+from support import small, small_choice
+
+RECIPE = Recipe(
+    hidden_noise=0.01, latent_variance=0.02, stages=(Stage(FIXED_FREE, 60),), free_run_weight=2.0,
+    free_run_iterations=40,
+)  # fmt: skip
+SPEC = small.spec(hidden=1, inducing=5, recipe=RECIPE, calibrate=True)
+RECORD = small.record(samples=130)
+
+
+@with_numerics
+def test_folds_together_and_apart():
+    stretches, steps = prepare(SPEC, [RECORD]).stretches, []
+    together = fit_paths_together(SPEC, [RECORD], stretches, [0, 2, ALL], 0, lambda *report: steps.append(report))
+    assert {member for member, *_ in steps} == {0, 1, 2}
+    for fold, path in zip([0, 2, ALL], together, strict=True):
+        alone = fit_path(SPEC, [RECORD], stretches, fold, 0, None, lambda steps, text: None)
+        assert [model.spec.recipe.free_run_weight for model in path.models] == [0.0, 2.0]
+        for model, same in zip(path.models, alone.models, strict=True):
+            assert model.bound == pytest.approx(same.bound, rel=0.02)
+            np.testing.assert_array_equal(model.scaling.y_mean, same.scaling.y_mean)
+            u = RECORD.u
+            np.testing.assert_allclose(model.simulate(u, "mean").mean, same.simulate(u, "mean").mean, atol=0.15)
+
+
+@pytest.mark.slow
+def test_a_choice_on_an_accelerator(monkeypatch):
+    """Its way through the candidates, on a CPU: the same candidates, and the model of the batch."""
+    small_choice.use_quick_candidates(monkeypatch)
+    apart = revarb.fit(RECORD, jobs=1)
+    monkeypatch.setattr(trials.Trials, "together", True)
+    monkeypatch.setattr(trials, "fit_path", None)  # not called
+    together = revarb.fit(RECORD, jobs=1)
+    assert [each.name for each in together.choice.candidates] == [each.name for each in apart.choice.candidates]
+    assert together.choice.taken == apart.choice.taken
+    for each, same in zip(together.choice.candidates, apart.choice.candidates, strict=True):
+        assert each.error == pytest.approx(same.error, rel=0.1)
