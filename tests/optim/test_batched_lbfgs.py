@@ -38,8 +38,11 @@ def all_free(iterations):
     return Phase(np.ones(SIZE, dtype=bool), iterations)
 
 
+MANY = (all_free(300),)
+
+
 @with_numerics
-def run(objective=valley, phases=(all_free(300),), starts=STARTS, report=lambda member, step: None):
+def run(objective=valley, phases=MANY, starts=STARTS, report=lambda member, step: None):
     return maximise_batch(objective, OFFSETS, 100.0, starts, phases, SETTINGS, report)
 
 
