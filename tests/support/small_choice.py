@@ -24,11 +24,11 @@ def press_ctrl_c(monkeypatch, fit):
     """Send Ctrl-C when this fit of a candidate without a fold begins, counted from 1; return the list of all fits."""
     real, seen = trials.fit_path, []
 
-    def counted(spec, records, stretches, fold, seed, warm, report):
+    def counted(spec, records, stretches, fold, seed, report):
         seen.append(fold)
         if len(seen) == fit:
             os.kill(os.getpid(), signal.SIGINT)
-        return real(spec, records, stretches, fold, seed, warm, report)
+        return real(spec, records, stretches, fold, seed, report)
 
     monkeypatch.setattr(trials, "fit_path", counted)
     return seen

@@ -26,7 +26,7 @@ def test_folds_together_and_apart():
     together = fit_paths_together(SPEC, [RECORD], stretches, [0, 2, ALL], 0, lambda *report: steps.append(report))
     assert {member for member, *_ in steps} == {0, 1, 2}
     for fold, path in zip([0, 2, ALL], together, strict=True):
-        alone = fit_path(SPEC, [RECORD], stretches, fold, 0, None, lambda steps, text: None)
+        alone = fit_path(SPEC, [RECORD], stretches, fold, 0, lambda steps, text: None)
         assert [model.spec.recipe.free_run_weight for model in path.models] == [0.0, 2.0]
         for model, same in zip(path.models, alone.models, strict=True):
             assert model.bound == pytest.approx(same.bound, rel=0.02)

@@ -26,7 +26,7 @@ STRETCHES = prepare(SPEC, [RECORD]).stretches
 
 
 def run(fold, report=lambda steps, text: None):
-    return fit_path(SPEC, [RECORD], STRETCHES, fold, 0, None, report)
+    return fit_path(SPEC, [RECORD], STRETCHES, fold, 0, report)
 
 
 @pytest.fixture(scope="module")
@@ -88,4 +88,4 @@ def test_a_constant_output_outside_the_fold_is_refused():
     rows = next(stretch.rows for stretch in STRETCHES if stretch.fold == 2)
     y[rows] = RECORD.y[rows, 0]
     with pytest.raises(InputError, match="output column 'y' is constant"):
-        fit_path(SPEC, [Series(RECORD.u, y)], STRETCHES, 2, 0, None, lambda steps, text: None)
+        fit_path(SPEC, [Series(RECORD.u, y)], STRETCHES, 2, 0, lambda steps, text: None)

@@ -177,7 +177,7 @@ class Recipe:
         if not self.stages:
             raise InputError("recipe.stages must be one or more Stage(free, iterations), received none")
         object.__setattr__(self, "stages", tuple(self.stages))
-        if self.free_run != "cold":
+        if not isinstance(self.free_run, str) or self.free_run != "cold":
             if isinstance(self.free_run, str):
                 raise InputError(
                     f"recipe.free_run must be 'cold' or a number of steps, received {describe(self.free_run)}"

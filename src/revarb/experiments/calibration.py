@@ -158,7 +158,8 @@ def _simulate_after_window(model: FittedRGP, record: Series, begin: int, length:
 
 def _cut_out(path: Trajectory, begin: int, rows: int) -> Trajectory:
     assert path.std is not None
-    return replace(path, mean=path.mean[begin:][:rows], std=path.std[begin:][:rows], skip=0)
+    cut = {"mean": path.mean[begin:][:rows], "std": path.std[begin:][:rows]}
+    return replace(path, **cut, skip=0, inputs=None, outside=None)
 
 
 def _missing_rows(split: Split, spec: RGP, seeds: int, share: float) -> list[dict[str, Any]]:

@@ -22,7 +22,6 @@ DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are wi
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
 FEW_ITERATIONS = (30, 50)  # of trials with two hidden layers before the free-run term: enough to compare
-WARM_ITERATIONS = 20  # of trials that start at the optimum of another fold, before the free-run term
 UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
 ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
 RECORD_ROWS_PER_LAG = 6  # and a record this many
@@ -48,23 +47,10 @@ class Structure:
         return replace(self.spec, recipe=replace(recipe, stages=stages))
 
     @property
-    def warm_trial(self) -> RGP:
-        """The configuration of the fits that start at the optimum without the first fold.
-
-        Linear parts start at an ARX model every time: from another optimum they come out worse, and they are quick.
-        """
-        if self.spec.linear:
-            return self.trial
-        recipe = self.spec.recipe
-        stages = (replace(recipe.stages[-1], iterations=WARM_ITERATIONS),)
-        return replace(self.spec, recipe=replace(recipe, stages=stages))
-
-    @property
     def key(self) -> str:
         """A name for files."""
         spec = self.spec
-        fits = json.dumps([self.trial.to_dict(), self.warm_trial.to_dict()])
-        content = hashlib.sha256(fits.encode()).hexdigest()[:12]
+        content = hashlib.sha256(json.dumps(self.trial.to_dict()).encode()).hexdigest()[:12]
         return f"{self.name.replace(' ', '_')}-{spec.lags}-{content}"
 
     @property

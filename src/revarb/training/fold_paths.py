@@ -18,7 +18,6 @@ from revarb.training.objective import make_penalised_objective
 from revarb.training.problem import Problem, Report, Task, initialise, make_plan
 from revarb.training.solve import build_model, make_step_report, raise_weights
 from revarb.training.stretches import Stretch, mask_fold
-from revarb.training.warm_start import start_at
 
 ALL = -1  # in place of a fold: nothing is left out
 
@@ -34,38 +33,22 @@ class FoldPath(NamedTuple):
 
 
 def fit_path(
-    spec: RGP,
-    records: Sequence[Series],
-    stretches: Sequence[Stretch],
-    fold: int,
-    seed: int,
-    warm: FittedRGP | None,
-    report: Report,
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
 ) -> FoldPath:
-    """Fit the records without one fold, at weight 0 and at all of the recipe's weights; see `trace_path`."""
+    """Fit the records without one fold, at weight 0 and at all of the recipe's weights."""
     started = time.perf_counter()
     try:
-        models = tuple(trace_path(spec, records, stretches, fold, seed, report, warm))
+        models = tuple(trace_path(spec, records, stretches, fold, seed, report))
     except KeyboardInterrupt:
         models = ()
     return FoldPath(models, time.perf_counter() - started)
 
 
 def trace_path(
-    spec: RGP,
-    records: Sequence[Series],
-    stretches: Sequence[Stretch],
-    fold: int,
-    seed: int,
-    report: Report,
-    warm: FittedRGP | None = None,
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
 ) -> Iterator[FittedRGP]:
-    """Yield the models along the path of rising weights; Ctrl-C raises KeyboardInterrupt.
-
-    The path starts at the parameters of `warm`, a fit without another fold, if there is one.
-    """
+    """Yield the models along the path of rising weights; Ctrl-C raises KeyboardInterrupt."""
     problem = initialise_fold(spec, records, stretches, fold, seed)
-    problem = problem if warm is None else start_at(problem, warm)
     assert problem.runs is not None  # candidates have a free-run term, whatever weight is taken in the end
     # The term has weight zero at first: all stages, weights and folds share one compiled program.
     objective = make_penalised_objective(problem, problem.runs, 0.0)

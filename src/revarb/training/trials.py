@@ -187,21 +187,14 @@ class Trials:
         return {unit.structure: path for unit, path in self.paths.items() if unit.fold == ALL}
 
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
-        report, pressed = self.progress.make_report(units), self.progress.pressed
+        held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
         if self.together:
             return self._fit_together(units, stop_on_interrupt(report, pressed))
-        tasks = [self._make_task(unit) for unit in units]
+        tasks = [(unit.structure.trial, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         alone = not is_cluster_set() and (self.workers == 1 or len(units) == 1)
         if alone or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
         return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
-
-    def _make_task(self, unit: Unit) -> tuple[Any, ...]:
-        held, structure = self.held_out, unit.structure
-        first = self.paths.get(Unit(structure, 0))
-        if unit.fold == 0 or structure.spec.linear or first is None:
-            return structure.trial, held.records, held.stretches, unit.fold, self.seed, None
-        return structure.warm_trial, held.records, held.stretches, unit.fold, self.seed, first.models[0]
 
     def _fit_together(self, units: Sequence[Unit], report: TaskReport) -> Iterator[Outcome]:
         held = self.held_out
