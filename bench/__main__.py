@@ -33,6 +33,7 @@ def main() -> None:
     rows += _run_part("long_fits", usable, "100000")
     rows += _run_part("frames", 1)
     rows += _run_part("fits", usable)
+    rows += _run_part("choosing", usable)
     Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
     if options.json is not None:
         meta = {"command": "python -m bench", "gpy": version("GPy"), "load_before": load, "notes": NOTES}

@@ -16,7 +16,13 @@ NOTES = {
     "its compilation; peak resident memory of the process; NRMSE of a cold run over 2,000 other samples",
     "fits": "recipe R0 on Drive in a fresh interpreter, from before the import to the fitted model, with an empty "
     "cache of compiled programs and with a full one; eight restarts with two jobs, cache full; not calibrated, but for "
-    "the last one: four more fits, whose program is compiled too",
+    "the last ones: four more fits, whose program is compiled too the first time; times_fit: over the fit without it",
+    "imports": "python -X importtime -c 'import revarb': the total; and with a name that loads JAX and all that a fit "
+    "needs",
+    "choosing": "revarb.fit in a fresh interpreter, from before the import to the chosen and calibrated model, cache "
+    "of compiled programs full; rmse: of a cold run over the test part, in standard deviations of the training part. "
+    "The slow way: the same candidates, folds and rule, but every weight of every fold from its own cold start, one "
+    "after another, nothing dropped",
     "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve ghosts, and the places of "
     "all joints, without the browser; on one core",
     "simulation": "medians, taking turns; free simulation of Actuator's test part by a model fitted with "

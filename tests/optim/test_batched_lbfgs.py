@@ -114,6 +114,26 @@ def test_ctrl_c_keeps_the_best_points():
     assert all(optimum.bound > -1e3 for optimum in found)
 
 
+def test_a_report_that_raises_stops_all_members_wherever_they_are():
+    """One member has converged in the first of two stages: it did not finish either."""
+
+    def stop(member, step):
+        if member == 0 and step.iteration == 12:
+            raise KeyboardInterrupt
+
+    starts = np.stack([STARTS[0], np.full(SIZE, 1.2), STARTS[2]])
+    found = run(phases=[all_free(300), all_free(300)], starts=starts, report=stop)
+    assert [optimum.status for optimum in found] == [Status.INTERRUPTED] * 3
+    assert found[0].history[-1].iteration >= 12
+
+
+def test_every_iteration_is_in_the_history():
+    for optimum in run(phases=[all_free(25), all_free(30)]):
+        steps = [step[:2] for step in optimum.history]
+        last = optimum.history[-1].iteration
+        assert steps == [(1, n) for n in range(1, 26)] + [(2, n) for n in range(1, last + 1)]
+
+
 @with_numerics
 def test_the_direction_is_that_of_the_two_loops():
     """The recursion of Nocedal and Wright, Algorithm 7.4, with a memory that is not full."""

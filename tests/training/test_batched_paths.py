@@ -1,15 +1,19 @@
 """Paths of fits that advance together, compared with the same paths one after the other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import revarb
 from revarb.config.recipe import FIXED_FREE, Recipe, Stage
+from revarb.data.series import Series
+from revarb.errors import InputError
 from revarb.runtime.numerics import with_numerics
 from revarb.training import trials
-from revarb.training.batched_paths import fit_paths_together
+from revarb.training.batched_paths import fit_paths_together, initialise_together, trace_together
 from revarb.training.fold_paths import ALL, fit_path
-from revarb.training.problem import prepare
+from revarb.training.problem import initialise, prepare
 from support import small, small_choice
 
 RECIPE = Recipe(
@@ -33,6 +37,33 @@ def test_folds_together_and_apart():
             np.testing.assert_array_equal(model.scaling.y_mean, same.scaling.y_mean)
             u = RECORD.u
             np.testing.assert_allclose(model.simulate(u, "mean").mean, same.simulate(u, "mean").mean, atol=0.15)
+
+
+@with_numerics
+def test_gaps_that_give_folds_other_shapes():
+    """Two outputs, one with a gap inside of the first fold's stretches: there the groups of outputs are others."""
+    stretches = prepare(SPEC, [RECORD]).stretches
+    y = np.column_stack([RECORD.y, np.roll(RECORD.y, 3)])
+    y[stretches[0].begin + 1, 1] = np.nan
+    record = Series(RECORD.u, y)
+    spec = replace(SPEC, recipe=replace(RECIPE, stages=(Stage(FIXED_FREE, 2),), free_run_iterations=1))
+    together = fit_paths_together(spec, [record], stretches, [0, 1], 0, lambda *report: None)
+    for fold, path in zip([0, 1], together, strict=True):
+        alone = fit_path(spec, [record], stretches, fold, 0, lambda steps, text: None)
+        assert path.models[0].history[0].bound == pytest.approx(alone.models[0].history[0].bound, rel=0.5)
+        assert [step.stage for step in path.models[-1].history] == [1, 1, 2]
+
+
+def test_a_fold_that_cannot_be_fitted_is_an_error_of_its_own():
+    def refuse(number):
+        if number == 1:
+            raise InputError("constant")
+        return prepared
+
+    prepared = with_numerics(initialise)(prepare(SPEC, [RECORD]), 0)
+    first, wrong = initialise_together(refuse, [0, 1])
+    assert first is prepared and str(wrong) == "constant"
+    assert trace_together([wrong], lambda *report: None) == [wrong]
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ import warnings
 from dataclasses import replace
 
 import jax
+import joblib
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster, get_task_stream
 
 import revarb
 from revarb.config.recipe import RECIPES, Recipe, Stage
@@ -140,6 +142,16 @@ def test_the_same_seed_gives_the_same_model(chosen, unfinished):
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(chosen):
     assert_same(revarb.fit(RECORD, jobs=2), chosen)
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_takes_the_fits_and_changes_nothing(chosen):
+    """Two real worker processes, through joblib's own backend."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
+            far = revarb.fit(RECORD)
+        assert len({task["worker"] for task in stream.data}) == 2
+    assert_same(far, chosen)
 
 
 def test_a_mixture_of_the_best(monkeypatch, tmp_path):

@@ -1,8 +1,8 @@
 """L-BFGS for a batch of problems of one shape: the whole optimisation is one compiled program, for an accelerator.
 
 Every tick of the program evaluates all members once, each at the point that its own line search asks for, so that
-members in different iterations advance together. The stages, limits and stopping rules are those of lbfgs.py; the
-digits are not: SciPy has another line search.
+members in different iterations advance together. The stages, iteration limits and tolerances are those of lbfgs.py;
+the digits are not: SciPy has another line search.
 
 Notation: minimised is f = −bound along x + t d; a step is accepted by the weak Wolfe conditions. The memory has the
 last m steps s and changes y of the gradient, oldest first, and gives the direction in the compact form of Byrd,
@@ -65,6 +65,10 @@ class Search(NamedTuple):
     met_nan: Bool[AnyArray, ""]  # since the last accepted step
 
 
+Trace = tuple[Int[jax.Array, "T K"], Float[jax.Array, "T K"]]
+"""The iteration and the value of every member after each tick; zero where there was none."""
+
+
 def maximise_batch(
     objective: MemberObjective,
     own: Any,
@@ -74,70 +78,89 @@ def maximise_batch(
     settings: Settings,
     report: Callable[[int, Step], None],
 ) -> list[Optimum | ComputationError]:
-    """Maximise all members in phases; `report` gets the number of a member and its last step.
+    """Maximise all members in phases; `report` gets the number of a member and each of its steps.
 
     `own` has a leading axis of members. A member that is not finite at its start gives an error, the others go on;
     Ctrl-C ends all of them at their best points.
     """
-    vectors, bounds = jnp.asarray(starts), np.full(len(starts), -np.inf)
-    codes = np.full(len(starts), CONVERGED)
+    vectors, ended = jnp.asarray(starts), np.zeros(len(starts), dtype=bool)
     histories: list[list[Step]] = [[] for _ in starts]
+    searches, interrupted = None, False
     with capture_interrupts() as pressed:
-        for number, phase in enumerate(phases, start=1):
-            searches = _start(objective, settings, own, shared, vectors, jnp.asarray(phase.free))
-            while not pressed and bool(np.any(np.asarray(searches.status) == RUNNING)):
-                searches = _advance(
-                    objective, settings, own, shared, searches, jnp.asarray(phase.free), phase.iterations
-                )
-                _record(searches, number, histories, report)
-            vectors, bounds = searches.x, -np.asarray(searches.f)
-            codes = np.asarray(searches.status)
-            if pressed:
-                break
-    return [
-        _finish(np.asarray(vector), float(bound), int(code), tuple(history))
-        for vector, bound, code, history in zip(np.asarray(vectors), bounds, codes, histories, strict=True)
-    ]
+        try:
+            for number, phase in enumerate(phases, start=1):
+                free = jnp.asarray(phase.free)
+                searches = _start(objective, settings, own, shared, vectors, free, ended)
+                while not pressed and bool(np.any(np.asarray(searches.status) == RUNNING)):
+                    searches, trace = _advance(objective, settings, own, shared, searches, free, phase.iterations)
+                    _record(trace, number, histories, report)
+                vectors, ended = searches.x, np.asarray(searches.status) == NOT_FINITE
+                if pressed:
+                    break
+        except KeyboardInterrupt:  # of the report
+            interrupted = True
+    assert searches is not None
+    return _finish(searches, histories, interrupted or bool(pressed))
+
+
+def _finish(searches: Search, histories: list[list[Step]], interrupted: bool) -> list[Optimum | ComputationError]:
+    found: list[Optimum | ComputationError] = []
+    for vector, f, code, history in zip(
+        *map(np.asarray, (searches.x, searches.f, searches.status)), histories, strict=True
+    ):
+        status = Status.INTERRUPTED if interrupted else _STATUSES[int(code)]
+        found.append(
+            Optimum(vector, -float(f), status, tuple(history))
+            if np.isfinite(f)
+            else ComputationError(f"the bound is {-float(f)} at the start of the fit, before any step")
+        )
+    return found
+
+
+def _record(
+    trace: tuple[AnyArray, AnyArray], stage: int, histories: list[list[Step]], report: Callable[[int, Step], None]
+) -> None:
+    # A member has a new step wherever its iteration has moved on.
+    iterations, values = (np.asarray(part) for part in trace)
+    for member, history in enumerate(histories):
+        for iteration, f in zip(iterations[:, member].tolist(), values[:, member].tolist(), strict=True):
+            last = history[-1].iteration if history and history[-1].stage == stage else 0
+            if iteration > last:
+                history.append(Step(stage, iteration, -f))
+                report(member, history[-1])
 
 
 def evaluate_batch(
     objective: MemberObjective, own: Any, shared: Any, vectors: Float[np.ndarray, "K V"], settings: Settings
 ) -> Float[np.ndarray, " K"]:
     """The bounds of all members, by the program that starts an optimisation; −∞ where one is not finite."""
-    return -np.asarray(_start(objective, settings, own, shared, vectors, jnp.ones(vectors.shape[1], bool)).f)
-
-
-def _finish(vector: np.ndarray, bound: float, code: int, history: tuple[Step, ...]) -> Optimum | ComputationError:
-    if not np.isfinite(bound):
-        return ComputationError(f"the bound is {bound} at the start of the fit, before any step")
-    return Optimum(vector, bound, _STATUSES.get(code, Status.INTERRUPTED), history)
-
-
-def _record(searches: Search, stage: int, histories: list[list[Step]], report: Callable[[int, Step], None]) -> None:
-    iterations, bounds = np.asarray(searches.iteration), -np.asarray(searches.f)
-    for member, history in enumerate(histories):
-        step = Step(stage, int(iterations[member]), float(bounds[member]))
-        if step.iteration and (not history or history[-1][:2] != step[:2]):
-            history.append(step)
-            report(member, step)
+    everything, none = jnp.ones(vectors.shape[1], bool), np.zeros(len(vectors), dtype=bool)
+    return -np.asarray(_start(objective, settings, own, shared, vectors, everything, none).f)
 
 
 @partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
 def _start(
-    objective: MemberObjective, settings: Settings, own: Any, shared: Any, vectors: AnyArray, free: AnyArray
+    objective: MemberObjective,
+    settings: Settings,
+    own: Any,
+    shared: Any,
+    vectors: AnyArray,
+    free: AnyArray,
+    ended: AnyArray,
 ) -> Search:
-    def start(x: AnyArray, data: Any) -> Search:
+    def start(x: AnyArray, data: Any, has_ended: AnyArray) -> Search:
         bound, gradient = objective(x, data, shared)
         f, g = -bound, jnp.where(free, -gradient, 0.0)
         memory = jnp.zeros((settings.memory, len(x)))
         finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
-        status = jnp.where(finite, jnp.where(_is_flat(g, settings), CONVERGED, RUNNING), NOT_FINITE)
+        status = jnp.where(_is_flat(g, settings), CONVERGED, RUNNING)
+        status = jnp.where(finite & ~has_ended, status, NOT_FINITE)
         return Search(
             x, jnp.where(finite, f, jnp.inf), g, memory, memory, -g, *_first_interval(g), jnp.zeros((), int),
             jnp.zeros((), int), status, jnp.zeros((), bool),
         )  # fmt: skip
 
-    return jax.vmap(start)(vectors, own)
+    return jax.vmap(start)(vectors, own, ended)
 
 
 @partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
@@ -149,16 +172,20 @@ def _advance(
     searches: Search,
     free: AnyArray,
     iterations: int,
-) -> Search:
+) -> tuple[Search, Trace]:
     tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None, None, None))
+    empty = jnp.zeros((TICKS, len(searches.f)), int), jnp.zeros((TICKS, len(searches.f)))
 
-    def is_running(state: tuple[AnyArray, Search]) -> AnyArray:
+    def is_running(state: tuple[AnyArray, Search, Trace]) -> AnyArray:
         return (state[0] < TICKS) & jnp.any(state[1].status == RUNNING)
 
-    def advance(state: tuple[AnyArray, Search]) -> tuple[AnyArray, Search]:
-        return state[0] + 1, tick(state[1], own, shared, free, iterations)
+    def advance(state: tuple[AnyArray, Search, Trace]) -> tuple[AnyArray, Search, Trace]:
+        number, before, (iterations_so_far, values) = state
+        after = tick(before, own, shared, free, iterations)
+        trace = iterations_so_far.at[number].set(after.iteration), values.at[number].set(after.f)
+        return number + 1, after, trace
 
-    return jax.lax.while_loop(is_running, advance, (jnp.zeros((), int), searches))[1]
+    return jax.lax.while_loop(is_running, advance, (jnp.zeros((), int), searches, empty))[1:]
 
 
 def _tick(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,14 +16,13 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.batched_lbfgs import evaluate_batch, maximise_batch
 from revarb.optim.lbfgs import Optimum, Phase, Settings
 from revarb.optim.status import Status, Step
-from revarb.runtime.numerics import with_numerics
 from revarb.training.fold_paths import FoldPath, build_at, initialise_fold
 from revarb.training.free_run import FreeRuns
 from revarb.training.objective import MemberBound
 from revarb.training.problem import Problem, make_plan
 from revarb.training.solve import make_step_report
 from revarb.training.stretches import Stretch
-from revarb.training.workers import TaskReport
+from revarb.training.workers import TaskReport, call_task
 from revarb.variational.bound import Rows
 from revarb.variational.parameters import get_form
 
@@ -41,15 +40,28 @@ def fit_paths_together(
 ) -> list[FoldPath | RevarbError]:
     """Fit the records without each of the folds; `ALL` is one of them where nothing is left out."""
     started = time.perf_counter()
-    initialise = partial(initialise_fold, spec, records, stretches, seed=seed)
-    with ThreadPoolExecutor() as pool:  # k-means takes as long as the fit on an accelerator
-        problems = list(pool.map(with_numerics(lambda fold: initialise(fold=fold)), folds))
+    problems = initialise_together(partial(initialise_fold, spec, records, stretches, seed=seed), folds)
     paths = trace_together(problems, report)
     seconds = (time.perf_counter() - started) / len(folds)
     return [
-        path if isinstance(path, RevarbError) else FoldPath(_build_models(problem, path), seconds)
+        problem
+        if isinstance(problem, RevarbError)
+        else path
+        if isinstance(path, RevarbError)
+        else FoldPath(_build_models(problem, path), seconds)
         for problem, path in zip(problems, paths, strict=True)
     ]
+
+
+def initialise_together(initialise: Callable[[int], Problem], numbers: Sequence[int]) -> list[Problem | RevarbError]:
+    """Call `initialise` for every seed or fold, in threads: k-means takes as long as a fit on an accelerator."""
+
+    def initialise_one(number: int) -> Problem | RevarbError:
+        with jax.enable_x64(True):  # which is a setting of a thread
+            return call_task(lambda _: initialise(number), (), lambda steps, text: None)
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(initialise_one, numbers))
 
 
 def _build_models(problem: Problem, path: Path) -> tuple[FittedRGP, ...]:
@@ -58,11 +70,27 @@ def _build_models(problem: Problem, path: Path) -> tuple[FittedRGP, ...]:
     return tuple(build_at(problem, optimum, weight) for weight, optimum in path)
 
 
-def trace_together(problems: Sequence[Problem], report: TaskReport) -> list[Path | RevarbError]:
-    """Optimise problems of one shape and recipe, at weight zero and at all of the recipe's weights.
+def trace_together(problems: Sequence[Problem | RevarbError], report: TaskReport) -> list[Path | RevarbError]:
+    """Optimise problems of one recipe, at weight zero and at all of the recipe's weights; errors stay what they are.
 
-    A path ends early where its runs diverge, and after Ctrl-C. The bounds are without the free-run term.
+    Those of one shape advance together: gaps can give the folds of a record different shapes. A path ends early where
+    its runs diverge, and after Ctrl-C. The bounds are without the free-run term.
     """
+    found: dict[int, Path | RevarbError] = {}
+    shapes: dict[Any, list[int]] = {}
+    for number, problem in enumerate(problems):
+        if isinstance(problem, RevarbError):
+            found[number] = problem
+        else:
+            shapes.setdefault((get_form(problem.start), problem.layout), []).append(number)
+    for numbers in shapes.values():
+        members = [problem for number in numbers if isinstance(problem := problems[number], Problem)]
+        paths = _trace_batch(members, lambda member, steps, text, at=numbers: report(at[member], steps, text))
+        found.update(zip(numbers, paths, strict=True))
+    return [found[number] for number in range(len(problems))]
+
+
+def _trace_batch(problems: Sequence[Problem], report: TaskReport) -> list[Path | RevarbError]:
     recipe, batch = problems[0].spec.recipe, _Batch.from_problems(problems, report)
     plans = [make_plan(problem) for problem in problems]
     phases, starts = plans[0].phases, np.stack([plan.start for plan in plans])
@@ -101,13 +129,18 @@ class _Batch(NamedTuple):
 
     def maximise(
         self, weight: float, starts: np.ndarray, phases: Sequence[Phase], stages_before: int
-    ) -> list[Optimum | RevarbError]:
+    ) -> Sequence[Optimum | RevarbError]:
         def report(member: int, step: Step) -> None:
-            self.report(member, step._replace(stage=step.stage + stages_before))
+            self.report(member, *_move_stages([step], stages_before))
 
-        found = maximise_batch(self.objective, self.own, np.float64(weight), starts, phases, self.settings, report)
+        found = [
+            each if isinstance(each, RevarbError) else each._replace(history=_move_stages(each.history, stages_before))
+            for each in maximise_batch(
+                self.objective, self.own, np.float64(weight), starts, phases, self.settings, report
+            )
+        ]
         if weight == 0.0:
-            return list(found)
+            return found
         vectors = np.stack([
             start if isinstance(each, RevarbError) else each.vector for each, start in zip(found, starts, strict=True)
         ])  # fmt: skip
@@ -116,6 +149,10 @@ class _Batch(NamedTuple):
             each if isinstance(each, RevarbError) else each._replace(bound=float(bound))
             for each, bound in zip(found, bounds, strict=True)
         ]
+
+
+def _move_stages(history: Sequence[Step], before: int) -> tuple[Step, ...]:
+    return tuple(step._replace(stage=step.stage + before) for step in history)
 
 
 def _goes_on(optimum: Optimum) -> bool:

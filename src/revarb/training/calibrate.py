@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.config.rgp import RGP
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
@@ -35,10 +34,8 @@ from revarb.training.calibration_rule import (
 from revarb.training.problem import Report, Task, initialise
 from revarb.training.solve import count_steps, solve
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
-from revarb.training.warm_start import start_at
 from revarb.training.yardsticks import measure_linear, measure_mean
 
-WARM_ITERATIONS = 30  # of a fit without a fold, which starts at the optimum of the fit to everything
 MIN_STRETCHES = 4  # with measured outputs; a median of fewer is not reliable
 
 
@@ -76,26 +73,14 @@ def _add_yardsticks(calibration: Calibration, task: Task) -> Calibration:
 
 def count_calibration_steps(task: Task) -> int:
     """Count the steps of all fits of a calibration, at most."""
-    return FOLDS * count_steps(_make_warm(task.spec)) if task.stretches else 0
-
-
-def _make_warm(spec: RGP) -> RGP:
-    # A fit that starts at the optimum of another one needs fewer iterations; networks are trained anew.
-    if spec.recognition is not None:
-        return spec
-    last = spec.recipe.stages[-1]
-    stages = (replace(last, iterations=min(WARM_ITERATIONS, last.iterations)),)
-    return replace(spec, recipe=replace(spec.recipe, stages=stages))
+    return FOLDS * count_steps(task.spec) if task.stretches else 0
 
 
 def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, journal: Journal) -> FittedRGP:
-    spec = _make_warm(task.spec)
-    steps_before = count_steps(task.spec) + fold * count_steps(spec)
+    steps_before = (1 + fold) * count_steps(model.spec)
     masked = mask_fold(task.records, task.stretches, fold)
     prep = Preprocessor.from_records(masked, task.preprocessor.order)
-    problem = initialise(task._replace(spec=spec, records=tuple(masked), preprocessor=prep), model.seed)
-    if spec.recognition is None:
-        problem = start_at(problem, model)
+    problem = initialise(task._replace(records=tuple(masked), preprocessor=prep), model.seed)
     fitted = solve(
         problem, "held out", lambda steps, text: report(steps_before + steps, f"calibrating: {text}"), journal
     )

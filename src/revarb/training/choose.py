@@ -33,6 +33,7 @@ from revarb.training.candidates import (
 )
 from revarb.training.choice_store import ChoiceStore
 from revarb.training.final_fit import fit_default, fit_interrupted, fit_taken
+from revarb.training.fold_paths import ALL
 from revarb.training.linear_trial import find_delay, try_linear
 from revarb.training.one_standard_error import log_errors
 from revarb.training.parts import cut_parts
@@ -183,8 +184,11 @@ def _try_candidates(trials: Trials) -> Ranking:
     linear = try_linear(held_out)
     structures = list_structures(held_out.records, find_delay(linear))
     _try_structures(trials, structures, linear, structures, DROP)
-    variants = list_variants(_find_best(trials, structures), held_out.records)
-    _try_structures(trials, variants, linear, structures, DROP_VARIANT)
+    best = _find_best(trials, structures)
+    variants = list_variants(best, held_out.records)
+    # Variants are rarely better: the fit of the best structure to all records begins where a process would be idle.
+    ahead = [(best, ALL)] if variants and trials.workers > 1 and trials.whole else []
+    _try_structures(trials, variants, linear, structures, DROP_VARIANT, ahead)
     nonlinear = [scored for each in (*structures, *variants) for scored in trials.score(each)]
     return rank([*linear, *nonlinear], held_out, trials.failures, bool(trials.progress.pressed))
 
@@ -195,14 +199,19 @@ def _try_structures(
     linear: Sequence[Scored],
     before: Sequence[Structure],
     margin: float,
+    ahead: Sequence[tuple[Structure, int]] = (),
 ) -> None:
     # The first fold of all, then the other folds of those that are not far behind the best candidate so far. Together
     # the folds take hardly more time than one, and the fit to all records is one of them.
     if trials.together:
-        trials.run(tried, trials.members)
+        trials.run([(each, fold) for each in tried for fold in trials.members])
         return
-    trials.run(tried, [0])
-    trials.run(_drop(trials, tried, linear, before, margin), range(1, FOLDS))
+    # Linear parts are never dropped: their other folds come along too, last, where a process would be idle.
+    others = range(1, FOLDS)
+    idle = [*ahead, *((each, fold) for each in tried if each.spec.linear for fold in others)]
+    trials.run([*((each, 0) for each in tried), *idle])
+    kept = _drop(trials, tried, linear, before, margin)
+    trials.run([(each, fold) for each in kept for fold in others])
 
 
 def _find_best(trials: Trials, structures: Sequence[Structure]) -> Structure:

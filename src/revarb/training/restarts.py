@@ -1,7 +1,6 @@
 """Several fits of one task with different seeds: in turn, in processes, on a cluster, or batched on an accelerator."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -19,12 +18,19 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.mesh import count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
-from revarb.training.batched_paths import trace_together
+from revarb.training.batched_paths import Path, initialise_together, trace_together
 from revarb.training.calibrate import calibrate
 from revarb.training.fit import count_all_steps, fit_task, locate_checkpoints
-from revarb.training.problem import Report, Task, initialise, prepare
+from revarb.training.problem import Problem, Report, Task, initialise, prepare
 from revarb.training.solve import build_model, train_networks
-from revarb.training.workers import TaskReport, is_cluster_set, run_in_processes, run_in_turn, stop_on_interrupt
+from revarb.training.workers import (
+    TaskReport,
+    call_task,
+    is_cluster_set,
+    run_in_processes,
+    run_in_turn,
+    stop_on_interrupt,
+)
 
 Members = Sequence[tuple[int, Checkpoint | None]]  # seed and checkpoint of each member
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
@@ -68,7 +74,7 @@ def _fit_all(
 ) -> Iterator[Outcome]:
     tasks = [(task, seed, checkpoint) for seed, checkpoint in members]
     if not is_cluster_set():
-        if jax.default_backend() != "cpu":
+        if jax.default_backend() != "cpu" and count_devices() == 1:
             return iter(fit_batched(task, [seed for seed, _ in members], stop_on_interrupt(report, pressed)))
         if effective_n_jobs(jobs) == 1:  # pyright: ignore[reportArgumentType]
             return (member for _, member in run_in_turn(_fit_member, tasks, report, pressed))
@@ -98,15 +104,27 @@ def _build_ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool)
 
 def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[Outcome]:
     """Fit all members at once, as one program (batched_paths.py); without a journal."""
-    with ThreadPoolExecutor() as pool:  # k-means takes as long as the fit on an accelerator
-        starts = list(pool.map(with_numerics(partial(initialise, task)), seeds))
-    problems = [train_networks(problem, partial(report, member), Journal()) for member, problem in enumerate(starts)]
-    return [
-        path
-        if isinstance(path, RevarbError)
-        else calibrate(build_model(problem, path[-1][1]), task, partial(report, member), Journal())
-        for member, (problem, path) in enumerate(zip(problems, trace_together(problems, report), strict=True))
+    starts = initialise_together(partial(initialise, task), seeds)
+    problems = [
+        problem if isinstance(problem, RevarbError) else call_task(_train_networks, (problem,), partial(report, member))
+        for member, problem in enumerate(starts)
     ]
+    paths = trace_together(problems, report)
+    return [
+        _finish(task, *member, partial(report, number))
+        for number, member in enumerate(zip(problems, paths, strict=True))
+    ]
+
+
+def _finish(task: Task, problem: Problem | RevarbError, path: Path | RevarbError, report: Report) -> Outcome:
+    if isinstance(path, RevarbError):  # that of its problem, if there was one
+        return path
+    assert not isinstance(problem, RevarbError)
+    return calibrate(build_model(problem, path[-1][1]), task, report, Journal())
+
+
+def _train_networks(problem: Problem, report: Report) -> Problem:
+    return train_networks(problem, report, Journal())
 
 
 def _fit_member(task: Task, seed: int, checkpoint: Checkpoint | None, report: Report) -> FittedRGP:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order
@@ -90,15 +91,27 @@ class Scored:
 
 
 class Unit(NamedTuple):
-    """A path of fits: a structure without one fold."""
+    """A path of fits: a structure without one fold, or to all records (`ALL`), alone or together with others."""
 
     structure: Structure
     fold: int
+    together: bool = False
+
+    @property
+    def spec(self) -> RGP:
+        """The configuration of its fits; those that advance with the fit to all records have its iterations."""
+        return self.structure.spec if self.together or self.fold == ALL else self.structure.trial
 
     @property
     def name(self) -> str:
         """Its name in the store of unfinished choices."""
-        return f"{self.structure.key}.{self.fold}"
+        return f"{self.structure.key}.{self.fold}{'.together' if self.together else ''}"
+
+    @property
+    def words(self) -> str:
+        """What it is, for a progress bar."""
+        part = "all records" if self.fold == ALL else f"fold {self.fold + 1}"
+        return f"{self.structure.name}, {describe_order(self.structure.spec)}, {part}"
 
 
 class Progress:
@@ -115,10 +128,7 @@ class Progress:
         def report(number: int, done: int, text: str) -> None:
             self._done += done - steps[number]
             steps[number] = done
-            unit = units[number]
-            self._update(
-                self._done, f"{unit.structure.name}, {describe_order(unit.structure.spec)}, fold {unit.fold + 1}"
-            )
+            self._update(self._done, units[number].words)
 
         return report
 
@@ -138,7 +148,7 @@ class Progress:
 
     def skip(self, units: Sequence[Unit]) -> None:
         """Count units that are not needed any more."""
-        self._done += sum(count_steps(unit.structure.trial) for unit in units)
+        self._done += sum(count_steps(unit.spec) for unit in units)
 
 
 @dataclass(eq=False)
@@ -154,9 +164,9 @@ class Trials:
     paths: dict[Unit, FoldPath] = field(default_factory=dict)
     failures: dict[Structure, str] = field(default_factory=dict)
 
-    def run(self, structures: Sequence[Structure], folds: Sequence[int]) -> None:
+    def run(self, fits: Sequence[tuple[Structure, int]]) -> None:
         """Fit structures without folds, as far as that has not been done; a structure that fails is left out."""
-        wanted = [Unit(structure, fold) for structure in structures for fold in folds]
+        wanted = [Unit(structure, fold, self.together) for structure, fold in fits]
         wanted = [unit for unit in wanted if unit not in self.paths and unit.structure not in self.failures]
         for unit in wanted:
             if known := self.store.read(unit.name):
@@ -166,7 +176,8 @@ class Trials:
         for number, result in self._fit(units) if units else ():
             unit = units[number]
             if isinstance(result, RevarbError):
-                self.failures[unit.structure] = str(result)
+                if unit.fold != ALL:  # a last fit that fails is tried again, and the next best candidate taken
+                    self.failures[unit.structure] = str(result)
             elif result.models:
                 self.paths[unit] = result
                 self.store.write(unit.name, result.models, result.seconds)
@@ -183,14 +194,14 @@ class Trials:
 
     @property
     def finished(self) -> dict[Structure, FoldPath]:
-        """The fits to all records that were made together with those of the folds."""
+        """The fits to all records that were made with those of the folds."""
         return {unit.structure: path for unit, path in self.paths.items() if unit.fold == ALL}
 
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
         if self.together:
             return self._fit_together(units, stop_on_interrupt(report, pressed))
-        tasks = [(unit.structure.trial, held.records, held.stretches, unit.fold, self.seed) for unit in units]
+        tasks = [(unit.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         alone = not is_cluster_set() and (self.workers == 1 or len(units) == 1)
         if alone or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
@@ -206,7 +217,7 @@ class Trials:
             yield from zip(
                 numbers,
                 fit_paths_together(
-                    structure.spec, held.records, held.stretches, folds, self.seed,
+                    units[numbers[0]].spec, held.records, held.stretches, folds, self.seed,
                     lambda member, steps, text, numbers=numbers: report(numbers[member], steps, text),
                 ),
                 strict=True,

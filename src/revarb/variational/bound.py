@@ -7,14 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from revarb.data.windows import (
-    current_windows,
-    initial_states,
-    later_states,
-    map_blocks,
-    past_windows,
-    regressors,
-)
+from revarb.data.windows import initial_states, later_states, regressors
 from revarb.gp.collapsed import bound_of_sums, collapsed_bound, sum_rows
 from revarb.gp.layer import Gaussians, Layer, Targets
 from revarb.gp.linear import select_outputs, subtract_linear
@@ -95,28 +88,6 @@ def bound_and_means(parameters: Parameters, rows: Rows, layout: Layout) -> Bound
     hidden = len(states.mu)
     output = join_mean_groups(means[hidden:], _list_groups(rows, layout))
     return BoundAndMeans(_add_state_terms(bound, states, parameters.priors, layout), states, (*means[:hidden], output))
-
-
-def compute_means(
-    parameters: Parameters, rows: Rows, unknown: Bool[AnyArray, " S"], layout: Layout
-) -> tuple[PosteriorMean, ...]:
-    """The posterior mean of every layer from the rows without an unknown state, neither as target nor as regressor."""
-    states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    known = _mark_known(unknown, layout)
-    means = []
-    for layer, x_hat, targets in build_layer_problems(parameters.layers, states, rows, layout):
-        used = known if x_hat.measured is None else known & x_hat.measured
-        x_used = x_hat._replace(measured=used)
-        residual = subtract_linear(layer.linear, x_used, Targets(targets.mean * used[:, None], 0.0))
-        means.append(compute_posterior_mean(layer, sum_rows(layer, x_used, residual.mean), layout.jitter))
-    hidden = len(states.mu)
-    return (*means[:hidden], join_mean_groups(means[hidden:], _list_groups(rows, layout)))
-
-
-def _mark_known(unknown: AnyArray, layout: Layout) -> Bool[AnyArray, " R"]:
-    column = jnp.asarray(unknown, dtype=float)[:, None]
-    windows = [map_blocks(cut, column, layout.lags, layout.lengths) for cut in (past_windows, current_windows)]
-    return jnp.sum(jnp.concatenate(windows, axis=1), axis=1) == 0.0
 
 
 def compute_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:

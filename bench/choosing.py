@@ -1,0 +1,111 @@
+"""From a record to a chosen and calibrated model, and the same work done the slow way, in fresh interpreters.
+
+`python -m bench.choosing [RECORD]` prints rows; with `--one RECORD quick|slow` it is one of those interpreters.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bench.stirred_tank import make_record
+from revarb import datasets
+from revarb.config.rgp import RGP
+from revarb.data.series import Series
+from revarb.models.base import Fitted
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.training import choose, trials
+from revarb.training.fold_paths import FoldPath, set_weight, trace_path
+from revarb.training.problem import Report
+from revarb.training.stretches import Stretch
+
+COMPARED = ("drive",)  # the slow way takes many times longer
+RECORDS = ("drive", "actuator", "stirred tank")
+TANK_ROWS = 1000
+
+
+def measure(names: Sequence[str] = RECORDS) -> list[dict[str, Any]]:
+    """Time the choice on every record, programs compiled before; on some of them the slow way too."""
+    with tempfile.TemporaryDirectory() as cache:
+        return [_measure(name, cache) for name in names]
+
+
+def _measure(name: str, cache: str) -> dict[str, Any]:
+    _choose_elsewhere(name, "quick", cache)  # compiles
+    quick = _choose_elsewhere(name, "quick", cache)
+    row = {"name": f"chosen and calibrated, {name}", **quick}
+    if name in COMPARED:
+        slow = _choose_elsewhere(name, "slow", cache)
+        row |= {f"slow_{key}": slow[key] for key in ("seconds", "rmse", "taken", "held_out_error")}
+        row |= {"times_faster": slow["seconds"] / quick["seconds"]}
+    return row
+
+
+def _choose_elsewhere(name: str, way: str, cache: str) -> dict[str, Any]:
+    environment = {**os.environ, "XDG_CACHE_HOME": cache}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.choosing", "--one", name, way],
+        stdout=subprocess.PIPE, text=True, env=environment, check=True,
+    )  # fmt: skip
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def choose_one(name: str, way: str) -> dict[str, Any]:
+    """Choose a model, and score it on the test part."""
+    train, test = _load(name)
+    model = choose.fit(train) if way == "quick" else fit_slowly(train)
+    assert model.choice is not None
+    path = model.simulate(test.u, "mean") if isinstance(model, FittedRGP) else model.simulate(test.u)
+    error = (path.mean - test.y)[model.skip :] / np.std(train.y, axis=0)
+    held_out = {each.name: each.error for each in model.choice.candidates}[model.choice.taken]
+    return {
+        "n": len(train), "taken": model.choice.taken, "rmse": float(np.sqrt(np.mean(error**2))),
+        "held_out_error": held_out,
+    }  # fmt: skip
+
+
+def _load(name: str) -> tuple[Series, Series]:
+    if name == "stirred tank":
+        return make_record(TANK_ROWS, seed=0), make_record(TANK_ROWS, seed=1)
+    split = datasets.load(name)
+    return split.train, split.test
+
+
+def fit_slowly(train: Series) -> Fitted:
+    """`revarb.fit` without its short cuts: the same candidates, folds and rule.
+
+    Every weight of every fold is a fit of its own from a cold start, one after another, and nothing is dropped.
+    """
+    trials.fit_path = fit_each_weight
+    choose.DROP = choose.DROP_VARIANT = np.inf
+    return choose.fit(train, jobs=1)
+
+
+def fit_each_weight(
+    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
+) -> FoldPath:
+    """One model per weight, as `fold_paths.fit_path` gives them, each from a cold start."""
+    begin, weights = time.perf_counter(), spec.recipe.free_run_weights
+    models = [next(trace_path(spec, records, stretches, fold, seed, report))]
+    for weight in weights:
+        *_, model = trace_path(set_weight(spec, weight), records, stretches, fold, seed, report)
+        if model.spec.recipe.free_run_weight != weight:  # its runs diverged
+            break
+        models.append(model)
+    return FoldPath(tuple(models), time.perf_counter() - begin)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(choose_one(*sys.argv[2:4])))
+    else:
+        print(json.dumps(measure(sys.argv[1:] or RECORDS)))
