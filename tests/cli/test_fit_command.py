@@ -156,6 +156,7 @@ def choosing(folder, monkeypatch):
     return folder
 
 
+@pytest.mark.slow
 def test_without_lags_the_model_is_chosen(capsys, choosing):
     code, out, err = run(capsys, *START, "--jobs", "1")
     assert code == 0 and err == ""

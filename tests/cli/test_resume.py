@@ -90,6 +90,7 @@ def noted_bytes(folder):
     return sum(path.stat().st_size for path in folder.glob("*.journal"))
 
 
+@pytest.mark.slow
 def test_the_journal_stays_until_the_model_is_on_disk(long_command, unfinished, at_once, monkeypatch):
     def killed(self, path):
         raise Killed

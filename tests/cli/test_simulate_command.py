@@ -168,6 +168,7 @@ def test_from_parquet_with_times_to_a_simulated_trajectory(capsys, folder):
     assert code == 2 and "slow.csv is sampled every 1, but the model was fitted with dt=0.25; resample" in err
 
 
+@pytest.mark.slow
 def test_sampled_trajectories_and_odd_names(capsys, folder, monkeypatch):
     record = small.record()
     write_table("odd.csv", {"a$^$": record.u[:, 0], "[b]y": record.y[:, 0]})

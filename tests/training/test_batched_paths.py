@@ -24,6 +24,7 @@ SPEC = small.spec(hidden=1, inducing=5, recipe=RECIPE, calibrate=True)
 RECORD = small.record(samples=130)
 
 
+@pytest.mark.slow
 @with_numerics
 def test_folds_together_and_apart():
     stretches, steps = prepare(SPEC, [RECORD]).stretches, []
@@ -39,6 +40,7 @@ def test_folds_together_and_apart():
             np.testing.assert_allclose(model.simulate(u, "mean").mean, same.simulate(u, "mean").mean, atol=0.15)
 
 
+@pytest.mark.slow
 @with_numerics
 def test_gaps_that_give_folds_other_shapes():
     """Two outputs, one with a gap inside of the first fold's stretches: there the groups of outputs are others."""

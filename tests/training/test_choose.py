@@ -145,6 +145,23 @@ def test_the_number_of_processes_changes_nothing(chosen):
 
 
 @pytest.mark.slow
+def test_a_last_fit_that_begins_early_is_the_same(monkeypatch):
+    """With variants and two processes the best structure is fitted to all records while they are tried."""
+    monkeypatch.setattr(choose, "list_variants", lambda best, records: [Structure("variant", SECOND)])
+    early, real = [], trials.Trials.run
+
+    def run(self, fits):
+        early.extend(structure.name for structure, fold in fits if fold == fold_paths.ALL)
+        real(self, fits)
+
+    monkeypatch.setattr(trials.Trials, "run", run)
+    alone = revarb.fit(RECORD, jobs=1)
+    assert not early
+    assert_same(revarb.fit(RECORD, jobs=2), alone)
+    assert early == ["number 0"]
+
+
+@pytest.mark.slow
 def test_a_dask_cluster_takes_the_fits_and_changes_nothing(chosen):
     """Two real worker processes, through joblib's own backend."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:

@@ -20,11 +20,12 @@ from revarb.training.calibration_rule import (
     find_worst_quantile,
 )
 from revarb.training.choice_calibration import calibrate_linear
+from revarb.training.choice_store import ChoiceStore
 from revarb.training.final_fit import fit_interrupted, fit_taken
 from revarb.training.linear_trial import try_linear
 from revarb.training.ranking import rank
 from revarb.training.segments import simulate_segments
-from revarb.training.trials import Progress
+from revarb.training.trials import Progress, Trials
 from support import small
 
 
@@ -104,12 +105,12 @@ def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):
     assert isinstance(model, FittedARX) and model.horizon_std.shape == (0, 2)
 
 
-def test_a_linear_winner_is_fitted_to_all_records():
+def test_a_linear_winner_is_fitted_to_all_records(tmp_path):
     records = [small.record(0, samples=100), small.record(1, samples=60)]
     held_out = choose._hold_out(records)
     ranking = rank(try_linear(held_out), held_out, {})
-    progress = Progress(lambda done, text: None, [])
-    model = fit_taken(ranking, held_out, [*records, small.record(2, samples=50)], 7, 1, progress)
+    trials = Trials(held_out, 7, 1, ChoiceStore(tmp_path, "some", False), Progress(lambda done, text: None, []))
+    model = fit_taken(ranking, trials, [*records, small.record(2, samples=50)], 1)
     assert model.choice is ranking.choice and model.seed == 7 and model.order == ranking.winner.order
     assert len(model.final_states) == 3 and model.status is Status.CONVERGED
     interrupted = fit_interrupted(ranking, held_out, records, 7)

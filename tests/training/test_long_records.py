@@ -93,6 +93,7 @@ def test_summary_and_figure_show_the_blocks(fitted):
         model.plot_fit(record[:300])
 
 
+@pytest.mark.slow
 def test_calibration_restarts_and_recognition():
     record = small.record(samples=600)
     spec = small.spec(hidden=1, recipe=RECIPE, calibrate=True)
@@ -117,6 +118,7 @@ def test_free_runs_are_those_of_the_blocks():
     assert problem.runs.y.shape[:2] == (48, 4)
 
 
+@pytest.mark.slow
 def test_a_record_that_ends_in_a_gap_is_calibrated_on_whole_records():
     record = small.with_gaps(small.record(samples=600), np.s_[540:])
     model = small.spec(hidden=1, recipe=RECIPE, calibrate=True).fit(record)

@@ -82,6 +82,7 @@ def test_networks_can_start_from_the_free_form_solution():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_report_can_stop_the_training():
     problem, start = recognised_problem()
 
