@@ -49,10 +49,12 @@ def run(objective=valley, phases=MANY, starts=STARTS, report=lambda member, step
 @with_numerics
 def run_alone(objective, member, phases):
     function = jax.jit(objective)
-    return maximise(
-        lambda x: tuple(map(np.asarray, function(x, OFFSETS[member], 100.0))), STARTS[member], phases, SETTINGS,
-        lambda step: None,
-    )  # fmt: skip
+
+    def evaluate(x):
+        bound, gradient = function(x, OFFSETS[member], 100.0)
+        return float(bound), np.asarray(gradient)
+
+    return maximise(evaluate, STARTS[member], phases, SETTINGS, lambda step: None)
 
 
 @pytest.mark.parametrize("objective", [valley, valley_with_a_cliff])

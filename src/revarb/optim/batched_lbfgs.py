@@ -171,7 +171,7 @@ def _advance(
     shared: Any,
     searches: Search,
     free: AnyArray,
-    iterations: int,
+    iterations: AnyArray | int,
 ) -> tuple[Search, Trace]:
     tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None, None, None))
     empty = jnp.zeros((TICKS, len(searches.f)), int), jnp.zeros((TICKS, len(searches.f)))
