@@ -239,8 +239,8 @@ def _score_first(scored: Sequence[Scored], held_out: HeldOut) -> float:
 
 
 def _count_steps(held_out: HeldOut) -> int:
-    structures = list_structures(held_out.records, 1)
-    structures += list_variants(structures[-1], held_out.records)
+    first = list_structures(held_out.records, 1)
+    structures = [*first, *list_variants(first[-1], held_out.records)]
     trials, final = zip(*((count_steps(each.trial), count_steps(each.spec)) for each in structures), strict=True)
     return FOLDS * sum(trials) + max(final)
 
