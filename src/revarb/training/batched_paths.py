@@ -43,14 +43,14 @@ def fit_paths_together(
     problems = initialise_together(partial(initialise_fold, spec, records, stretches, seed=seed), folds)
     paths = trace_together(problems, report)
     seconds = (time.perf_counter() - started) / len(folds)
-    return [
-        problem
-        if isinstance(problem, RevarbError)
-        else path
-        if isinstance(path, RevarbError)
-        else FoldPath(_build_models(problem, path), seconds)
-        for problem, path in zip(problems, paths, strict=True)
-    ]
+    return [_collect(*member, seconds) for member in zip(problems, paths, strict=True)]
+
+
+def _collect(problem: Problem | RevarbError, path: Path | RevarbError, seconds: float) -> FoldPath | RevarbError:
+    if isinstance(path, RevarbError):  # that of its problem, if there was one
+        return path
+    assert not isinstance(problem, RevarbError)
+    return FoldPath(_build_models(problem, path), seconds)
 
 
 def initialise_together(initialise: Callable[[int], Problem], numbers: Sequence[int]) -> list[Problem | RevarbError]:
