@@ -39,6 +39,15 @@ def few_programs():
 
 
 @pytest.fixture
+def kept_programs(monkeypatch):
+    """Programs are released before the test, never during it: for tests that count what is compiled."""
+    from revarb.runtime import programs
+
+    jax.clear_caches()
+    monkeypatch.setattr(programs, "CHECK_SECONDS", float("inf"))
+
+
+@pytest.fixture
 def at_once(monkeypatch):
     """Write journals from the start of a fit, without the delay of a minute."""
     from revarb.optim import journal

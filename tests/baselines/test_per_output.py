@@ -47,6 +47,7 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
 
 
 @either
+@pytest.mark.usefixtures("kept_programs")
 def test_outputs_of_one_shape_compile_once(spec):
     compiled = (
         [gp_narx._evidence, gp_narx._exact_posterior, run_mean, run_moments]

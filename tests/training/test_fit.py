@@ -171,6 +171,7 @@ def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
     assert np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
+@pytest.mark.usefixtures("kept_programs")
 def test_seeds_and_stages_share_one_compilation():
     """Two stages, three seeds, one shape: the bound is traced once."""
     stages = (Stage(("mu",), 2), Stage(("mu", "lam", "zeta", "w"), 2))
