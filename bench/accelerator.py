@@ -129,7 +129,7 @@ def _long_row(given: Problem, gemm_tflops: float) -> dict[str, Any]:
 
 def _psi2_operations(given: Problem) -> float:
     count, inducing = len(given.rows.y), given.spec.inducing
-    problems = build_layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
+    problems = build_layer_problems(given.start, given.start.states, given.rows, given.layout)
     return sum(4 * 2.0 * count * count_psi_columns(x_hat) * inducing * (inducing // 2 + 1) for _, x_hat, _ in problems)
 
 

@@ -47,7 +47,7 @@ def measure(samples: int) -> dict[str, Any]:
 @with_numerics
 def list_regressions(given: Problem) -> list[tuple[Layer, Gaussians]]:
     """Every layer with its regressors, as in the bound."""
-    problems = build_layer_problems(given.start.layers, given.start.states, given.rows, given.layout)
+    problems = build_layer_problems(given.start, given.start.states, given.rows, given.layout)
     return [(layer, jax.tree.map(np.asarray, x_hat)) for layer, x_hat, _ in problems]
 
 

@@ -45,20 +45,20 @@ def linear(rng):
 @pytest.fixture
 def x_hat(rng):
     """Six rows; the first two regressors are uncertain, the last one is known; two rows have no measured target."""
-    measured = np.array([True, True, False, True, False, True])
-    return Gaussians(rng.normal(size=(6, 3)), rng.uniform(0.05, 0.8, size=(6, 2)), measured)
+    weights = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 1.0])
+    return Gaussians(rng.normal(size=(6, 3)), rng.uniform(0.05, 0.8, size=(6, 2)), weights)
 
 
 @pytest.fixture
 def y(rng, x_hat):
-    return rng.normal(size=(6, 2)) * x_hat.measured[:, None]
+    return rng.normal(size=(6, 2)) * (x_hat.weights > 0)[:, None]
 
 
 def test_targets_of_the_gp_by_a_loop(linear, x_hat, y):
     """Eq. 46: mean and summed variance of y − A x̂ − b over the measured rows."""
     got = subtract_linear(linear, x_hat, Targets(y, 1.9))
     residual, variance = np.zeros_like(y), 1.9
-    for i in np.flatnonzero(x_hat.measured):
+    for i in np.flatnonzero(x_hat.weights):
         for j in range(2):
             residual[i, j] = y[i, j] - linear.coefficients[:, j] @ x_hat.mean[i] - linear.offset[j]
             variance += sum(linear.coefficients[d, j] ** 2 * x_hat.variance[i, d] for d in range(2))
@@ -89,14 +89,14 @@ def test_projected_residuals_agree_with_quadrature(rng, linear, x_hat, y):
     def integrand(x, target):
         return np.outer(oracles.rbf(x[None], zeta, W, VARIANCE)[0], target - x @ linear.coefficients - linear.offset)
 
-    rows = np.flatnonzero(x_hat.measured)
+    rows = np.flatnonzero(x_hat.weights)
     expected = sum(expect(lambda x, i=i: integrand(x, y[i]), x_hat, i) for i in rows)
     np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_tilt_by_a_loop(rng, linear, x_hat):
     layer = make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2, linear)
-    statistic = np.asarray(psi1(x_hat.mean, x_hat.variance, layer.zeta, W, np.array(VARIANCE), x_hat.measured))
+    statistic = np.asarray(psi1(x_hat.mean, x_hat.variance, layer.zeta, W, np.array(VARIANCE), x_hat.weights))
     expected = np.zeros((4, 2))
     for i in range(6):
         for m in range(4):
@@ -109,7 +109,7 @@ def test_tilt_by_a_loop(rng, linear, x_hat):
 
 def test_bound_is_the_uncollapsed_one_by_quadrature(rng, linear, x_hat, y):
     """E_q[log p(y | f)] − KL(q(z) ‖ p(z)) at the best q(z), all expectations by quadrature; others are worse."""
-    zeta, rows, target_variance = rng.normal(size=(3, 3)), np.flatnonzero(x_hat.measured), 0.8
+    zeta, rows, target_variance = rng.normal(size=(3, 3)), np.flatnonzero(x_hat.weights), 0.8
     layer = make_layer(zeta, W, VARIANCE, SIGMA2, linear)
     got = float(bound_of(layer, x_hat, Targets(y, target_variance), TINY))
     K = oracles.rbf(zeta, zeta, W, VARIANCE)
@@ -165,7 +165,7 @@ def test_far_from_the_data_the_layer_is_its_linear_part(rng, linear, x_hat, y):
 
 @pytest.mark.parametrize("rows", ["uncertain", "known"])
 def test_zeros_give_the_layer_without_a_linear_part_bit_for_bit(rng, x_hat, y, rows):
-    changes = {"uncertain": {}, "known": {"variance": None, "measured": None}}
+    changes = {"uncertain": {}, "known": {"variance": None, "weights": None}}
     plain = make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2)
     zeros = add_linear(plain, Linear(np.zeros((3, 2)), np.zeros(2)))
     values = [compute_all(layer, x_hat._replace(**changes[rows]), y) for layer in (plain, zeros)]
@@ -209,11 +209,11 @@ def test_prediction_at_a_gaussian_agrees_with_quadrature(rng, linear, x_hat, y, 
 
 def compute_groups(layer, x_hat, y):
     """The joined posterior of two outputs: the second one was measured in half of the rows only, and comes first."""
-    masks = [x_hat.measured & (np.arange(6) < 3), x_hat.measured]
+    masks = [x_hat.weights * (np.arange(6) < 3), x_hat.weights]
     parts = [
         compiled_posterior(
             select_outputs(layer, np.array([column])),
-            x_hat._replace(measured=mask),
+            x_hat._replace(weights=mask),
             y[:, [column]] * mask[:, None],
             TINY,
         )

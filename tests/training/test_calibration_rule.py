@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from revarb.data.trajectory import half_width
+from revarb.data.distribution import half_width
 from revarb.training.calibration_rule import (
     SCALES,
     HeldOutRun,

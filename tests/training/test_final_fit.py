@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revarb.data.series import Series
-from revarb.data.trajectory import half_width
+from revarb.data.distribution import half_width
 from revarb.errors import ComputationError
 from revarb.models.fitted_arx import FittedARX
 from revarb.optim.status import Status

@@ -80,8 +80,8 @@ def test_cold_runs_count_what_the_scores_count(problem):
     for k, record in enumerate(make_records()):
         rows = len(record) - reach
         expected = np.isfinite(record.y[reach:]) & (np.arange(reach, len(record)) >= skip)[:, None]
-        np.testing.assert_array_equal(runs.counted[:rows, k], expected)
-        assert not runs.counted[rows:, k].any()
+        np.testing.assert_array_equal(runs.weights[:rows, k], expected)
+        assert not runs.weights[rows:, k].any()
         np.testing.assert_array_equal(runs.y[:rows, k][expected], prep.scaling.outputs(record.y)[reach:][expected])
     assert np.isfinite(runs.y).all()
 
@@ -93,13 +93,13 @@ def test_batched_cold_runs_are_single_ones(problem, means):
         run = np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(record.u)))
         expected += np.nansum((run - prep.scaling.outputs(record.y))[prep.skip :] ** 2)
     assert got == pytest.approx(expected, rel=1e-10)
-    uncounted = problem.runs._replace(y=np.where(problem.runs.counted, problem.runs.y, 1e6))
+    uncounted = problem.runs._replace(y=np.where(problem.runs.weights > 0.0, problem.runs.y, 1e6))
     assert float(errors_of(means, problem.start.states, uncounted, 2)) == got
 
 
 def test_runs_from_states_cover_every_measured_row_once(problem, runs_from_states):
     assert runs_from_states.y.shape == (STEPS, 4 + 3, 2)
-    assert int(runs_from_states.counted.sum()) == sum(
+    assert int(runs_from_states.weights.sum()) == sum(
         int(problem.rows.measured[:, g].sum()) * len(columns) for g, columns in enumerate(problem.layout.groups)
     )
     # The second record's states follow the 28 of the first; the first run starts after its two initial states.

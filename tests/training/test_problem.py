@@ -26,9 +26,7 @@ def test_masked_rows_have_no_weight():
     whole, part = (
         float(revarb_bound(problem.start, r, lay)) for r, lay in ((problem.rows, problem.layout), (rows, layout))
     )
-    layer, x_hat, targets = build_layer_problems(
-        problem.start.layers, problem.start.states, problem.rows, problem.layout
-    )[-1]
+    layer, x_hat, targets = build_layer_problems(problem.start, problem.start.states, problem.rows, problem.layout)[-1]
     keep = np.delete(np.arange(len(y)), gone)
     less = collapsed_bound(
         layer, Gaussians(x_hat.mean[keep], x_hat.variance[keep]), Targets(targets.mean[keep], 0.0), layout.jitter

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from revarb.config.plain_values import describe_changes
 from revarb.errors import InputError, check_integer, check_number, describe
 
-GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior", "linear")
+GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior", "linear", "tau", "nu")
 """Names of the parameter groups that a stage can free:
 
 mu, lam       means and variances of the latent states q(x)
@@ -14,11 +14,13 @@ variance      kernel variances
 sigma2        noises of the hidden layers and of the output
 prior         mean and variance of the initial states before any data
 linear        coefficients and offsets of the linear part (`RGP(linear=True)`)
+tau           weights of the samples (`RGP(noise="student-t")`)
+nu            degrees of freedom of Student-t noise
 """
 
 
-R0_FREE = ("mu", "lam", "zeta", "w", "linear")  # the last one only in models that have it
-FIXED_FREE = ("mu", "zeta", "w", "linear")
+R0_FREE = ("mu", "lam", "zeta", "w", "linear", "tau")  # the last two only in models that have them
+FIXED_FREE = ("mu", "zeta", "w", "linear", "tau")
 
 WEIGHTS = (2.0, 10.0, 50.0)
 """Weights of the free-run term through which the optimisation goes on its way to a larger one."""
@@ -34,7 +36,7 @@ class Stage:
     ----------
     free : tuple of str
         Parameter groups that are optimised, from `revarb.config.recipe.GROUPS`: mu, lam, zeta, w, variance, sigma2,
-        prior, linear.
+        prior, linear, tau, nu.
     iterations : int
         Largest number of iterations.
 

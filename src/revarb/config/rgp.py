@@ -9,12 +9,13 @@ from revarb.config.plain_values import check_keys, describe_changes
 from revarb.config.recipe import RECIPES, Recipe, Stage
 from revarb.config.recognition import Recognition
 from revarb.data.series import Series
-from revarb.errors import InputError, check_integer, describe
+from revarb.errors import InputError, check_integer, check_number, describe
 
 if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble
     from revarb.models.fitted_rgp import FittedRGP
 
+NOISES = ("gaussian", "student-t")
 MAX_LAYERS = MAX_STATES = 1000
 """Far more than can be trained: a typing error, or a damaged file, must not exhaust the memory."""
 
@@ -47,6 +48,10 @@ class RGP(Lagged):
         After the fit, set noises and bands on held-out stretches of the training records (four more fits).
     linear : bool
         A linear part in every layer, f(x̂) = A x̂ + b + GP. It starts at an ARX model that simulates stably.
+    noise : str
+        Noise of the outputs: "gaussian", or "student-t" for records with outliers, which then have little weight.
+    degrees_of_freedom : float, optional
+        Of Student-t noise, above 2: the smaller, the heavier its tails. None: estimated with the rest.
 
     Examples
     --------
@@ -65,6 +70,8 @@ class RGP(Lagged):
     recognition: Recognition | None = None
     calibrate: bool = True
     linear: bool = False
+    noise: str = "gaussian"
+    degrees_of_freedom: float | None = 4.0
 
     def __repr__(self) -> str:
         return describe_changes(self)
@@ -86,6 +93,17 @@ class RGP(Lagged):
         for name in ("calibrate", "linear"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"{name} must be true or false, received {describe(value)}")
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        if not isinstance(self.noise, str) or self.noise not in NOISES:
+            known = " or ".join(repr(noise) for noise in NOISES)
+            raise InputError(f"noise must be {known}, received {describe(self.noise)}")
+        if self.noise == "student-t" and self.recognition is not None:
+            raise InputError("noise='student-t' has no recognition model; leave out recognition")
+        if self.degrees_of_freedom is not None:
+            degrees = check_number("degrees_of_freedom", self.degrees_of_freedom, above=2.0)
+            object.__setattr__(self, "degrees_of_freedom", degrees)
 
     @property
     def latent_dims(self) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float64
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
+from revarb.data.distribution import half_width
 from revarb.data.tables.writing import write_csv
 from revarb.errors import ComputationError, InputError, check_number
 
@@ -24,7 +24,8 @@ MAX_DISAGREEMENT = 0.25  # between samples and moments, in standard deviations (
 class Trajectory:
     """A simulated or predicted output: one row per row of the input, one column per output, in raw units.
 
-    The distribution of a measurement is N(mean, std²): `interval`, the scores and the pictures all follow from it.
+    The distribution of a measurement is N(mean, std²), or a Student-t with this mean and standard deviation:
+    `interval`, the scores and the pictures all follow from it.
 
     Attributes
     ----------
@@ -56,6 +57,8 @@ class Trajectory:
         Their names.
     outside : array of bool [T, inputs] or None
         Where an input is outside of the range it had in training, by more than 5 % of its width.
+    degrees_of_freedom : float or None
+        Of the Student-t distribution of a measurement; None: it is Gaussian.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Trajectory:
     inputs: Float64[np.ndarray, "T Du"] | None = None
     input_names: tuple[str, ...] = ()
     outside: Bool[np.ndarray, "T Du"] | None = None
+    degrees_of_freedom: float | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -110,7 +114,7 @@ class Trajectory:
         Returns
         -------
         lower, upper : arrays [T, outputs]
-            mean ± z(level) · std.
+            mean ± z(level) · std; with a Student-t distribution, its quantiles.
 
         Raises
         ------
@@ -134,7 +138,7 @@ class Trajectory:
                 f"a simulation with method={self.method!r} has no uncertainty; simulate with method='moments'"
             )
         with np.errstate(over="ignore"):
-            half = half_width(level) * self.std
+            half = half_width(level, self.degrees_of_freedom) * self.std
             ends = self.mean - half, self.mean + half
         if not np.isfinite(ends).all():
             raise ComputationError("the ends of the band overflow; rescale the outputs")
@@ -251,8 +255,3 @@ class Trajectory:
         from revarb.data.trajectory_figure import draw_trajectory  # matplotlib is slow to import
 
         return draw_trajectory(self, measured, title)
-
-
-def half_width(level: float) -> float:
-    """Half the width of the central interval of a standard normal that contains a share `level`."""
-    return -float(ndtri(0.5 * (1.0 - level)))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
+from revarb.data.distribution import share_below
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
 from revarb.evaluation.scoring import check_outputs
@@ -173,7 +173,7 @@ def reliability_diagram(
 def pit_values(
     paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None = None
 ) -> Float64[np.ndarray, " V"]:
-    """Probability integral transform of every measurement under its N(mean, std²): uniform where bands are reliable.
+    """Probability integral transform of every measurement under its distribution: uniform where bands are reliable.
 
     The first `skip` rows are left out.
 
@@ -202,7 +202,13 @@ def pit_values(
     [0.5, 0.975]
     """
     rows = _pooled(paths, outputs, skip)
-    return ndtr(((rows.y - rows.mean) / rows.std)[rows.measured])
+    distances = (rows.y - rows.mean) / rows.std
+    ends = np.cumsum([len(path) - rows.skip for path in paths])[:-1]
+    shares = [
+        share_below(part, path.degrees_of_freedom)
+        for path, part in zip(paths, np.split(distances, ends), strict=True)
+    ]
+    return np.concatenate(shares)[rows.measured]
 
 
 def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], bins: int = 20) -> ErrorByHorizon:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from revarb.data.dataframes import row_index, same_labels
+from revarb.data.distribution import log_density
 from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
@@ -26,7 +27,8 @@ class Scores:
     nrmse : float
         The same with every output divided by the standard deviation of its scored values.
     nlpd : float
-        Mean negative log predictive density of a measured value under N(mean, std²), raw units; nan without a std.
+        Mean negative log predictive density of a measured value under the distribution of the trajectory, raw units;
+        nan without a std.
     coverage50, coverage90, coverage95 : float
         Share of measurements inside the central interval; nan without a std.
     skip : int
@@ -179,9 +181,12 @@ def _band_scores(
     stds = [path.std[skip:] for path in paths if path.std is not None]
     if len(stds) < len(paths):
         return np.nan, np.nan, np.nan, np.nan
-    mean, std = np.concatenate([path.mean[skip:] for path in paths])[measured], np.concatenate(stds)[measured]
-    with np.errstate(over="ignore"):
-        nlpd = np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * ((y[measured] - mean) / std) ** 2)
+    ends = np.cumsum([len(std) for std in stds])[:-1]
+    densities = [
+        log_density(values - path.mean[skip:], std, path.degrees_of_freedom)
+        for path, std, values in zip(paths, stds, np.split(y, ends), strict=True)
+    ]
+    nlpd = -np.mean(np.concatenate(densities)[measured])
     coverage50, coverage90, coverage95 = (_share_inside(paths, y, measured, skip, level) for level in COVERAGE_LEVELS)
     return float(nlpd), coverage50, coverage90, coverage95
 

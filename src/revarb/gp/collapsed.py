@@ -28,7 +28,7 @@ class Sums(NamedTuple):
 
 
 def sum_rows(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
-    """Compute Ψ1ᵀ Y and Ψ2, on all devices of the current mesh (runtime/mesh.py).
+    """Compute Ψ1ᵀ Y and Ψ2, weighted sums over rows, on all devices of the current mesh (runtime/mesh.py).
 
     `y` is what the layer's linear part, if there is one, leaves over (`subtract_linear`).
     """
@@ -39,9 +39,9 @@ def _sum_share(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
     x_hat, y = rows
     if x_hat.variance is None:  # the limit λ → 0, where Ψ1 = K_fz and Ψ2 = K_zf K_fz
         cross = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
-        cross = cross if x_hat.measured is None else cross * x_hat.measured[:, None]
-        return Sums(cross.T @ y, cross.T @ cross)
-    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.measured)
+        weighted = cross * x_hat.factors
+        return Sums(weighted.T @ y, weighted.T @ cross)
+    arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.weights)
     psi1 = psi.psi1(*arguments)
     projected = psi1.T @ y if layer.linear is None else psi1.T @ y + project_tilt(layer, x_hat, psi1)
     return Sums(projected, psi.psi2(*arguments))
@@ -107,19 +107,22 @@ inducing_terms.defvjp(_inducing_terms_forward, _inducing_terms_backward)
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
     """The layer's term of the bound, inducing outputs integrated out (Eq. 21). All outputs share the kernel."""
     targets = subtract_linear(layer.linear, x_hat, targets)
-    return bound_of_sums(layer, x_hat.rows, targets, sum_rows(layer, x_hat, targets.mean), jitter)
+    return bound_of_sums(layer, x_hat, targets, sum_rows(layer, x_hat, targets.mean), jitter)
 
 
 def bound_of_sums(
-    layer: Layer, rows: Float[AnyArray, ""] | int, targets: Targets, sums: Sums, jitter: float
+    layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, jitter: float
 ) -> Float[AnyArray, ""]:
-    """The layer's term of the bound from its sums over rows; the targets are without the linear part."""
+    """The layer's term of the bound from its sums over rows; the targets are without the linear part.
+
+    With weights it is that of a noise whose precision is multiplied by them, without their logarithms (Eq. 51).
+    """
     outputs = targets.mean.shape[1]
     sigma2 = layer.sigma2
-    psi0 = rows * layer.variance
+    psi0 = x_hat.weight * layer.variance
     return (
-        -0.5 * rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
-        - 0.5 * (jnp.sum(targets.mean**2) + targets.variance_sum) / sigma2
+        -0.5 * x_hat.rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
+        - 0.5 * (jnp.sum(x_hat.factors * targets.mean**2) + targets.variance_sum) / sigma2
         - 0.5 * outputs * psi0 / sigma2
         + inducing_terms(inducing_covariance(layer, jitter), sums, sigma2)
     )

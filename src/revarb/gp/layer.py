@@ -5,7 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from revarb.runtime.numerics import AnyArray
 
@@ -66,14 +66,24 @@ class Targets(NamedTuple):
 class Gaussians(NamedTuple):
     """Independent Gaussian regressors x̂, one row each. The last D − U are known exactly; without a variance, all are.
 
-    `measured` marks the rows with a measured target; without it, all have one. The targets of the others must be zero.
+    `weights` multiply the precision of the noise, row by row: 0 where the target is missing. Without them all are 1.
     """
 
     mean: Float[AnyArray, "R D"]
     variance: Float[AnyArray, "R U"] | None
-    measured: Bool[AnyArray, " R"] | None = None
+    weights: Float[AnyArray, " R"] | None = None
 
     @property
     def rows(self) -> Float[AnyArray, ""] | int:
         """Number of rows with a measured target."""
-        return self.mean.shape[0] if self.measured is None else jnp.sum(self.measured, dtype=jnp.float64)
+        return self.mean.shape[0] if self.weights is None else jnp.sum(self.weights > 0.0, dtype=jnp.float64)
+
+    @property
+    def weight(self) -> Float[AnyArray, ""] | int:
+        """Sum of the weights of all rows."""
+        return self.mean.shape[0] if self.weights is None else jnp.sum(self.weights)
+
+    @property
+    def factors(self) -> Float[AnyArray, "R 1"] | float:
+        """The weights as a column, for values of the rows."""
+        return 1.0 if self.weights is None else self.weights[:, None]

@@ -15,12 +15,11 @@ def subtract_linear(linear: Linear | None, x_hat: Gaussians, targets: Targets) -
     """The targets of the GP: what the linear part leaves over, and its variance (Eq. 46)."""
     if linear is None:
         return targets
-    measured = 1.0 if x_hat.measured is None else x_hat.measured[:, None]
-    residual = (targets.mean - linear.mean(x_hat.mean)) * measured
+    residual = targets.mean - linear.mean(x_hat.mean)
     if x_hat.variance is None:
         return Targets(residual, targets.variance_sum)
     uncertain = linear.coefficients[: x_hat.variance.shape[1]]
-    return Targets(residual, targets.variance_sum + jnp.sum((x_hat.variance @ uncertain**2) * measured))
+    return Targets(residual, targets.variance_sum + jnp.sum((x_hat.variance @ uncertain**2) * x_hat.factors))
 
 
 def project_tilt(layer: Layer, x_hat: Gaussians, psi1: Float[AnyArray, "R M"]) -> Float[AnyArray, "M Dy"]:

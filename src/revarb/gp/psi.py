@@ -2,7 +2,7 @@
 
 Training has many rows of regressors with independent entries (`psi1`, `psi2`); free simulation has one regressor with a
 full covariance (`psi1_full`, `psi2_full`). Where `lam` has fewer columns (U) than `mu`, the last regressors are known
-exactly. Rows that are not `measured` contribute zero (Eq. 42).
+exactly. Every row has a weight: 0 where there is no target (Eq. 42), and of Student-t outputs that of Eq. 51.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from revarb.gp.kernel import squared_distances
 from revarb.runtime.numerics import AnyArray
@@ -25,11 +25,11 @@ def psi1(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
-    measured: Bool[AnyArray, " R"] | None = None,
+    weights: Float[AnyArray, " R"] | None = None,
 ) -> Float[AnyArray, "R M"]:
-    """Ψ1 = ⟨k(x̂, ζ)⟩ for x̂ ~ N(mu, diag lam), row by row (Eq. 12)."""
+    """Ψ1 = ⟨k(x̂, ζ)⟩ for x̂ ~ N(mu, diag lam), row by row, times the weight of the row (Eq. 12)."""
     known_precision = 0.5 * w[lam.shape[1] :]
-    return variance * _exponentials(_expand_rows(mu, lam, 0.5 * w, measured), _expand_points(zeta, known_precision))
+    return variance * _exponentials(_expand_rows(mu, lam, 0.5 * w, weights), _expand_points(zeta, known_precision))
 
 
 def psi2(
@@ -38,12 +38,12 @@ def psi2(
     zeta: Float[AnyArray, "M D"],
     w: Float[AnyArray, " D"],
     variance: Float[AnyArray, ""],
-    measured: Bool[AnyArray, " R"] | None = None,
+    weights: Float[AnyArray, " R"] | None = None,
 ) -> Float[AnyArray, "M M"]:
-    """Ψ2 = Σ_rows ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed once for every pair of inducing inputs (Eqs. 13, 14)."""
+    """Ψ2 = Σ_rows weight · ⟨k(ζ, x̂) k(x̂, ζ')⟩, computed once for every pair of inducing inputs (Eqs. 13, 14)."""
     middle = 0.5 * (zeta + _list_partners(zeta))
     points = _expand_points(middle.reshape(-1, zeta.shape[1]), w[lam.shape[1] :])
-    pairs = sum_of_exponentials(*_expand_rows(mu, lam, w, measured), points).reshape(middle.shape[:2])
+    pairs = sum_of_exponentials(*_expand_rows(mu, lam, w, weights), points).reshape(middle.shape[:2])
     return variance**2 * jnp.exp(pair_exponents(zeta, w)) * _fill_matrix(pairs)
 
 
@@ -200,7 +200,7 @@ def pair_exponents(zeta: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]) -> Fl
 
 
 def _expand_rows(
-    mu: AnyArray, lam: AnyArray, precision: AnyArray, measured: AnyArray | None
+    mu: AnyArray, lam: AnyArray, precision: AnyArray, weights: AnyArray | None
 ) -> tuple[AnyArray, AnyArray]:
     # exp(−Σ p (x − ζ)²) under x ~ N(mu, lam) is Π (1 + 2pλ)^-½ exp(−a (mu − ζ)²) with a = p / (1 + 2pλ).
     # The square is expanded: the exponents of all rows and points are one matrix product with `_expand_points`, plus a
@@ -210,8 +210,9 @@ def _expand_rows(
     a = precision[:uncertain] / widened
     every_a = jnp.concatenate([a, jnp.broadcast_to(precision[uncertain:], mu[:, uncertain:].shape)], axis=1)
     constant = -jnp.sum(every_a * mu**2, axis=1) - 0.5 * jnp.sum(jnp.log(widened), axis=1)
-    if measured is not None:
-        constant += jnp.where(measured, 0.0, VANISHING)
+    if weights is not None:
+        counted = weights > 0.0
+        constant += jnp.where(counted, jnp.log(jnp.where(counted, weights, 1.0)), VANISHING)
     shared = [-jnp.ones((mu.shape[0], 1))] if uncertain < mu.shape[1] else []
     return jnp.concatenate([2.0 * every_a * mu, -a, *shared], axis=1), constant
 

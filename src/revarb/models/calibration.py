@@ -1,7 +1,7 @@
 """Noises and band widths of a model, found on held-out stretches and stored with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -36,6 +36,8 @@ class Calibration:
     linear_error, mean_error : float or None
         The same of ARX models, and of the training mean. None where no ARX model could be fitted, and in files written
         before version 0.2.
+    degrees_of_freedom : float or None
+        Of the Student-t distribution of a measurement; None: it is Gaussian.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Calibration:
     error: float
     linear_error: float | None = None
     mean_error: float | None = None
+    degrees_of_freedom: float | None = None
 
     def __post_init__(self):
         check_number("latent_scale", self.latent_scale, least=0.0)
@@ -61,6 +64,8 @@ class Calibration:
             if name == "error" or getattr(self, name) is not None:
                 check_number(name, getattr(self, name), least=0.0)
         check_integer("stretches", self.stretches, least=1)
+        if self.degrees_of_freedom is not None:
+            check_number("degrees_of_freedom", self.degrees_of_freedom, above=2.0)
         object.__setattr__(self, "edges", tuple(check_integer("edge", edge, least=1) for edge in self.edges))
         object.__setattr__(self, "factors", tuple(check_number("factor", each, above=0.0) for each in self.factors))
         if max(self.latent_scale, self.output_noise, *self.factors) > MAX_VALUE:
@@ -96,7 +101,11 @@ class Calibration:
         Chain
             A copy with the noise of the hidden layers multiplied by `latent_scale`, and `output_noise` at the output.
         """
-        return replace_noises(chain, self.latent_scale, self.output_noise)
+        degrees = self.degrees_of_freedom
+        if degrees is None:
+            return replace(replace_noises(chain, self.latent_scale, self.output_noise), degrees=None)
+        scale2 = self.output_noise * (degrees - 2.0) / degrees
+        return replace(replace_noises(chain, self.latent_scale, scale2), degrees=np.float64(degrees))
 
     def width_factors(
         self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]

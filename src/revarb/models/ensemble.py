@@ -333,7 +333,14 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
         samples=np.concatenate(samples) if samples else None,
         skip=max(path.skip for path in paths),
         disagreement=max((path.disagreement for path in paths if path.disagreement is not None), default=None),
+        degrees_of_freedom=_find_heaviest(paths),
     )
+
+
+def _find_heaviest(paths: Sequence[Trajectory]) -> float | None:
+    # The tails of a mixture are those of its heaviest member; a Gaussian one makes them lighter.
+    degrees = [path.degrees_of_freedom for path in paths]
+    return None if None in degrees else min(each for each in degrees if each is not None)
 
 
 def _cut_to_shortest(paths: Sequence[Trajectory]) -> list[Trajectory]:

@@ -221,6 +221,7 @@ class FittedRGP(Predictor):
             path = simulate_networks(self.preprocessor, self.trained.chain, self._networks, u, origin, steps)
         else:
             path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
+        path = replace(path, degrees_of_freedom=self._degrees)
         calibrated = self._with_calibrated_std(path, 1 + np.arange(len(path)), origin.cold)
         return self.preprocessor.add_inputs(calibrated, u)
 
@@ -264,8 +265,14 @@ class FittedRGP(Predictor):
         path = self.preprocessor.to_trajectory(
             "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon)
         )
+        path = replace(path, degrees_of_freedom=self._degrees)
         path = self._with_calibrated_std(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
         return self.preprocessor.add_inputs(path, record.u, record.index)
+
+    @property
+    def _degrees(self) -> float | None:
+        # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
+        return None if self.chain.degrees is None else float(self.chain.degrees)
 
     def _with_calibrated_std(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
         if self.calibration is None or path.std is None:
@@ -320,10 +327,14 @@ class FittedRGP(Predictor):
         """
         lags, states = self.spec.lags, self._states
         means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
-        y = observe_independent(self._output, np.asarray(means), np.asarray(variances))
+        y = observe_independent(self.trained.chain, np.asarray(means), np.asarray(variances))
         parts = (split_rows(np.asarray(values), lags, self.lengths) for values in (y.mean, y.variance))
+        degrees = None if self.trained.chain.degrees is None else float(self.trained.chain.degrees)
         return [
-            self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record")
+            replace(
+                self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record"),
+                degrees_of_freedom=degrees,
+            )
             for part in zip(*parts, strict=True)
         ]
 
@@ -344,9 +355,3 @@ class FittedRGP(Predictor):
         states = self.trained.parameters.states
         assert isinstance(states, FreeStates)
         return states
-
-    @property
-    def _output(self) -> Posterior:
-        output = self.trained.chain.output
-        assert output is not None  # only a NARX chain has none
-        return output

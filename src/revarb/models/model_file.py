@@ -26,6 +26,7 @@ from revarb.models.fitted_rgp import FittedRGP, Trained
 from revarb.optim.status import Status, Step
 from revarb.simulation.chain import Chain, StartState
 from revarb.variational.networks import build_networks
+from revarb.variational.noise import MIN_DEGREES, StudentNoise
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
 
@@ -251,9 +252,11 @@ def _template(
     )
     joint = spec.lags * sum(dims)
     final = StartState(blank(joint), blank(joint, joint), blank(order.reach, inputs))
+    rows = sum(lengths) - spec.lags * len(lengths)
+    noise = StudentNoise(blank(rows, outputs), blank()) if spec.noise == "student-t" else None
     return Trained(
-        Parameters(layers, FreeStates(states, states), priors),
-        Chain(known[:-1], known[-1], spec.lags),
+        Parameters(layers, FreeStates(states, states), priors, noise),
+        Chain(known[:-1], known[-1], spec.lags, None if noise is None else blank()),
         (final,) * records,
         None if spec.recognition is None else build_networks(spec.recognition, order, dims, inputs, blank),
     )
@@ -285,6 +288,8 @@ def check_chain(chain: Chain[Posterior]) -> None:
     for layer in (*chain.hidden, chain.output):
         if layer is not None and not ((layer.w >= 0.0).all() and layer.variance > 0.0 and layer.sigma2 > 0.0):
             raise InputError("a layer has a kernel or a noise that is not positive")
+    if chain.degrees is not None and not chain.degrees >= MIN_DEGREES:
+        raise InputError(f"its Student-t noise has {chain.degrees} degrees of freedom, and {MIN_DEGREES:g} is the least")
 
 
 def _check_starts(starts: Sequence[StartState]) -> None:

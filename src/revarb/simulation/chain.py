@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from revarb.gp.pathwise import DrawnFunctions
+from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 
 
@@ -42,6 +43,7 @@ class Chain(eqx.Module, Generic[AnyLayer]):
     hidden: tuple[AnyLayer, ...]
     output: AnyLayer | None
     lags: int = eqx.field(static=True)
+    degrees: Float[AnyArray, ""] | None = None  # of freedom of Student-t noise at the outputs; None: Gaussian
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
@@ -52,6 +54,12 @@ class Chain(eqx.Module, Generic[AnyLayer]):
     def last_layer(self) -> AnyLayer:
         """The layer whose values plus noise are the measured outputs."""
         return self.hidden[-1] if self.output is None else self.output
+
+
+def find_noise_variance(chain: "Chain[Posterior]") -> AnyArray:
+    """Variance of the noise at the outputs: σ², and with Student-t noise σ² ν / (ν − 2)."""
+    sigma2, degrees = chain.last_layer.sigma2, chain.degrees
+    return sigma2 if degrees is None else sigma2 * degrees / (degrees - 2.0)
 
 
 class StartState(eqx.Module):

@@ -1,9 +1,10 @@
-"""Filtering: latent states inferred from measured outputs (docs/theory/derivation.md, Eqs. 43 and 44).
+"""Filtering: latent states inferred from measured outputs (docs/theory/derivation.md, Eqs. 43, 44 and 55).
 
 Assumed-density filtering: after every step of the free run the joint Gaussian of states and output is conditioned on
 the measured output. Missing outputs (NaN) are skipped. Predictions can start from the filtered state at any sample.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -12,8 +13,10 @@ from jaxtyping import Float, Int
 
 from revarb.gp.posterior import Posterior, compute_known_part
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.chain import Chain, StartState, find_noise_variance
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, run_moments
+
+WEIGHTINGS = 3  # of a measurement with Student-t noise; more change nothing
 
 
 @jax.jit
@@ -21,12 +24,12 @@ def filter_states(
     chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
 ) -> JointState:
     """Infer the joint state after the last row of a record from its outputs (Eq. 44)."""
-    advance, observe = advance_moments(chain), observe_moments(chain)
+    advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
 
     def step(state, now):
         known, y_now = now
         state = advance(state, known)
-        return update(state, observe(state), y_now), None
+        return condition(state, observe(state), y_now), None
 
     rows = (compute_known_part(chain.hidden[0], u_bar), y)
     return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[0]
@@ -46,7 +49,7 @@ def predict_ahead(
 
     The states are inferred with the noise of the fit, and predicted with the calibrated noise.
     """
-    advance, observe = advance_moments(fitted), observe_moments(fitted)
+    advance, observe, condition = advance_moments(fitted), observe_moments(fitted), make_update(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
 
     def predict_step(state, known):
@@ -56,7 +59,7 @@ def predict_ahead(
 
     def step(state, row):
         state = advance(state, jax.tree.map(lambda values: values[row], known_parts))
-        state = update(state, observe(state), y[row])
+        state = condition(state, observe(state), y[row])
         following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), known_parts)
         return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, following)[1])
 
@@ -64,6 +67,26 @@ def predict_ahead(
     first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
     later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
+
+
+def make_update(chain: Chain[Posterior]) -> Callable[[JointState, OutputMoments, AnyArray], JointState]:
+    """Make the function that conditions the joint state on measured outputs, with the noise of the chain."""
+    if chain.degrees is None:
+        return update
+    sigma2, degrees, variance = chain.last_layer.sigma2, chain.degrees, find_noise_variance(chain)
+
+    def update_weighted(state: JointState, predicted: OutputMoments, y: Float[AnyArray, " Dy"]) -> JointState:
+        # Eq. 55. A measurement that is far from its prediction starts with little weight, and so pulls no state along.
+        error = jnp.where(jnp.isnan(y), 0.0, y - predicted.mean)
+        g_cov = predicted.cov - variance * jnp.eye(len(y))
+        weights = (degrees + 1.0) / (degrees + error**2 / jnp.diagonal(predicted.cov))
+        for _ in range(WEIGHTINGS):
+            gain = jnp.linalg.solve(g_cov + jnp.diag(sigma2 / weights), g_cov).T
+            squares = (error - gain @ error) ** 2 + jnp.diagonal(g_cov - gain @ g_cov)
+            weights = (degrees + 1.0) / (degrees + squares / sigma2)
+        return update(state, predicted._replace(cov=g_cov + jnp.diag(sigma2 / weights)), y)
+
+    return update_weighted
 
 
 def update(state: JointState, predicted: OutputMoments, y: Float[AnyArray, " Dy"]) -> JointState:

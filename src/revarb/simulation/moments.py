@@ -22,6 +22,7 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import (
     Chain,
     StartState,
+    find_noise_variance,
     locate_regressors,
     locate_shifted,
     locate_windows,
@@ -98,24 +99,27 @@ def observe_moments(chain: Chain[Posterior]) -> Callable[[JointState], OutputMom
     if chain.output is None:
         newest = window[: chain.latent_dims[-1]]
         return lambda state: OutputMoments(state.mean[newest], state.cov[newest][:, newest], state.cov[:, newest])
-    output, sigma2 = split_posterior(chain.output, len(window)), chain.output.sigma2
+    output, noise = split_posterior(chain.output, len(window)), find_noise_variance(chain)
     no_inputs = nothing_known(chain.output)
 
     def observe(state: JointState) -> OutputMoments:
         g = predict_gaussian(output, state.mean[window], state.cov[window][:, window], no_inputs)
-        noisy = g.cov + sigma2 * jnp.eye(len(g.mean))
+        noisy = g.cov + noise * jnp.eye(len(g.mean))
         return OutputMoments(g.mean, noisy, state.cov[:, window] @ g.gain)
 
     return observe
 
 
 @jax.jit
-def observe_independent(layer: Posterior, mean: Float[AnyArray, "R D"], variance: Float[AnyArray, "R D"]) -> Moments:
-    """Predict the moments of y, noise included, for rows of regressors with independent entries."""
+def observe_independent(
+    chain: Chain[Posterior], mean: Float[AnyArray, "R D"], variance: Float[AnyArray, "R D"]
+) -> Moments:
+    """Predict the moments of y, noise included, for rows of regressors of the output with independent entries."""
+    layer, noise = chain.last_layer, find_noise_variance(chain)
     split, no_inputs = split_posterior(layer, mean.shape[1]), nothing_known(layer)
 
     def observe(row: tuple[AnyArray, AnyArray]) -> Moments:
         g = predict_gaussian(split, row[0], jnp.diag(row[1]), no_inputs)
-        return Moments(g.mean, jnp.diagonal(g.cov) + layer.sigma2)
+        return Moments(g.mean, jnp.diagonal(g.cov) + noise)
 
     return jax.lax.map(observe, (mean, variance))

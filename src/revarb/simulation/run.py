@@ -14,7 +14,7 @@ from revarb.data.windows import current_windows, input_windows_after
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain
+from revarb.simulation.chain import Chain, find_noise_variance
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
@@ -58,7 +58,7 @@ def simulate_chain(
     mean, sample_variance = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
     moments = run_moments(chain, start, u_bar, reset_row)
     disagreement = _measure_disagreement(mean, sample_variance / count, moments, skip)
-    variance = chain.last_layer.sigma2 + sample_variance  # law of total variance (Eq. 36)
+    variance = find_noise_variance(chain) + sample_variance  # law of total variance (Eq. 36)
     return prep.to_trajectory(method, skip, mean, variance, drawn, disagreement, origin.name)
 
 

@@ -49,7 +49,7 @@ def draw_chain(chain: Chain[Posterior], key: Key[jax.Array, ""], count: int) -> 
     *keys, output_key = jax.random.split(key, len(chain.hidden) + 1)
     hidden = tuple(draw_functions(layer, key, count) for layer, key in zip(chain.hidden, keys, strict=True))
     output = None if chain.output is None else draw_functions(chain.output, output_key, count)
-    return Chain(hidden, output, chain.lags)
+    return Chain(hidden, output, chain.lags, chain.degrees)
 
 
 def advance_samples(
@@ -63,15 +63,18 @@ def advance_samples(
     values: list[tuple[AnyArray, AnyArray]] = []
     for h, (layer, inputs) in enumerate(zip(drawn.hidden, locate_regressors(drawn), strict=True)):
         x_hat = jnp.concatenate([states[:, inputs], known_inputs], axis=1) if h == 0 else states[:, inputs]
-        values.append(_evaluate_noisy(layer, x_hat, keys[h]))
+        values.append(_evaluate_noisy(layer, x_hat, keys[h], None))
         x = values[-1][1]  # the state includes the layer's noise
         states = jnp.concatenate([states, x], axis=1)[:, locate_shifted(windows, h, x.shape[1])]
     if drawn.output is None:
         return states, values[-1]
-    return states, _evaluate_noisy(drawn.output, states[:, windows[-1]], keys[-1])
+    return states, _evaluate_noisy(drawn.output, states[:, windows[-1]], keys[-1], drawn.degrees)
 
 
-def _evaluate_noisy(functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _evaluate_noisy(
+    functions: DrawnFunctions, x_hat: AnyArray, key: AnyArray, degrees: AnyArray | None
+) -> tuple[AnyArray, AnyArray]:
     # Values of the functions without and with the layer's noise, which is drawn at every step.
     f = functions.evaluate(x_hat)
-    return f, f + jnp.sqrt(functions.sigma2) * jax.random.normal(key, f.shape)
+    noise = jax.random.normal(key, f.shape) if degrees is None else jax.random.t(key, degrees, f.shape)
+    return f, f + jnp.sqrt(functions.sigma2) * noise

@@ -20,7 +20,7 @@ from revarb.training.fold_paths import FoldPath, build_at, initialise_fold
 from revarb.training.free_run import FreeRuns
 from revarb.training.objective import MemberBound
 from revarb.training.problem import Problem, make_plan
-from revarb.training.solve import make_step_report
+from revarb.training.solve import make_step_report, weigh_at
 from revarb.training.stretches import Stretch
 from revarb.training.workers import TaskReport, call_task
 from revarb.variational.bound import Rows
@@ -105,7 +105,8 @@ def _trace_batch(problems: Sequence[Problem], report: TaskReport) -> list[Path |
             start if isinstance(path, RevarbError) else path[-1][1].vector
             for path, start in zip(paths, starts, strict=True)
         ])  # fmt: skip
-        later = batch.maximise(weight, starts, [last], len(phases) + number)
+        runs = [weigh_at(problem, start) for problem, start in zip(problems, starts, strict=True)]
+        later = batch.with_runs(runs).maximise(weight, starts, [last], len(phases) + number)
         for path, each in zip(paths, later, strict=True):
             if isinstance(path, list) and _goes_on(path[-1][1]):
                 path.append((weight, _continue(path[-1][1], each)))
@@ -126,6 +127,9 @@ class _Batch(NamedTuple):
         own = jax.tree.map(lambda *leaves: np.stack(leaves), *[(each.rows, each.runs) for each in problems])
         objective = MemberBound(get_form(first.start), first.layout)
         return cls(objective, own, make_plan(first).settings, _make_report(first, report))
+
+    def with_runs(self, runs: Sequence[FreeRuns]) -> "_Batch":
+        return self._replace(own=(self.own[0], jax.tree.map(lambda *leaves: np.stack(leaves), *runs)))
 
     def maximise(
         self, weight: float, starts: np.ndarray, phases: Sequence[Phase], stages_before: int

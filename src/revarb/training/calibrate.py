@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
 from revarb.errors import ComputationError, InputError, RevarbError, warn_user
@@ -31,7 +30,7 @@ from revarb.training.calibration_rule import (
     HeldOutRun,
     select_steps,
 )
-from revarb.training.problem import Report, Task, initialise
+from revarb.training.problem import Report, Task, initialise, make_preprocessor
 from revarb.training.solve import count_steps, solve
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.yardsticks import measure_linear, measure_mean
@@ -79,7 +78,7 @@ def count_calibration_steps(task: Task) -> int:
 def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, journal: Journal) -> FittedRGP:
     steps_before = (1 + fold) * count_steps(model.spec)
     masked = mask_fold(task.records, task.stretches, fold)
-    prep = Preprocessor.from_records(masked, task.preprocessor.order)
+    prep = make_preprocessor(task.spec, masked)
     problem = initialise(task._replace(records=tuple(masked), preprocessor=prep), model.seed)
     fitted = solve(
         problem, "held out", lambda steps, text: report(steps_before + steps, f"calibrating: {text}"), journal

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.trajectory import half_width
+from revarb.data.distribution import half_width
 
 SCALES = (0.0, 0.1, 0.3, 1.0)  # factors on the latent noise that are tried; the last one is the noise of the fit
 MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by this many standard errors

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.data.scaling import Standardiser
-from revarb.data.trajectory import half_width
+from revarb.data.distribution import half_width
 from revarb.errors import RevarbError
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP

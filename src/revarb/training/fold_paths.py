@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from revarb.config.rgp import RGP
-from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.journal import Journal
 from revarb.optim.lbfgs import Optimum, maximise
 from revarb.optim.status import Status
 from revarb.training.objective import make_penalised_objective
-from revarb.training.problem import Problem, Report, Task, initialise, make_plan
+from revarb.training.problem import Problem, Report, Task, initialise, make_plan, make_preprocessor
 from revarb.training.solve import build_model, make_step_report, raise_weights
 from revarb.training.stretches import Stretch, mask_fold
 
@@ -63,7 +62,7 @@ def initialise_fold(
 ) -> Problem:
     """The fit of the records without one fold, in the same shape for all folds and for `ALL`."""
     masked = list(records) if fold == ALL else mask_fold(records, stretches, fold)
-    prep = Preprocessor.from_records(masked, spec.order_for(records[0].u.shape[1]))
+    prep = make_preprocessor(spec, masked)
     problem = initialise(Task(spec, tuple(masked), prep, tuple(stretches)), seed)
     if problem.rows.measured is not None:
         return problem

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
@@ -26,47 +26,66 @@ class FreeRuns(NamedTuple):
 
     u_bar: Float[AnyArray, "T K Du"]
     y: Float[AnyArray, "T K Dy"]
-    counted: Bool[AnyArray, "T K Dy"]  # measured, and after the transient of a cold run
+    weights: Float[AnyArray, "T K Dy"]  # 0 where an output is missing, and in the transient of a cold run
+    rows: Int[AnyArray, "T K"]  # the training row of each row of a run; -1 before the first one
     windows: Int[AnyArray, "K L"] | None  # the states before each run, newest first; None: cold starts
 
 
 def cut_cold_runs(prep: Preprocessor, records: Sequence[Series]) -> FreeRuns:
     """One cold run per record, from its first row with a full window of inputs; counted after the skip."""
-    reach, skip = prep.order.reach, prep.skip
-    runs = [
-        (input_windows(prep.scaling.inputs(record.u), prep.order), y := prep.scaling.outputs(record.y)[reach:],
-         np.isfinite(y) & (np.arange(len(y)) >= skip - reach)[:, None])
-        for record in records
-    ]  # fmt: skip
+    reach, first, skip, runs, begin = prep.order.reach, prep.order.first_row, prep.skip, [], 0
+    for record in records:
+        y, samples = prep.scaling.outputs(record.y)[reach:], np.arange(reach, len(record))
+        rows = np.where(samples < first, -1, begin + samples - first)
+        counted = np.isfinite(y) & (samples >= skip)[:, None]
+        runs.append(_Run(input_windows(prep.scaling.inputs(record.u), prep.order), y, counted, rows))
+        begin += len(record) - first
     return _stack(runs, None)
 
 
 def cut_runs_from_states(prep: Preprocessor, records: Sequence[Series], steps: int) -> FreeRuns:
     """Runs of `steps` rows, one after the other, each from the latent means before it."""
-    lags, runs, windows, first_state = prep.order.lags, [], [], 0
+    lags, runs, windows, first_state, first_row = prep.order.lags, [], [], 0, 0
     for block in prep.blocks(records):
         for begin in range(0, len(block.u_bar), steps):
             y = block.y[lags + begin : lags + begin + steps]
-            runs.append((block.u_bar[begin : begin + steps], y, np.isfinite(y)))
+            rows = first_row + begin + np.arange(len(y))
+            runs.append(_Run(block.u_bar[begin : begin + steps], y, np.isfinite(y), rows))
             windows.append(first_state + begin + np.arange(lags)[::-1])
-        first_state += len(block.y)
+        first_state, first_row = first_state + len(block.y), first_row + len(block.u_bar)
     return _stack(runs, np.stack(windows))
 
 
-def _stack(runs: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], windows: np.ndarray | None) -> FreeRuns:
-    longest = max(len(u_bar) for u_bar, _, _ in runs)
+class _Run(NamedTuple):
+    """One run, as long as it is."""
+
+    u_bar: np.ndarray
+    y: np.ndarray
+    counted: np.ndarray
+    rows: np.ndarray
+
+
+def _stack(runs: Sequence[_Run], windows: np.ndarray | None) -> FreeRuns:
+    longest = max(len(run.u_bar) for run in runs)
 
     def pad(parts: Sequence[np.ndarray]) -> np.ndarray:
         return np.stack([np.pad(part, ((0, longest - len(part)), (0, 0))) for part in parts], axis=1)
 
-    u_bar, y, counted = (pad(parts) for parts in zip(*runs, strict=True))
-    return FreeRuns(u_bar, np.nan_to_num(y), counted, windows)
+    u_bar, y, counted = (pad([run[field] for run in runs]) for field in range(3))
+    rows = np.stack([np.pad(run.rows, (0, longest - len(run.rows)), constant_values=-1) for run in runs], axis=1)
+    return FreeRuns(u_bar, np.nan_to_num(y), counted.astype(np.float64), rows, windows)
+
+
+def weigh_runs(runs: FreeRuns, weights: Float[AnyArray, "R Dy"]) -> FreeRuns:
+    """The runs with the weights of the training rows, so that no outlier is simulated; none counts more than once."""
+    inside = np.asarray(runs.rows)[:, :, None] >= 0
+    return runs._replace(weights=runs.weights * np.where(inside, np.minimum(weights, 1.0)[runs.rows], 1.0))
 
 
 def sum_squared_errors(
     means: Sequence[PosteriorMean], states: FreeStates, runs: FreeRuns, lags: int
 ) -> Float[AnyArray, ""]:
-    """Σ (ŷ − y)² over the counted rows of all runs, which advance together in one scan."""
+    """Σ weight · (ŷ − y)² over the counted rows of all runs, which advance together in one scan."""
     chain = Chain(tuple(means[:-1]), means[-1], lags)
     count = runs.y.shape[1]
     if runs.windows is None:
@@ -74,4 +93,4 @@ def sum_squared_errors(
     else:
         start = jnp.concatenate([mu[runs.windows].reshape(count, -1) for mu in states.mu], axis=1)
     simulated = run_means(chain, start, runs.u_bar)
-    return jnp.sum(jnp.where(runs.counted, simulated - runs.y, 0.0) ** 2)
+    return jnp.sum(runs.weights * jnp.where(runs.weights > 0.0, simulated - runs.y, 0.0) ** 2)

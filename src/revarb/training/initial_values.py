@@ -6,12 +6,16 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.recipe import Recipe
+from revarb.config.rgp import RGP
 from revarb.data.windows import regressors
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.variational.bound import Layout, Rows
+from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
+
+START_DEGREES = 4.0  # of freedom, where they are estimated
 
 
 def initialise_parameters(
@@ -41,6 +45,15 @@ def initialise_parameters(
     raw_lam = tuple(np.full(m.shape, inverse_softplus(recipe.latent_variance)) for m in mu)
     priors = tuple(_make_prior(recipe, layout.lags, dim) for dim in latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
+
+
+def initialise_noise(spec: RGP, rows: Rows, y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]]) -> StudentNoise:
+    """Start the weights of Student-t outputs: small for suspects (NaN in `y_blocks`), which are interpolated, else 1."""
+    expected = np.concatenate([fill_gaps(y)[spec.lags :] for y in y_blocks])
+    squares = (np.asarray(rows.y) - expected) ** 2 / spec.recipe.output_noise
+    degrees = START_DEGREES if spec.degrees_of_freedom is None else spec.degrees_of_freedom
+    noise = make_noise(np.maximum(squares, 1.0), degrees)
+    return StudentNoise(np.asarray(noise.log_rate), np.asarray(noise.raw_degrees))
 
 
 def fill_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:

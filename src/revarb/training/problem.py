@@ -12,12 +12,13 @@ from revarb.config.rgp import RGP
 from revarb.data.blocks import Blocks, cut_blocks
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
+from revarb.data.suspects import mark_suspects, mask_suspects
 from revarb.data.windows import Order
 from revarb.errors import warn_user
 from revarb.gp.layer import Linear
 from revarb.optim.lbfgs import Phase, Settings, Vector
 from revarb.training.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
-from revarb.training.initial_values import initialise_parameters
+from revarb.training.initial_values import initialise_noise, initialise_parameters
 from revarb.training.linear_start import start_linear_parts
 from revarb.training.stretches import Stretch, cut_stretches
 from revarb.variational.bound import Layout, Rows
@@ -44,7 +45,7 @@ class Task(NamedTuple):
 def prepare(spec: RGP, records: Sequence[Series]) -> Task:
     """Check the records against the configuration, cut long ones, and cut the stretches for the calibration."""
     order = spec.order_for(records[0].u.shape[1])
-    prep = Preprocessor.from_records(records, order)
+    prep = make_preprocessor(spec, records)
     blocks = cut_blocks(records, order, spec.recipe.max_rows)
     task = Task(_limit_inducing(spec, order, blocks.records), blocks.records, prep, (), blocks.last)
     if not spec.calibrate:
@@ -53,6 +54,15 @@ def prepare(spec: RGP, records: Sequence[Series]) -> Task:
         # Nothing of a block would be left where its stretch is masked: stretches of whole records, which are slower.
         task = task._replace(records=tuple(records), last=None)
     return task._replace(stretches=tuple(cut_stretches(task.records, prep)))
+
+
+def make_preprocessor(spec: RGP, records: Sequence[Series]) -> Preprocessor:
+    """The preprocessor of these records; with Student-t noise, outliers have no effect on the scaling."""
+    order = spec.order_for(records[0].u.shape[1])
+    if spec.noise == "gaussian":
+        return Preprocessor.from_records(records, order)
+    Preprocessor.from_records(records, order)  # refuses what is constant or missing in the records as they are
+    return Preprocessor.from_records(mask_suspects(records), order)
 
 
 def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:
@@ -82,11 +92,16 @@ def initialise(task: Task, seed: int) -> Problem:
     spec, prep = task.spec, task.preprocessor
     records, last = _cut_task(task)
     rows, layout, y_blocks = build_rows(prep, records, spec.recipe.jitter)
+    if spec.noise == "student-t":
+        rows, layout = separate_outputs(rows, layout)
+        y_blocks = [np.where(marks, np.nan, y) for y, marks in zip(y_blocks, mark_suspects(y_blocks), strict=True)]
     rng = np.random.default_rng(seed)
     start_linear = _make_linear_start(prep, records, y_blocks) if spec.linear else None
     start = initialise_parameters(
         spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng, start_linear
     )
+    if spec.noise == "student-t":
+        start = replace(start, noise=initialise_noise(spec, rows, y_blocks))
     ends = tuple(np.cumsum(layout.lengths)[list(last)].tolist())
     past_u = tuple(prep.scaling.inputs(records[end].u)[len(records[end]) - prep.order.reach :] for end in last)
     return Problem(spec, seed, prep, start, rows, layout, ends, past_u, _cut_runs(spec.recipe, prep, records))
@@ -133,6 +148,15 @@ def mask_missing(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
     return Rows(rows.u_bar, np.nan_to_num(rows.y), patterns), layout._replace(groups=groups)
 
 
+def separate_outputs(rows: Rows, layout: Layout) -> tuple[Rows, Layout]:
+    """The same rows with a group for every output: Student-t outputs have their own weights (Eq. 51)."""
+    measured, columns = np.ones(rows.y.shape, dtype=bool), range(rows.y.shape[1])
+    if rows.measured is not None and layout.groups is not None:
+        for group, members in enumerate(layout.groups):
+            measured[:, list(members)] = np.asarray(rows.measured)[:, [group]]
+    return rows._replace(measured=measured), layout._replace(groups=tuple((column,) for column in columns))
+
+
 class Plan(NamedTuple):
     """Arguments of the optimiser: start vector, phases and settings."""
 
@@ -144,5 +168,6 @@ class Plan(NamedTuple):
 def make_plan(problem: Problem) -> Plan:
     """Make the arguments of the optimiser from the start values and the recipe."""
     recipe, start = problem.spec.recipe, problem.start
-    phases = [Phase(select_entries(start, stage.free), stage.iterations) for stage in recipe.stages]
+    estimated = ("nu",) if problem.spec.degrees_of_freedom is None else ()
+    phases = [Phase(select_entries(start, (*stage.free, *estimated)), stage.iterations) for stage in recipe.stages]
     return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))

@@ -9,12 +9,13 @@ from revarb.config.rgp import RGP
 from revarb.errors import ComputationError
 from revarb.models.fitted_rgp import FittedRGP, Trained
 from revarb.optim.journal import Journal
-from revarb.optim.lbfgs import Optimum, maximise
+from revarb.optim.lbfgs import Optimum, Vector, maximise
 from revarb.optim.status import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.mesh import replicate_results
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
+from revarb.training.free_run import FreeRuns, weigh_runs
 from revarb.training.network_training import run_adam_rounds, start_networks
 from revarb.training.objective import make_objective, make_penalised_objective
 from revarb.training.problem import Problem, Report, make_plan
@@ -49,7 +50,8 @@ def raise_weights(
     for weight in problem.spec.recipe.free_run_weights:
         if optimum.status in (Status.INTERRUPTED, Status.NOT_FINITE):
             return
-        objective = journal.wrap_objective(f"{name}, free run", make_penalised_objective(problem, problem.runs, weight))
+        runs = weigh_at(problem, optimum.vector)
+        objective = journal.wrap_objective(f"{name}, free run", make_penalised_objective(problem, runs, weight))
         stage = 1 + max((step.stage for step in optimum.history), default=len(problem.spec.recipe.stages))
         history = list(optimum.history)
 
@@ -64,6 +66,13 @@ def raise_weights(
             return
         optimum = Optimum(best.vector, bound(best.vector)[0], best.status, tuple(history))
         yield weight, optimum
+
+
+def weigh_at(problem: Problem, vector: Vector) -> FreeRuns:
+    """The free runs of a problem; with Student-t noise, weighted as the bound weighs their samples at this point."""
+    assert problem.runs is not None
+    noise = unflatten(vector, get_form(problem.start)).noise
+    return problem.runs if noise is None else weigh_runs(problem.runs, np.asarray(noise.weights))
 
 
 def train_networks(problem: Problem, report: Report, journal: Journal) -> Problem:
@@ -110,9 +119,10 @@ def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
     with capture_interrupts():  # an exception here would lose the result
         layers = jax.tree.map(np.asarray, _compute_posteriors(found, problem.rows, layout=layout))
         states = jax.tree.map(np.asarray, found.states.evaluate(problem.rows.u_bar, layout.lags, layout.lengths))
-    parameters = Parameters(found.layers, states, found.priors)
+    noise = None if found.noise is None else jax.tree.map(np.asarray, found.noise)
+    parameters = Parameters(found.layers, states, found.priors, noise)
     networks = found.states.networks if isinstance(found.states, RecognisedStates) else None
-    chain = Chain(layers[:-1], layers[-1], spec.lags)
+    chain = Chain(layers[:-1], layers[-1], spec.lags, None if noise is None else np.asarray(noise.degrees))
     return FittedRGP(
         preprocessor=problem.preprocessor,
         status=optimum.status,

@@ -1,4 +1,4 @@
-"""The REVARB lower bound of log p(y) as a sum over layers (docs/theory/derivation.md, Eqs. 30 and 42)."""
+"""The REVARB lower bound of log p(y) as a sum over layers (docs/theory/derivation.md, Eqs. 30, 42 and 54)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,8 +20,9 @@ from revarb.gp.posterior import (
     join_output_groups,
 )
 from revarb.runtime.numerics import AnyArray
+from revarb.variational.noise import StudentNoise, weight_terms
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, InitialPrior, entropy, kl_to_prior
+from revarb.variational.states import FreeStates, entropy, kl_to_prior
 
 
 class Rows(NamedTuple):
@@ -39,7 +40,8 @@ class Rows(NamedTuple):
 class Layout(NamedTuple):
     """Constants of a compiled bound: the state lag, the number of states of each record, and the jitter.
 
-    `groups` has the columns of outputs that were measured at the same rows; None if no output is missing.
+    `groups` has the columns of outputs that were measured at the same rows; None if no output is missing. Student-t
+    outputs have a group each, because each has its own weights.
     """
 
     lags: int
@@ -49,18 +51,21 @@ class Layout(NamedTuple):
 
 
 def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[AnyArray, ""]:
-    """Σ layers + Σ entropies of the later states − Σ KL of the initial states (Eq. 30)."""
+    """Σ layers + Σ entropies of the later states − Σ KL of the initial states (Eq. 30), and terms of q(τ) (Eq. 54)."""
     bound = jnp.zeros(())
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    for layer, x_hat, targets in build_layer_problems(parameters.layers, states, rows, layout):
+    for layer, x_hat, targets in build_layer_problems(parameters, states, rows, layout):
         bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
-    return _add_state_terms(bound, states, parameters.priors, layout)
+    return _add_other_terms(bound, parameters, states, rows, layout)
 
 
-def _add_state_terms(
-    bound: AnyArray, states: FreeStates, priors: Sequence[InitialPrior], layout: Layout
+def _add_other_terms(
+    bound: AnyArray, parameters: Parameters, states: FreeStates, rows: Rows, layout: Layout
 ) -> Float[AnyArray, ""]:
-    for mu, lam, prior in zip(states.mu, states.lam, priors, strict=True):
+    # Those of q(x) and of q(τ).
+    if parameters.noise is not None:
+        bound += jnp.sum(_list_measured(rows) * weight_terms(parameters.noise))
+    for mu, lam, prior in zip(states.mu, states.lam, parameters.priors, strict=True):
         bound += entropy(later_states(lam, layout.lags, layout.lengths))
         bound -= kl_to_prior(
             initial_states(mu, layout.lags, layout.lengths), initial_states(lam, layout.lags, layout.lengths), prior
@@ -80,33 +85,34 @@ def bound_and_means(parameters: Parameters, rows: Rows, layout: Layout) -> Bound
     """The bound together with the posterior means at the same parameters; they share the sums over rows."""
     bound, means = jnp.zeros(()), []
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    for layer, x_hat, targets in build_layer_problems(parameters.layers, states, rows, layout):
+    for layer, x_hat, targets in build_layer_problems(parameters, states, rows, layout):
         residual = subtract_linear(layer.linear, x_hat, targets)
         sums = sum_rows(layer, x_hat, residual.mean)
-        bound += bound_of_sums(layer, x_hat.rows, residual, sums, layout.jitter)
+        bound += bound_of_sums(layer, x_hat, residual, sums, layout.jitter)
         means.append(compute_posterior_mean(layer, sums, layout.jitter))
     hidden = len(states.mu)
     output = join_mean_groups(means[hidden:], _list_groups(rows, layout))
-    return BoundAndMeans(_add_state_terms(bound, states, parameters.priors, layout), states, (*means[:hidden], output))
+    bound = _add_other_terms(bound, parameters, states, rows, layout)
+    return BoundAndMeans(bound, states, (*means[:hidden], output))
 
 
 def compute_posteriors(parameters: Parameters, rows: Rows, layout: Layout) -> tuple[Posterior, ...]:
     """Compute the posterior of every layer, input side first."""
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    problems = build_layer_problems(parameters.layers, states, rows, layout)
+    problems = build_layer_problems(parameters, states, rows, layout)
     posteriors = [compute_posterior(layer, x_hat, targets.mean, layout.jitter) for layer, x_hat, targets in problems]
     hidden = len(states.mu)
     return (*posteriors[:hidden], join_output_groups(posteriors[hidden:], _list_groups(rows, layout)))
 
 
 def build_layer_problems(
-    layers: Sequence[Layer], states: FreeStates, rows: Rows, layout: Layout
+    parameters: Parameters, states: FreeStates, rows: Rows, layout: Layout
 ) -> list[tuple[Layer, Gaussians, Targets]]:
     """Build the regression problem of each layer: its parameters, Gaussian regressors and Gaussian targets.
 
     The output layer comes last, once for every group of outputs (Eq. 42).
     """
-    mu, lam = states.mu, states.lam
+    layers, mu, lam = parameters.layers, states.mu, states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
     variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs have none
     targets = [
@@ -118,20 +124,26 @@ def build_layer_problems(
         for layer, mean, variance, target in zip(layers[:-1], means[:-1], variances[:-1], targets, strict=True)
     ]
     outputs = [
-        (layer, Gaussians(means[-1], variances[-1], measured), Targets(y, 0.0))
-        for layer, y, measured in _split_outputs(layers[-1], rows, layout)
+        (layer, Gaussians(means[-1], variances[-1], weights), Targets(y, 0.0))
+        for layer, y, weights in _split_outputs(layers[-1], parameters.noise, rows, layout)
     ]
     return [*hidden, *outputs]
 
 
-def _split_outputs(layer: Layer, rows: Rows, layout: Layout) -> list[tuple[Layer, AnyArray, AnyArray | None]]:
-    # Each group of outputs: its part of the output layer, its values, and the rows at which it was measured.
-    if rows.measured is None:
+def _split_outputs(
+    layer: Layer, noise: StudentNoise | None, rows: Rows, layout: Layout
+) -> list[tuple[Layer, AnyArray, AnyArray | None]]:
+    # Each group of outputs: its part of the output layer, its values, and the weights of the rows.
+    if rows.measured is None and noise is None:
         return [(layer, rows.y, None)]
     groups = [np.array(columns) for columns in _list_groups(rows, layout)]
-    return [
-        (select_outputs(layer, columns), rows.y[:, columns], rows.measured[:, g]) for g, columns in enumerate(groups)
-    ]
+    weights = _list_measured(rows) if noise is None else _list_measured(rows) * noise.weights
+    return [(select_outputs(layer, columns), rows.y[:, columns], weights[:, g]) for g, columns in enumerate(groups)]
+
+
+def _list_measured(rows: Rows) -> Float[AnyArray, "R G"] | float:
+    # 1 where a group of outputs was measured, 0 where it is missing.
+    return 1.0 if rows.measured is None else jnp.asarray(rows.measured, dtype=jnp.float64)
 
 
 def _list_groups(rows: Rows, layout: Layout) -> tuple[tuple[int, ...], ...]:

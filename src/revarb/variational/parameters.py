@@ -12,15 +12,17 @@ from jaxtyping import Bool, Float64
 from revarb.gp.layer import Layer
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.networks import RecognisedStates
+from revarb.variational.noise import StudentNoise
 from revarb.variational.states import FreeStates, InitialPrior
 
 
 class Parameters(eqx.Module):
-    """Parameters of the layers 1 … H+1, q(x), and the priors of the initial states of the H hidden layers."""
+    """Parameters of the layers 1 … H+1, q(x), the priors of the initial states of the H hidden layers, and q(τ)."""
 
     layers: tuple[Layer, ...]
     states: FreeStates | RecognisedStates
     priors: tuple[InitialPrior, ...]
+    noise: StudentNoise | None = None  # of the outputs; None: Gaussian
 
 
 _GROUP_OF_FIELD = {
@@ -37,6 +39,8 @@ _GROUP_OF_FIELD = {
     "offset": "linear",
     "prior_mean": "prior",
     "raw_prior_variance": "prior",
+    "log_rate": "tau",
+    "raw_degrees": "nu",
 }
 
 

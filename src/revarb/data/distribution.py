@@ -1,0 +1,36 @@
+"""Distribution of a measurement around its prediction: normal, or Student-t with the same standard deviation."""
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
+
+
+def half_width(level: float, degrees: float | None = None) -> float:
+    """Half the width of the central interval that contains a share `level`, in standard deviations.
+
+    Of a normal distribution, or of a Student-t with more than two degrees of freedom.
+    """
+    below = 0.5 * (1.0 - level)
+    return -float(ndtri(below) if degrees is None else stdtrit(degrees, below) * _scale(degrees))
+
+
+def log_density(
+    error: Float64[np.ndarray, "..."], std: Float64[np.ndarray, "..."], degrees: float | None = None
+) -> Float64[np.ndarray, "..."]:
+    """Logarithm of the density at these distances from the mean."""
+    with np.errstate(over="ignore"):
+        if degrees is None:
+            return -0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * (error / std) ** 2
+        scale = std * _scale(degrees)
+        constant = gammaln(0.5 * (degrees + 1.0)) - gammaln(0.5 * degrees) - 0.5 * np.log(np.pi * degrees)
+        return constant - np.log(scale) - 0.5 * (degrees + 1.0) * np.log1p((error / scale) ** 2 / degrees)
+
+
+def share_below(distance: Float64[np.ndarray, "..."], degrees: float | None = None) -> Float64[np.ndarray, "..."]:
+    """Share of the measurements below a distance from the mean, in standard deviations."""
+    return ndtr(distance) if degrees is None else stdtr(degrees, distance / _scale(degrees))
+
+
+def _scale(degrees: float) -> float:
+    # Of a Student-t with unit variance.
+    return float(np.sqrt((degrees - 2.0) / degrees))
