@@ -5,16 +5,17 @@ import numpy as np
 
 from revarb.gp.layer import Layer, Linear
 from revarb.variational.bound import Rows
+from revarb.variational.noise import StudentNoise
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior
 
 L, JITTER = 2, 1e-6
 
 
-def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0, linear=None):
+def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0, linear=None, student=None):
     """Random parameters for records of these lengths; `far` moves everything away from the origin.
 
-    `linear` is the number of outputs of a model with linear parts; None: without them.
+    `linear` is the number of outputs of a model with linear parts, `student` of one with Student-t noise; None: without.
     """
     sizes = [L * Dx + L * Du, *[2 * L * Dx] * (H - 1), L * Dx]
     layers = tuple(
@@ -29,7 +30,9 @@ def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0, linear=None):
             add_linear(layer, Linear(0.3 * rng.normal(size=(layer.zeta.shape[1], dim)), 0.2 * rng.normal(size=dim)))
             for layer, dim in zip(layers, [*[Dx] * H, linear], strict=True)
         )
-    return Parameters(layers, FreeStates(mu, raw_lam), priors)
+    rows = S - L * len(lengths)
+    noise = None if student is None else StudentNoise(0.5 + 0.4 * rng.normal(size=(rows, student)), np.array(0.7))
+    return Parameters(layers, FreeStates(mu, raw_lam), priors, noise)
 
 
 def add_linear(layer, linear):
@@ -41,3 +44,9 @@ def random_rows(rng, lengths, Du=1, Dy=2, far=0.0):
     """Random inputs and outputs for records of these lengths."""
     R = sum(lengths) - L * len(lengths)
     return Rows(far + rng.normal(size=(R, L * Du)), rng.normal(size=(R, Dy)))
+
+
+def separated(rows, layout):
+    """Rows and layout with a group for every output, as Student-t noise needs them."""
+    columns = range(rows.y.shape[1])
+    return rows._replace(measured=np.ones(rows.y.shape, dtype=bool)), layout._replace(groups=tuple((c,) for c in columns))

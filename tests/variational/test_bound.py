@@ -12,16 +12,16 @@ from revarb.variational.bound import Layout, Rows, revarb_bound
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 from support import oracles
-from support.random_models import JITTER, L, random_parameters, random_rows
+from support.random_models import JITTER, L, random_parameters, random_rows, separated
 
 compiled = jax.jit(revarb_bound, static_argnums=2)
 
 
 def test_gradient_agrees_with_finite_differences_on_every_leaf(rng):
-    """H = 2, two records, two outputs, two latent dimensions, linear parts: every entry of every leaf."""
+    """H = 2, two records, two Student-t outputs, two latent dimensions, linear parts: every entry of every leaf."""
     lengths = (5, 6)
-    parameters = random_parameters(rng, lengths, Dx=2, linear=2)
-    rows, layout = random_rows(rng, lengths), Layout(L, lengths, JITTER)
+    parameters = random_parameters(rng, lengths, Dx=2, linear=2, student=2)
+    rows, layout = separated(random_rows(rng, lengths), Layout(L, lengths, JITTER))
 
     form = get_form(parameters)
 

@@ -15,7 +15,7 @@ def test_flatten_and_back(rng):
 
 
 def test_every_entry_belongs_to_exactly_one_group(rng):
-    parameters = random_parameters(rng, (5, 4))
+    parameters = random_parameters(rng, (5, 4), linear=1, student=1)
     memberships = np.sum([select_entries(parameters, (group,)) for group in GROUPS], axis=0)
     np.testing.assert_array_equal(memberships, 1)
 

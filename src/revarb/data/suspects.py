@@ -46,16 +46,17 @@ def _mark_column(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def _find_worst(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
     # The worst sample of every neighbourhood, where it is bad enough: a spike makes its neighbours look bad too.
-    sums = [_sum_neighbours(_interpolate(column)) for column in columns]
-    regressors, values = np.concatenate(sums), np.concatenate(columns)
-    measured = np.isfinite(values)
-    residuals = np.zeros(len(values))
+    filled = [_interpolate(column) for column in columns]
+    regressors, values = np.concatenate([_sum_neighbours(column) for column in filled]), np.concatenate(columns)
+    measured, residuals = np.isfinite(values), np.zeros(len(values))
     residuals[measured] = np.abs(_regress(regressors[measured], values[measured]))
-    limit = max(
-        FACTOR * TO_STD * float(np.median(residuals[measured])), SHARE * _measure_spread(values[measured])
-    )
+    noise, spread = TO_STD * float(np.median(residuals[measured])), _measure_spread(values[measured])
     parts = np.split(residuals, np.cumsum([len(column) for column in columns])[:-1])
-    return [(part > limit) & (part >= _largest_nearby(part)) for part in parts]
+    limit = max(FACTOR * noise, SHARE * spread)
+    return [
+        (part > limit) & (part >= _find_largest(part)) & (_measure_excess(column) > 0.2 * limit)
+        for part, column in zip(parts, filled, strict=True)
+    ]
 
 
 def _interpolate(column: np.ndarray) -> np.ndarray:
@@ -89,6 +90,14 @@ def _measure_spread(values: np.ndarray) -> float:
     return spread if spread > 0.0 else float(np.std(values))
 
 
-def _largest_nearby(residuals: np.ndarray) -> np.ndarray:
+def _find_largest(residuals: np.ndarray) -> np.ndarray:
+    # Of every sample and its neighbours.
     padded, count = np.pad(residuals, NEIGHBOURS), len(residuals)
     return np.max([padded[k : k + count] for k in range(2 * NEIGHBOURS + 1)], axis=0)
+
+
+def _measure_excess(column: np.ndarray) -> np.ndarray:
+    # How far a sample is above or below all of its neighbours: not at all at the edge of a step.
+    padded, count = np.pad(column, NEIGHBOURS, mode="edge"), len(column)
+    others = [padded[k : k + count] for k in range(2 * NEIGHBOURS + 1) if k != NEIGHBOURS]
+    return np.maximum(column - np.max(others, axis=0), np.min(others, axis=0) - column)

@@ -16,7 +16,7 @@ from revarb.models.base import Fitted
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Step
-from revarb.runtime.figure_style import BAND, GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
+from revarb.runtime.figure_style import BAND, GREY, MEASURED, MODEL, OUTSIDE, add_panels, finish_figure, name_time
 from revarb.runtime.thinning import thin_band, thin_line
 
 
@@ -32,7 +32,10 @@ def draw_fit(model: FittedRGP, records: Sequence[Series] | None) -> Figure:
     axes = add_panels(figure, outputs + layers + 1, share=False)
     # Latent states begin later than the record where the inputs reach back further than the states.
     line = _TimeLine(model.lengths, model.order.first_row - model.order.lags, model.dt)
-    _draw_outputs(axes[:outputs], line, model.smooth(), _check_records(model, records), "fitted")
+    measured = _check_records(model, records)
+    _draw_outputs(axes[:outputs], line, model.smooth(), measured, "fitted")
+    if measured is not None and model.trained.parameters.noise is not None:
+        _draw_outliers(axes[:outputs], line, model, measured)
     for number, (panel, (mean, std)) in enumerate(zip(axes[outputs:-1], paths, strict=True), start=1):
         _draw_latent(panel, line.split(mean), line.split(std), line.split(line.time))
         panel.set_ylabel(f"layer {number}: state")
@@ -126,6 +129,16 @@ def _draw_outputs(
             draw_measured(axes, time, measured[:, column])
         axes.plot(*thin_line(time, fitted[:, column]), color=MODEL, lw=1.8, label=label)
         axes.set_ylabel(paths[0].output_names[column])
+
+
+def _draw_outliers(panels: Sequence[Axes], line: _TimeLine, model: FittedRGP, outputs: Sequence[np.ndarray]) -> None:
+    first, begins = model.order.first_row - model.order.lags, np.cumsum([0, *line.lengths])
+    for axes, name, column in zip(panels, model.output_names, range(len(model.output_names)), strict=True):
+        found = [each for each in model.outliers() if each.output == name]
+        if found:
+            times = [line.time[begins[each.record] + each.row - first] for each in found]
+            values = [outputs[each.record][each.row - first, column] for each in found]
+            axes.plot(times, values, color=OUTSIDE, marker="x", ms=5, lw=0, label="outlier", zorder=4)
 
 
 def _draw_gaps(axes, time: np.ndarray, measured: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:

@@ -33,6 +33,8 @@ from revarb.variational.states import FreeStates
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from revarb.models.outliers import Outlier
+
 
 class Trained(NamedTuple):
     """The arrays of a trained model, all z-scored: what a model file holds."""
@@ -113,6 +115,39 @@ class FittedRGP(Predictor):
         from revarb.models.fit_figure import draw_fit  # matplotlib is slow to import
 
         return draw_fit(self, None if records is None else as_records(records))
+
+    def outliers(self, level: float = 1e-3) -> "tuple[Outlier, ...]":
+        """The training samples that the model takes as outliers, the most unlikely one first.
+
+        Parameters
+        ----------
+        level : float
+            A sample counts as an outlier if fewer than this share of ordinary samples would be as far from the model.
+
+        Returns
+        -------
+        tuple of Outlier
+            Each with `record`, `row`, `output`, `weight` and `probability`.
+
+        Raises
+        ------
+        InputError
+            If the noise of the model is Gaussian.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0))
+        >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:60]
+        >>> y[30] += 4.0
+        >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta", "tau"), 20),))
+        >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe, noise="student-t")
+        >>> spec.fit(revarb.Series(u, y)).outliers()[0].row
+        30
+        """
+        from revarb.models.outliers import find_outliers  # which imports this module
+
+        return find_outliers(self, level)
 
     @property
     def verdict(self) -> str | None:

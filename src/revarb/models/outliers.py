@@ -1,0 +1,62 @@
+"""Outliers among the training samples of a model with Student-t noise."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from revarb.data.suspects import TO_STD
+from revarb.data.windows import split_rows
+from revarb.errors import InputError, check_number
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.variational.noise import expected_squares
+
+
+class Outlier(NamedTuple):
+    """A training sample that does not fit its neighbours and the model.
+
+    Attributes
+    ----------
+    record, row : int
+        Where it is: the number of the record (of the block, where long records were cut) and the row in it, from 0.
+    output : str
+        Name of the output.
+    weight : float
+        Its weight in the fit, where an ordinary sample has one near 1.
+    probability : float
+        Share of ordinary samples that would be as far from the model as this one.
+    """
+
+    record: int
+    row: int
+    output: str
+    weight: float
+    probability: float
+
+
+def find_outliers(model: FittedRGP, level: float) -> tuple[Outlier, ...]:
+    """The outliers of the training records, the most unlikely one first; see `FittedRGP.outliers`."""
+    if not 0.0 < check_number("level", level) < 1.0:
+        raise InputError(f"level must be between 0 and 1, received {level!r}")
+    noise = model.trained.parameters.noise
+    if noise is None:
+        raise InputError('a model with Gaussian noise knows no outliers; fit RGP(noise="student-t") for that')
+    probabilities = find_probabilities(np.asarray(expected_squares(noise)))
+    lags, first = model.order.lags, model.order.first_row
+    pairs = (split_rows(np.asarray(values), lags, model.lengths) for values in (noise.weights, probabilities))
+    found = [
+        Outlier(record, first + int(row), model.output_names[column], float(weights[row, column]), float(p[row, column]))
+        for record, (weights, p) in enumerate(zip(*pairs, strict=True))
+        for row, column in zip(*np.nonzero(p < level), strict=True)
+    ]
+    return tuple(sorted(found, key=lambda each: (each.probability, each.weight)))
+
+
+def find_probabilities(squares: np.ndarray) -> np.ndarray:
+    """Share of ordinary samples with larger errors, from expected squared errors in units of the noise of the fit.
+
+    What is ordinary follows from the middle of the errors of every output: their noise is rarely that of the recipe.
+    """
+    distances = np.sqrt(squares)
+    ordinary = np.maximum(TO_STD * np.median(distances, axis=0), 1.0)
+    return 2.0 * ndtr(-distances / ordinary)
