@@ -7,8 +7,8 @@ import pytest
 
 import revarb
 from revarb.config.recipe import R0_FREE, Recipe, Stage
-from revarb.data.scaling import Standardiser
 from revarb.data.distribution import half_width
+from revarb.data.scaling import Standardiser
 from revarb.errors import InputError
 from revarb.models.calibration import Calibration
 from support import small

@@ -49,4 +49,6 @@ def random_rows(rng, lengths, Du=1, Dy=2, far=0.0):
 def separated(rows, layout):
     """Rows and layout with a group for every output, as Student-t noise needs them."""
     columns = range(rows.y.shape[1])
-    return rows._replace(measured=np.ones(rows.y.shape, dtype=bool)), layout._replace(groups=tuple((c,) for c in columns))
+    return rows._replace(measured=np.ones(rows.y.shape, dtype=bool)), layout._replace(
+        groups=tuple((c,) for c in columns)
+    )

@@ -5,12 +5,16 @@ import pytest
 
 from revarb.data.distribution import half_width
 from revarb.training.calibration_rule import (
+    BY_MEDIAN,
     SCALES,
     HeldOutRun,
+    Noises,
     choose_latent_scale,
     choose_output_noise,
     find_width_factor,
 )
+
+UNIT = Noises(1.0, 1.0)
 
 
 def held(rng, count=200, std=1.0, variance=0.0):
@@ -41,9 +45,20 @@ def test_the_outputs_noise_is_that_of_the_median_stretch():
 
 def test_the_width_is_that_of_the_ranked_error():
     rng = np.random.default_rng(2)
-    assert find_width_factor(held(rng, count=5000), 1.0) == pytest.approx(1.0, abs=0.05)
-    assert find_width_factor(held(rng, count=5000, std=2.0), 1.0) == pytest.approx(2.0, abs=0.1)
+    assert find_width_factor(held(rng, count=5000), UNIT) == pytest.approx(1.0, abs=0.05)
+    assert find_width_factor(held(rng, count=5000, std=2.0), UNIT) == pytest.approx(2.0, abs=0.1)
     few = HeldOutRun(np.array([0.1, -3.0, 0.2]), np.zeros(3), np.arange(3.0))
-    assert find_width_factor(few, 1.0) == pytest.approx(3.0 / half_width(0.75))
+    assert find_width_factor(few, UNIT) == pytest.approx(3.0 / half_width(0.75))
     exact = HeldOutRun(np.arange(1.0, 20.0), np.zeros(19), np.arange(19.0))  # rank ⌈0.95 · 20⌉ = 19
-    assert find_width_factor(exact, 1.0) == pytest.approx(19.0 / half_width(0.95))
+    assert find_width_factor(exact, UNIT) == pytest.approx(19.0 / half_width(0.95))
+
+
+def test_heavy_tails_are_found_and_their_width_is_theirs():
+    rng = np.random.default_rng(3)
+    runs = [HeldOutRun(0.5 * rng.standard_t(3.0, size=2000), np.zeros(2000), np.arange(2000.0)) for _ in range(8)]
+    by_scale = dict.fromkeys(SCALES, runs)
+    noises = BY_MEDIAN.choose_all(by_scale, 1e-4, heavy=True)
+    assert 2.5 <= noises.degrees <= 4.0
+    assert noises.output == pytest.approx(0.25 * 3.0, rel=0.5)  # the variance of a Student-t with three degrees: 3 s²
+    assert find_width_factor(runs[0], noises) == pytest.approx(1.0, abs=0.2)
+    assert BY_MEDIAN.choose_all(by_scale, 1e-4, heavy=False).degrees is None

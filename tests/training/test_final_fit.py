@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from revarb.data.series import Series
 from revarb.data.distribution import half_width
+from revarb.data.series import Series
 from revarb.errors import ComputationError
 from revarb.models.fitted_arx import FittedARX
 from revarb.optim.status import Status
@@ -14,6 +14,7 @@ from revarb.training.calibration_rule import (
     POOLED,
     SCALES,
     HeldOutRun,
+    Noises,
     choose_noises_by_likelihood,
     find_pooled_width,
     find_width_factor,
@@ -27,6 +28,8 @@ from revarb.training.ranking import rank
 from revarb.training.segments import simulate_segments
 from revarb.training.trials import Progress, Trials
 from support import small
+
+UNIT = Noises(1.0, 1.0)
 
 
 @pytest.fixture(autouse=True)
@@ -128,11 +131,11 @@ def held(rng, count=300, std=1.0, variance=0.0):
 def test_pooled_bands_hold_95_percent_of_all_errors():
     rng = np.random.default_rng(0)
     runs = [held(rng, std=std) for std in (0.5, 1.0, 1.0, 3.0)]
-    width = find_pooled_width(runs, 1.0)
+    width = find_pooled_width(runs, UNIT)
     errors = np.abs(np.concatenate([run.error for run in runs]))
     assert np.mean(errors <= width * half_width(0.95)) == pytest.approx(0.95, abs=0.002)
-    assert width == find_width_factor(HeldOutRun(*map(np.concatenate, zip(*runs, strict=True))), 1.0)
-    assert find_pooled_width([held(rng, std=0.1)], 1.0) == 1.0  # never narrower
+    assert width == find_width_factor(HeldOutRun(*map(np.concatenate, zip(*runs, strict=True))), UNIT)
+    assert find_pooled_width([held(rng, std=0.1)], UNIT) == 1.0  # never narrower
 
 
 def test_a_constant_band_is_wide_enough_on_every_stretch():
@@ -160,6 +163,6 @@ def test_latent_noise_that_explains_the_errors_is_kept():
     useless = {
         scale: [HeldOutRun(each, np.full(300, 20.0 * scale), np.ones(300)) for each in drawn] for scale in SCALES
     }
-    scale, noise = choose_noises_by_likelihood(useless, 1e-4)
+    scale, noise, _ = choose_noises_by_likelihood(useless, 1e-4)
     assert scale == 0.0 and noise == pytest.approx(np.mean(stds**2), rel=0.2)
     assert POOLED.choose_noises is choose_noises_by_likelihood and POOLED.find_width is find_pooled_width

@@ -205,8 +205,7 @@ def pit_values(
     distances = (rows.y - rows.mean) / rows.std
     ends = np.cumsum([len(path) - rows.skip for path in paths])[:-1]
     shares = [
-        share_below(part, path.degrees_of_freedom)
-        for path, part in zip(paths, np.split(distances, ends), strict=True)
+        share_below(part, path.degrees_of_freedom) for path, part in zip(paths, np.split(distances, ends), strict=True)
     ]
     return np.concatenate(shares)[rows.measured]
 

@@ -12,7 +12,7 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.datasets.registry import Split
-from revarb.training.calibration_rule import HeldOutRun, choose_output_noise, find_median_width
+from revarb.training.calibration_rule import HeldOutRun, Noises, choose_output_noise, find_median_width
 from revarb.training.stretches import FOLDS, Stretch, cut_stretches
 
 
@@ -24,7 +24,7 @@ def simulate_calibrated_arx(split: Split[Series]) -> Trajectory:
     held = [run for fold in range(FOLDS) for run in _hold_out(spec, record, stretches, fold, prep)]
     noise = choose_output_noise(held, least=Recipe().output_noise)  # as for REVARB
     path = spec.fit(record).simulate(split.test.u)
-    std = np.sqrt(noise) * prep.scaling.y_std * find_median_width(held, noise)
+    std = np.sqrt(noise) * prep.scaling.y_std * find_median_width(held, Noises(1.0, noise))
     return replace(path, std=np.broadcast_to(std, path.mean.shape))
 
 

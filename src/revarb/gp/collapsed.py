@@ -110,9 +110,7 @@ def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: fl
     return bound_of_sums(layer, x_hat, targets, sum_rows(layer, x_hat, targets.mean), jitter)
 
 
-def bound_of_sums(
-    layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, jitter: float
-) -> Float[AnyArray, ""]:
+def bound_of_sums(layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, jitter: float) -> Float[AnyArray, ""]:
     """The layer's term of the bound from its sums over rows; the targets are without the linear part.
 
     With weights it is that of a noise whose precision is multiplied by them, without their logarithms (Eq. 51).

@@ -20,7 +20,7 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.journal import Journal
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
-from revarb.simulation.chain import StartState
+from revarb.simulation.chain import StartState, find_noise_variance
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.starts import make_cold_origin, resolve_start
 from revarb.training.calibration_rule import (
@@ -49,7 +49,7 @@ def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) ->
         folds = [_fit_without_fold(fold, model, task, report, journal) for fold in range(FOLDS)]
         with capture_interrupts():  # JAX compiles here
             calibration = find_calibration(
-                folds, task.records, task.stretches, least=float(model.trained.chain.last_layer.sigma2)
+                folds, task.records, task.stretches, least=float(find_noise_variance(model.trained.chain))
             )
             calibration = _add_yardsticks(calibration, task)
     except RevarbError as error:
@@ -101,15 +101,17 @@ def find_calibration(
     """
     free_runs = {scale: _run_free(folds, records, stretches, scale) for scale in SCALES}
     _check_runs(free_runs.values(), len(stretches))
-    scale, noise = rule.choose_noises(free_runs, least)
-    find_width = rule.find_width
-    far = find_width(free_runs[scale], noise)
+    noises, find_width = rule.choose_all(free_runs, least, folds[0].spec.noise == "student-t"), rule.find_width
+    scale = noises.latent_scale
+    far = find_width(free_runs[scale], noises)
     window_runs = _run_from_windows(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].order.lags, max(stretch.end - stretch.begin for stretch in stretches)}))
     bands = [[select_steps(run, begin, end) for run in window_runs] for begin, end in pairwise((0, *edges))]
-    near = [find_width(band, noise) if any(len(run.error) for run in band) else far for band in bands]
+    near = [find_width(band, noises) if any(len(run.error) for run in band) else far for band in bands]
     error = float(np.median([run.rms for run in free_runs[scale]]))
-    return Calibration(scale, noise, edges, (*near, far), len(free_runs[scale]), error)
+    return Calibration(
+        scale, noises.output, edges, (*near, far), len(free_runs[scale]), error, degrees_of_freedom=noises.degrees
+    )
 
 
 def _check_runs(runs_by_scale: Iterable[Sequence[HeldOutRun]], stretches: int) -> None:

@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.distribution import half_width
+from revarb.data.distribution import half_width, log_density
 
 SCALES = (0.0, 0.1, 0.3, 1.0)  # factors on the latent noise that are tried; the last one is the noise of the fit
 MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by this many standard errors
 NOISES, MAX_NOISE = 200, 10.0  # number of output noise variances that are tried, and the largest (that of y is 1)
 LEVEL = 0.95  # of the band whose width is calibrated
+HEAVY_TAILS = (2.5, 3.0, 4.0, 6.0, 10.0, 30.0)  # degrees of freedom that are tried for a model with Student-t noise
 MIN_ERRORS = 19  # of which the largest bounds the next one with probability LEVEL
 
 
@@ -39,66 +40,84 @@ def choose_latent_scale(errors: Float64[np.ndarray, "C S"]) -> float:
     return SCALES[int(np.argmax(np.where(significant, gains.mean(1), 0.0)))] if significant.any() else SCALES[-1]
 
 
-def choose_output_noise(runs: Sequence[HeldOutRun], least: float) -> float:
-    """Choose the output noise variance with the largest likelihood of the median stretch; outliers have no effect."""
+class Noises(NamedTuple):
+    """Noises of a calibrated model; degrees of freedom of its errors, None for Gaussian ones."""
+
+    latent_scale: float
+    output: float
+    degrees: float | None = None
+
+
+def choose_output_noise(runs: Sequence[HeldOutRun], least: float, degrees: float | None = None) -> float:
+    """Choose the output noise variance with the largest likelihood of the median stretch; a bad one has no effect."""
     noises = np.geomspace(least, max(MAX_NOISE, 10.0 * least), NOISES)
-    losses = [[_negative_log_density(run, noise) for run in runs] for noise in noises]
-    return float(noises[int(np.argmin(np.median(losses, axis=1)))])
+    losses = [measure_loss(runs, Noises(1.0, noise, degrees)) for noise in noises]
+    return float(noises[int(np.argmin(losses))])
 
 
-def _negative_log_density(run: HeldOutRun, noise: float) -> float:
-    variance = run.variance + noise
-    return float(np.mean(0.5 * np.log(2.0 * np.pi * variance) + 0.5 * run.error**2 / variance))
+def measure_loss(runs: Sequence[HeldOutRun], noises: Noises) -> float:
+    """Negative log density of the errors of the median stretch."""
+    return float(np.median([_negative_log_density(run, noises) for run in runs]))
 
 
-def find_median_width(runs: Sequence[HeldOutRun], noise: float) -> float:
+def _negative_log_density(run: HeldOutRun, noises: Noises) -> float:
+    return -float(np.mean(log_density(run.error, np.sqrt(run.variance + noises.output), noises.degrees)))
+
+
+def find_median_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
     """Find the factor by which the 95 % band of the median stretch must be wider; at least 1.
 
     A dozen stretches are too few to make a band narrower.
     """
-    return max(1.0, float(np.median([find_width_factor(run, noise) for run in runs if len(run.error)])))
+    return max(1.0, float(np.median([find_width_factor(run, noises) for run in runs if len(run.error)])))
 
 
-def choose_noises_by_error(runs: Mapping[float, Sequence[HeldOutRun]], least: float) -> tuple[float, float]:
+RunsByScale = Mapping[float, Sequence[HeldOutRun]]
+
+
+def choose_noises_by_error(runs: RunsByScale, least: float, degrees: float | None = None) -> Noises:
     """Choose the latent scale by the error, then the output noise by the likelihood of the median stretch."""
     scale = choose_latent_scale(np.array([[run.rms for run in runs[scale]] for scale in SCALES]))
-    return scale, choose_output_noise(runs[scale], least)
+    return Noises(scale, choose_output_noise(runs[scale], least, degrees), degrees)
 
 
-def choose_noises_by_likelihood(runs: Mapping[float, Sequence[HeldOutRun]], least: float) -> tuple[float, float]:
+def choose_noises_by_likelihood(runs: RunsByScale, least: float, degrees: float | None = None) -> Noises:
     """Choose the latent scale and the output noise together, by the likelihood of the median stretch.
 
     Where the latent noise hardly changes the mean, as in a nearly linear model, the error says nothing about it.
     """
-    noises = {scale: choose_output_noise(runs[scale], least) for scale in runs}
-    losses = {scale: np.median([_negative_log_density(run, noises[scale]) for run in runs[scale]]) for scale in runs}
-    scale = min(losses, key=lambda each: float(losses[each]))
-    return scale, noises[scale]
+    tried = [Noises(scale, choose_output_noise(runs[scale], least, degrees), degrees) for scale in runs]
+    return min(tried, key=lambda noises: measure_loss(runs[noises.latent_scale], noises))
 
 
-def find_pooled_width(runs: Sequence[HeldOutRun], noise: float) -> float:
+def find_pooled_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
     """Find the factor by which the 95 % band must be wider to hold 95 % of all held-out errors; at least 1."""
     joined = HeldOutRun(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
-    return max(1.0, find_width_factor(joined, noise))
+    return max(1.0, find_width_factor(joined, noises))
 
 
 class CalibrationRule(NamedTuple):
     """How noises and widths are found from held-out runs: those of each latent scale, and those of the chosen one."""
 
-    choose_noises: Callable[[Mapping[float, Sequence[HeldOutRun]], float], tuple[float, float]]
-    find_width: Callable[[Sequence[HeldOutRun], float], float]
+    choose_noises: Callable[[RunsByScale, float, float | None], Noises]
+    find_width: Callable[[Sequence[HeldOutRun], Noises], float]
+
+    def choose_all(self, runs: RunsByScale, least: float, heavy: bool) -> Noises:
+        """Choose the noises; with `heavy` tails also the degrees of freedom, by the likelihood of the median stretch."""
+        tried = [self.choose_noises(runs, least, degrees) for degrees in (HEAVY_TAILS if heavy else (None,))]
+        return min(tried, key=lambda noises: measure_loss(runs[noises.latent_scale], noises))
 
 
-def find_width_factor(run: HeldOutRun, noise: float) -> float:
+def find_width_factor(run: HeldOutRun, noises: Noises) -> float:
     """Find the factor on the 95 % band of a stretch that makes it conformal; it can be below 1.
 
     Of n exchangeable errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one
     with probability 0.95; of fewer than `MIN_ERRORS` the largest does so with probability n / (n + 1).
     """
-    ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noise))
+    ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noises.output))
     count = len(ratios)
     rank = min(int(np.ceil(LEVEL * (count + 1))), count)
-    return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1))))
+    return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1)), noises.degrees))
 
 
 def find_worst_quantile(errors: Sequence[Float64[np.ndarray, " _"]]) -> float:

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.scaling import Standardiser
 from revarb.data.distribution import half_width
+from revarb.data.scaling import Standardiser
 from revarb.errors import RevarbError
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP

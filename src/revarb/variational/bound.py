@@ -1,6 +1,5 @@
 """The REVARB lower bound of log p(y) as a sum over layers (docs/theory/derivation.md, Eqs. 30, 42 and 54)."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
