@@ -15,7 +15,7 @@ L, JITTER = 2, 1e-6
 def random_parameters(rng, lengths, H=2, Dx=1, Du=1, M=4, far=0.0, linear=None, student=None):
     """Random parameters for records of these lengths; `far` moves everything away from the origin.
 
-    `linear` is the number of outputs of a model with linear parts, `student` of one with Student-t noise; None: without.
+    `linear` is the number of outputs of a model with linear parts, `student` of one with Student-t noise.
     """
     sizes = [L * Dx + L * Du, *[2 * L * Dx] * (H - 1), L * Dx]
     layers = tuple(
@@ -49,6 +49,5 @@ def random_rows(rng, lengths, Du=1, Dy=2, far=0.0):
 def separated(rows, layout):
     """Rows and layout with a group for every output, as Student-t noise needs them."""
     columns = range(rows.y.shape[1])
-    return rows._replace(measured=np.ones(rows.y.shape, dtype=bool)), layout._replace(
-        groups=tuple((c,) for c in columns)
-    )
+    measured, groups = np.ones(rows.y.shape, dtype=bool), tuple((column,) for column in columns)
+    return rows._replace(measured=measured), layout._replace(groups=groups)

@@ -1,5 +1,7 @@
 """Student-t noise: q(τ), its weights, and its terms of the bound."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -103,9 +105,7 @@ def test_many_degrees_of_freedom_are_gaussian(rng):
     rows, layout = separated(random_rows(rng, lengths), Layout(L, lengths, JITTER))
     gaussian = float(revarb_bound(parameters, rows, layout))
     noise = make_noise(np.ones((5, 2)), 1e7)
-    student = revarb_bound(
-        type(parameters)(parameters.layers, parameters.states, parameters.priors, noise), rows, layout
-    )
+    student = revarb_bound(replace(parameters, noise=noise), rows, layout)
     assert float(student) == pytest.approx(gaussian, rel=1e-6)
 
 

@@ -2,8 +2,9 @@
 
 from revarb.experiments.calibration import load_calibration
 from revarb.experiments.field import load_field
+from revarb.experiments.outliers import load_outliers
 from revarb.experiments.recognition import load_recognition
 from revarb.experiments.table1 import load_table1
 from revarb.experiments.table2 import load_table2
 
-__all__ = ["load_calibration", "load_field", "load_recognition", "load_table1", "load_table2"]
+__all__ = ["load_calibration", "load_field", "load_outliers", "load_recognition", "load_table1", "load_table2"]

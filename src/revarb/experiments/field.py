@@ -12,7 +12,7 @@ from revarb.evaluation.comparison.comparison import Comparison, default_models
 from revarb.experiments.benchmarks import Benchmark, BenchmarkPart
 from revarb.experiments.common import read_settings
 from revarb.experiments.experiment import Experiment, Part, Report
-from revarb.experiments.field_runs import Fit, RowsFile, run_fits
+from revarb.experiments.field_runs import Fit, RowsFile, compare_fit, run_fits
 from revarb.experiments.field_targets import (
     ARX,
     CHOSEN,
@@ -104,7 +104,8 @@ class Field(Experiment[Part]):
         """
         rows, paths = self.finished.read(), {}
         fits = [fit for fit in self.list_fits(seeds) if fit.key not in rows]
-        for fit, comparison in run_fits(fits, partial(self.models, jobs=jobs), self.skip, jobs):
+        run = partial(compare_fit, models=partial(self.models, jobs=jobs), skip=self.skip)
+        for fit, comparison in run_fits(fits, run, jobs):
             source = {"dataset": fit.benchmark.name, "record": fit.benchmark.record}
             rows[fit.key] = [{**source, **row} for row in comparison.rows]
             self.finished.append(fit, rows[fit.key])

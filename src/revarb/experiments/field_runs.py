@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from joblib import Parallel, delayed
 
@@ -19,6 +19,22 @@ from revarb.models.base import ModelSpec
 from revarb.runtime.interrupts import ignore_interrupts
 from revarb.runtime.machine import collect_versions
 
+Key = tuple[str, str, int]
+"""What identifies a fit in the file: the name of its record, its model and its seed."""
+
+
+class Keyed(Protocol):
+    """A fit of any table."""
+
+    @property
+    def key(self) -> Key:
+        """What identifies it in the file."""
+        ...
+
+
+AnyFit = TypeVar("AnyFit", bound=Keyed)
+Result = TypeVar("Result")
+
 
 class Fit(NamedTuple):
     """One model with one seed on one record."""
@@ -28,7 +44,7 @@ class Fit(NamedTuple):
     seed: int
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> Key:
         """What identifies it in the file."""
         return self.benchmark.name, self.model, self.seed
 
@@ -39,7 +55,7 @@ class RowsFile:
 
     path: Path | None = None
 
-    def read(self) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+    def read(self) -> dict[Key, list[dict[str, Any]]]:
         """The rows of every fit that this version of revarb finished; a last line that was cut off is ignored."""
         if self.path is None or not self.path.exists():
             return {}
@@ -58,7 +74,7 @@ class RowsFile:
             warn_user(f"{self.path}: {others} fit(s) of another version of revarb than {version} are ignored")
         return known
 
-    def append(self, fit: Fit, rows: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, fit: Keyed, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add a finished fit."""
         if self.path is None:
             return
@@ -71,25 +87,21 @@ class RowsFile:
             raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
 
 
-def run_fits(
-    fits: Sequence[Fit], models: Callable[[int], Mapping[str, ModelSpec]], skip: int, jobs: int
-) -> Iterator[tuple[Fit, Comparison]]:
+def run_fits(fits: Sequence[AnyFit], run: Callable[[AnyFit], Result], jobs: int) -> Iterator[tuple[AnyFit, Result]]:
     """Run fits, in as many processes as `jobs`, in the order in which they finish.
 
     Raises ComputationError if one of the processes is killed.
     """
     if jobs == 1:
-        yield from ((fit, _run(fit, models, skip)[1]) for fit in fits)
+        yield from (_run(fit, run) for fit in fits)
         return
     left = {fit.key for fit in fits}
     try:
         with ignore_interrupts():  # of the workers that are started here
-            outcomes = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-                delayed(_run)(fit, models, skip) for fit in fits
-            )
-        for fit, comparison in outcomes:  # pyright: ignore[reportGeneralTypeIssues]
+            outcomes = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_run)(fit, run) for fit in fits)
+        for fit, result in outcomes:  # pyright: ignore[reportGeneralTypeIssues]
             left.discard(fit.key)
-            yield fit, comparison
+            yield fit, result
     except BrokenProcessPool:
         warn_user(
             "without a result: " + "; ".join(f"{name}, {model}, seed {seed}" for name, model, seed in sorted(left))
@@ -100,9 +112,14 @@ def run_fits(
         ) from None
 
 
-def _run(fit: Fit, models: Callable[[int], Mapping[str, ModelSpec]], skip: int) -> tuple[Fit, Comparison]:
+def compare_fit(fit: Fit, models: Callable[[int], Mapping[str, ModelSpec]], skip: int) -> Comparison:
+    """Fit and score; `models` gets the lags of the record, at least the first `skip` rows are not scored."""
     # A drawn benchmark has a record per seed.
     split = fit.benchmark.load(fit.seed if fit.benchmark.drawn else 0)
     chosen = {fit.model: models(split.lags)[fit.model]}
     scored_after = max(skip, split.skip)
-    return fit, run_comparison([split.train], [split.test], chosen, [fit.seed], 1, scored_after, lambda run: None)
+    return run_comparison([split.train], [split.test], chosen, [fit.seed], 1, scored_after, lambda run: None)
+
+
+def _run(fit: AnyFit, run: Callable[[AnyFit], Result]) -> tuple[AnyFit, Result]:
+    return fit, run(fit)

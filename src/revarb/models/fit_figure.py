@@ -131,9 +131,9 @@ def _draw_outputs(
         axes.set_ylabel(paths[0].output_names[column])
 
 
-def _draw_outliers(panels: Sequence[Axes], line: _TimeLine, model: FittedRGP, outputs: Sequence[np.ndarray]) -> None:
+def _draw_outliers(panels: Iterable[Axes], line: _TimeLine, model: FittedRGP, outputs: Sequence[np.ndarray]) -> None:
     first, begins = model.order.first_row - model.order.lags, np.cumsum([0, *line.lengths])
-    for axes, name, column in zip(panels, model.output_names, range(len(model.output_names)), strict=True):
+    for column, (axes, name) in enumerate(zip(panels, model.output_names, strict=True)):
         found = [each for each in model.outliers() if each.output == name]
         if found:
             times = [line.time[begins[each.record] + each.row - first] for each in found]

@@ -45,11 +45,10 @@ def find_outliers(model: FittedRGP, level: float) -> tuple[Outlier, ...]:
     lags, first = model.order.lags, model.order.first_row
     pairs = (split_rows(np.asarray(values), lags, model.lengths) for values in (noise.weights, probabilities))
     found = [
-        Outlier(
-            record, first + int(row), model.output_names[column], float(weights[row, column]), float(p[row, column])
-        )
-        for record, (weights, p) in enumerate(zip(*pairs, strict=True))
-        for row, column in zip(*np.nonzero(p < level), strict=True)
+        Outlier(record, first + int(row), model.output_names[column], float(weights[row, column]), float(p))
+        for record, (weights, values) in enumerate(zip(*pairs, strict=True))
+        for (row, column), p in np.ndenumerate(values)
+        if p < level
     ]
     return tuple(sorted(found, key=lambda each: (each.probability, each.weight)))
 

@@ -137,10 +137,7 @@ def sections_html(sections: Sequence[Section], with_verdict: bool) -> str:
 
 def _section(section: Section, with_verdict: bool) -> str:
     verdict = f'<p class="verdict">{escape(section.verdict)}</p>' if with_verdict else ""
-    pictures = "\n".join(
-        f"<figure>{_inline(picture)}<figcaption>{escape(caption)}</figcaption></figure>"
-        for caption, picture in section.pictures.items()
-    )
+    pictures = "\n".join(figure_html(caption, picture) for caption, picture in section.pictures.items())
     remarks = "".join(f"<p>{escape(remark)}</p>" for remark in section.remarks)
     return f"""<section>
 <h2>{escape(section.title)}</h2>
@@ -168,6 +165,11 @@ def grid_html(grid: Grid) -> str:
         inside = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(f"<tr{' class=best' if number == grid.best else ''}>{inside}</tr>")
     return f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+
+
+def figure_html(caption: str, picture: bytes) -> str:
+    """An SVG picture with its caption."""
+    return f"<figure>{_inline(picture)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _inline(picture: bytes) -> str:

@@ -103,7 +103,7 @@ class CalibrationRule(NamedTuple):
     find_width: Callable[[Sequence[HeldOutRun], Noises], float]
 
     def choose_all(self, runs: RunsByScale, least: float, heavy: bool) -> Noises:
-        """Choose the noises; with `heavy` tails also the degrees of freedom, by the likelihood of the median stretch."""
+        """Choose the noises; with `heavy` tails the degrees of freedom too, by the likelihood of the median stretch."""
         tried = [self.choose_noises(runs, least, degrees) for degrees in (HEAVY_TAILS if heavy else (None,))]
         return min(tried, key=lambda noises: measure_loss(runs[noises.latent_scale], noises))
 

@@ -136,7 +136,7 @@ def _split_outputs(
     if rows.measured is None and noise is None:
         return [(layer, rows.y, None)]
     groups = [np.array(columns) for columns in _list_groups(rows, layout)]
-    weights = _list_measured(rows) if noise is None else _list_measured(rows) * noise.weights
+    weights = jnp.asarray(_list_measured(rows) if noise is None else _list_measured(rows) * noise.weights)
     return [(select_outputs(layer, columns), rows.y[:, columns], weights[:, g]) for g, columns in enumerate(groups)]
 
 

@@ -1,4 +1,6 @@
-"""Student-t noise of the outputs as a scale mixture, and its term of the bound (docs/theory/derivation.md, Eqs. 50 to 53).
+"""Student-t noise of the outputs as a scale mixture, and its term of the bound.
+
+docs/theory/derivation.md, Eqs. 50 to 53:
 
     y = g(x̂) + e,   e | τ ~ N(0, σ² / τ),   τ ~ Gamma(ν/2, ν/2),   q(τ) = Gamma((ν + 1)/2, rate)
 
