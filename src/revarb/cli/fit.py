@@ -58,6 +58,10 @@ def fit(
     ] = None,
     linear: Annotated[bool | None, typer.Option("--linear", help="A linear part in every layer.")] = None,
     recipe: Annotated[str | None, typer.Option(help="R0 (default), fixed, smooth or linear.")] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(metavar="gaussian|student-t", help="Noise of the outputs; student-t for records with outliers."),
+    ] = None,
     dt: TimeStep = None,
     time_column: FitTimes = None,
     decimal: Decimal = None,
@@ -87,6 +91,7 @@ def fit(
     given = collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, calibrate=False if uncalibrated else None, linear=linear, recipe=recipe,
+        noise=noise,
     )  # fmt: skip
     if baseline is not None:
         given |= collect_given(

@@ -99,7 +99,7 @@ def find_calibration(
 
     `least` is the smallest variance of the output noise.
     """
-    free_runs = {scale: _run_free(folds, records, stretches, scale) for scale in SCALES}
+    free_runs = {scale: measure_held_out_runs(folds, records, stretches, scale) for scale in SCALES}
     _check_runs(free_runs.values(), len(stretches))
     noises, find_width = rule.choose_all(free_runs, least, folds[0].spec.noise == "student-t"), rule.find_width
     scale = noises.latent_scale
@@ -125,10 +125,13 @@ def _check_runs(runs_by_scale: Iterable[Sequence[HeldOutRun]], stretches: int) -
             raise ComputationError("a held-out run diverged; use another seed, or calibrate=False")
 
 
-def _run_free(
+def measure_held_out_runs(
     folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch], scale: float
 ) -> list[HeldOutRun]:
-    # Every stretch as a part of a cold run from the beginning of its record, by the fold that left it out.
+    """Every stretch as a part of a cold run from the beginning of its record, by the fold that left it out.
+
+    The variances are without output noise. Stretches without measured outputs are left out.
+    """
     longest = max(len(record) for record in records)
     runs = []
     for fold, model in enumerate(folds):

@@ -34,6 +34,7 @@ from revarb.training.candidates import (
 from revarb.training.choice_store import ChoiceStore
 from revarb.training.final_fit import fit_default, fit_interrupted, fit_taken
 from revarb.training.fold_paths import ALL
+from revarb.training.heavy_tails import try_student
 from revarb.training.linear_trial import find_delay, try_linear
 from revarb.training.one_standard_error import log_errors
 from revarb.training.parts import cut_parts
@@ -115,6 +116,7 @@ def fit(
         ranking = _try_candidates(trials)
         if pressed:
             return fit_interrupted(ranking, held_out, records, seed)
+        ranking = try_student(ranking, trials)
         model = fit_taken(ranking, trials, records, members)
     if model.status is not Status.INTERRUPTED:
         store.discard()

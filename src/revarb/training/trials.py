@@ -11,6 +11,7 @@ from jaxtyping import Float64
 from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
+from revarb.data.suspects import mask_suspects
 from revarb.data.windows import Order
 from revarb.errors import InputError, RevarbError
 from revarb.models.fitted_arx import FittedARX
@@ -35,7 +36,10 @@ from revarb.training.workers import (
 
 
 class HeldOut(NamedTuple):
-    """What the candidates are judged by: stretches of the records, and the runs that lead to them."""
+    """What the candidates are judged by: stretches of the records, and the runs that lead to them.
+
+    Samples that look like outliers are missing in the runs, not in the records.
+    """
 
     records: tuple[Series, ...]
     stretches: tuple[Stretch, ...]
@@ -61,13 +65,16 @@ def hold_out(records: Sequence[Series], stretches: Sequence[Stretch], settle: in
     except InputError:
         return None
     late = [number for number, each in enumerate(measured) if can_start_late(records, each, settle)]
+    trusted = mask_suspects(records)  # no candidate can simulate an outlier, and a single one decides an error
+    if not all(np.isfinite(trusted[each.record].y[each.rows]).any() for each in measured):
+        trusted = list(records)
     return HeldOut(
         tuple(records),
         measured,
-        tuple(cut_segments(records, measured)),
-        tuple(cut_late_segments(records, [measured[number] for number in late])),
+        tuple(cut_segments(trusted, measured)),
+        tuple(cut_late_segments(trusted, [measured[number] for number in late])),
         tuple(late),
-        Standardiser.from_records(records),
+        Standardiser.from_records(trusted),
     )
 
 
@@ -88,6 +95,11 @@ class Scored:
     def complete(self) -> bool:
         """Whether it was scored on all stretches."""
         return len(self.folds) == FOLDS
+
+    @property
+    def delay(self) -> int:
+        """Input delay of its models."""
+        return next(iter(self.folds.values())).order.input_delay
 
 
 class Unit(NamedTuple):

@@ -20,6 +20,7 @@ from revarb.optim.journal import keep_journals
 from revarb.optim.status import Status
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
+from revarb.simulation.chain import find_noise_variance
 from revarb.training.choose import fit as choose_model
 from revarb.training.stretches import MIN_ROWS, cut_stretches
 
@@ -70,6 +71,7 @@ def fit_spec(work: Work, spec: RGP, restarts: int | None) -> None:
     fits = _list_fits(model)
     _print_fit(fits, work.size, seconds)
     screen.print(_describe_calibration(fits, work.records), soft_wrap=True)
+    _print_outliers(fits)
     _print_verdict(model)
     _warn_about_failures(fits)
     print_written(*written)
@@ -91,6 +93,7 @@ def choose(work: Work, members: int) -> None:
     screen.print(choice.summary())
     if _is_compared(choice):
         screen.print(_describe_bands(model, work.records), soft_wrap=True)
+    _print_outliers(_list_fits(model))
     _print_verdict(model)
     _warn_about_failures(_list_fits(model))
     print_written(*written)
@@ -141,6 +144,24 @@ def _print_fit(members: Sequence[FittedRGP], size: str, seconds: float) -> None:
         screen.print(f"  seed {member.seed}: {ended}, bound {member.bound:.2f}")
 
 
+def _print_outliers(members: Sequence[FittedRGP]) -> None:
+    # Of the first fit with Student-t noise: the others see the same samples.
+    robust = next((member for member in members if member.trained.parameters.noise is not None), None)
+    if robust is None:
+        return
+    found = robust.outliers()
+    if not found:
+        screen.print("no outliers among the training samples")
+        return
+    worst = found[0]
+    record = f" of record {worst.record}" if len(robust.lengths) > 1 else ""
+    screen.print(
+        f"{len(found)} outlier(s) among the training samples; the worst is {worst.output!r} in row {worst.row}{record} "
+        f"(rows count from 0; its weight is {worst.weight:.2g})",
+        soft_wrap=True,
+    )
+
+
 def _print_verdict(model: Trained) -> None:
     if model.verdict is not None:
         screen.print(model.verdict, style="bold", soft_wrap=True)
@@ -171,7 +192,7 @@ def _describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series
     if not found:
         return f"not calibrated: {_why_not(members[0], records)}"
     errors, latent, output, far = zip(
-        *((known.error, known.latent_scale, known.output_noise / float(member.trained.chain.last_layer.sigma2),
+        *((known.error, known.latent_scale, known.output_noise / float(find_noise_variance(member.trained.chain)),
            known.factors[-1]) for member, known in found),
         strict=True,
     )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Student-t noise as a candidate: tried where held-out errors have heavy tails, taken if their likelihood says so."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.distribution import log_density
+from revarb.data.suspects import TO_STD
+from revarb.errors import RevarbError
+from revarb.models.choice import Candidate
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.training.calibrate import measure_held_out_runs
+from revarb.training.candidates import Structure, list_structures
+from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
+from revarb.training.one_standard_error import log_errors
+from revarb.training.ranking import Ranking
+from revarb.training.segments import cut_segments, simulate_segments
+from revarb.training.stretches import FOLDS
+from revarb.training.trials import HeldOut, Scored, Trials
+
+FAR = 5.0  # robust standard deviations: one Gaussian error in a million is further away
+MIN_SHARE = 0.004  # of the errors that must be that far away
+WIDTH = 5  # samples, of the running median that takes slow errors away: a spike is alone
+
+
+def try_student(ranking: Ranking, trials: Trials) -> Ranking:
+    """The ranking with a candidate with Student-t noise, where the errors of the one that is taken have heavy tails."""
+    held_out, winner = trials.held_out, ranking.winner
+    if trials.progress.pressed or not has_heavy_tails(_collect_errors(winner, held_out)):
+        return ranking
+    structure = _add_student(winner.structure or list_structures(held_out.records, winner.delay)[0])
+    trials.run([(structure, fold) for fold in range(FOLDS)])
+    complete = [each for each in trials.score(structure) if each.complete and np.isfinite(each.errors).all()]
+    if not complete:
+        return ranking
+    best = min(complete, key=lambda each: float(np.mean(log_errors(each.errors))))
+    try:
+        gains = measure_densities(best, held_out) - measure_densities(winner, held_out)
+    except RevarbError:  # a held-out run diverged
+        return ranking
+    return _add_candidate(ranking, best, gains)
+
+
+def _add_student(structure: Structure) -> Structure:
+    return replace(
+        structure, name=f"{structure.name}, Student-t noise", spec=replace(structure.spec, noise="student-t")
+    )
+
+
+def has_heavy_tails(errors: Sequence[Float64[np.ndarray, "_ Dy"]]) -> bool:
+    """Whether errors of held-out runs, stretch by stretch, have far more outliers than Gaussian ones."""
+    residuals = np.concatenate([_subtract_slow(error) for error in errors])
+    size = TO_STD * np.nanmedian(np.abs(residuals), axis=0)
+    share = np.nanmean(np.where(np.isnan(residuals), np.nan, np.abs(residuals) > FAR * size), axis=0)
+    return bool(np.any(share > MIN_SHARE))
+
+
+def _subtract_slow(error: Float64[np.ndarray, "T Dy"]) -> Float64[np.ndarray, "T Dy"]:
+    padded = np.pad(error, ((WIDTH // 2, WIDTH // 2), (0, 0)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, WIDTH, axis=0)
+    with np.errstate(all="ignore"):
+        return error - np.nanmedian(windows, axis=-1)
+
+
+def _collect_errors(scored: Scored, held_out: HeldOut) -> list[np.ndarray]:
+    # Of all measured samples, those that look like outliers included.
+    errors, segments = [], cut_segments(held_out.records, held_out.stretches)
+    for fold, model in sorted(scored.folds.items()):
+        inside = [segment for segment in segments if segment.fold == fold]
+        errors += [
+            error / held_out.scaling.y_std for error in simulate_segments(model.chain, model.preprocessor, inside)
+        ]
+    return errors
+
+
+def measure_densities(scored: Scored, held_out: HeldOut) -> Float64[np.ndarray, " S"]:
+    """Mean log density of the measurements of every stretch under the calibrated distribution of a candidate."""
+    if scored.structure is None:
+        std, _ = calibrate_linear(scored, held_out, held_out.scaling)
+        densities = [log_density(error, std[None, :]) for error in _collect_errors(scored, held_out)]
+        return np.array([np.nanmean(each) for each in densities])
+    calibration = calibrate_nonlinear(scored, held_out)
+    folds = [model for _, model in sorted(scored.folds.items()) if isinstance(model, FittedRGP)]
+    runs = measure_held_out_runs(folds, held_out.records, held_out.stretches, calibration.latent_scale)
+    return np.array([
+        np.mean(log_density(
+            run.error, calibration.factors[-1] * np.sqrt(run.variance + calibration.output_noise),
+            calibration.degrees_of_freedom,
+        ))
+        for run in runs
+    ])  # fmt: skip
+
+
+def _add_candidate(ranking: Ranking, student: Scored, gains: Float64[np.ndarray, " S"]) -> Ranking:
+    choice, scored = ranking.choice, (*ranking.scored, student)
+    gain, deviation = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
+    taken = gain > deviation
+    error = float(np.exp(np.mean(log_errors(student.errors))))
+    new = Candidate(student.name, error, None, len(student.errors), student.seconds, "taken" if taken else "")
+    # Structures that failed have no score, and stay last.
+    known = [replace(each, note="") if taken and each.note == "taken" else each for each in choice.candidates]
+    candidates = (*known[: len(ranking.scored)], new, *known[len(ranking.scored) :])
+    if not taken:
+        return replace(ranking, scored=scored, choice=replace(choice, candidates=candidates))
+    sentence = (
+        f"{student.name}: the errors on held-out stretches have heavy tails, as outliers make them, and this noise "
+        f"raises their mean log likelihood by {gain:.2g} (standard error {deviation:.2g}) over {choice.taken}."
+    )
+    choice = replace(choice, candidates=candidates, taken=student.name, sentence=sentence)
+    return Ranking(scored, len(scored) - 1, choice)
