@@ -33,7 +33,7 @@ from revarb.variational.states import FreeStates
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from revarb.models.outliers import Outlier
+    from revarb.models.outlier_detection import Outlier
 
 
 class Trained(NamedTuple):
@@ -145,7 +145,7 @@ class FittedRGP(Predictor):
         >>> spec.fit(revarb.Series(u, y)).outliers()[0].row
         30
         """
-        from revarb.models.outliers import find_outliers  # which imports this module
+        from revarb.models.outlier_detection import find_outliers  # which imports this module
 
         return find_outliers(self, level)
 

@@ -1,5 +1,6 @@
 """Student-t noise as a candidate: tried where held-out errors have heavy tails, taken if their likelihood says so."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from revarb.training.trials import HeldOut, Scored, Trials
 
 FAR = 5.0  # robust standard deviations: one Gaussian error in a million is further away
 MIN_SHARE = 0.004  # of the errors that must be that far away
-WIDTH = 5  # samples, of the running median that takes slow errors away: a spike is alone
+SIDE = 2  # neighbours on each side, whose median takes slow errors away: a spike is alone
 
 
 def try_student(ranking: Ranking, trials: Trials) -> Ranking:
@@ -58,10 +59,11 @@ def has_heavy_tails(errors: Sequence[Float64[np.ndarray, "_ Dy"]]) -> bool:
 
 
 def _subtract_slow(error: Float64[np.ndarray, "T Dy"]) -> Float64[np.ndarray, "T Dy"]:
-    padded = np.pad(error, ((WIDTH // 2, WIDTH // 2), (0, 0)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, WIDTH, axis=0)
-    with np.errstate(all="ignore"):
-        return error - np.nanmedian(windows, axis=-1)
+    padded, count = np.pad(error, ((SIDE, SIDE), (0, 0)), mode="edge"), len(error)
+    others = [padded[shift : shift + count] for shift in range(2 * SIDE + 1) if shift != SIDE]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where all neighbours are missing
+        return error - np.nanmedian(others, axis=0)
 
 
 def _collect_errors(scored: Scored, held_out: HeldOut) -> list[np.ndarray]:

@@ -1,0 +1,150 @@
+"""Models with Student-t noise: outliers, bands, filtering, files, pictures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from revarb.config.recipe import Recipe, Stage
+from revarb.config.rgp import RGP
+from revarb.data.distribution import half_width
+from revarb.data.series import Window
+from revarb.errors import InputError
+from revarb.evaluation.reliability import pit_values
+from revarb.evaluation.scoring import scores
+from revarb.models.model_file import load
+from revarb.models.outlier_detection import find_probabilities
+from revarb.runtime.numerics import with_numerics
+from support import small
+
+SPIKES = (25, 60)
+RECIPE = Recipe(stages=(Stage(("mu", "lam", "zeta", "w", "tau"), 30),))
+
+
+def spiked(record, rows=SPIKES, size=5.0):
+    y = record.y.copy()
+    y[list(rows), 0] += size * np.nanstd(y[:, 0]) * np.where(np.arange(len(rows)) % 2, -1.0, 1.0)
+    return replace(record, y=y)
+
+
+@pytest.fixture(scope="module")
+def record():
+    return small.record(samples=120)
+
+
+@pytest.fixture(scope="module")
+def robust(record):
+    return small.spec(noise="student-t", recipe=RECIPE).fit(spiked(record))
+
+
+def test_planted_spikes_are_found_and_nothing_else(robust):
+    found = robust.outliers()
+    assert {each.row for each in found} == set(SPIKES)
+    assert all(each.record == 0 and each.output == "y" and each.weight < 0.05 for each in found)
+    assert [each.probability for each in found] == sorted(each.probability for each in found)
+
+
+def test_spikes_do_less_harm(record, robust):
+    test = small.record(1, samples=120)
+    gaussian = small.spec(recipe=RECIPE).fit(spiked(record))
+    clean = small.spec(recipe=RECIPE).fit(record)
+    errors = [scores(model.simulate(test.u, "mean"), test.y).rmse for model in (clean, robust, gaussian)]
+    assert errors[1] < 1.3 * errors[0] and errors[1] < errors[2]
+
+
+def test_several_outputs_have_their_own_weights(record):
+    both = spiked(small.record(samples=80, outputs=2), rows=(40,))
+    model = small.spec(noise="student-t", recipe=RECIPE, latent_dim=2).fit(both)
+    assert [(each.row, each.output) for each in model.outliers()] == [(40, "y0")]
+    assert model.simulate(both.u).mean.shape == (80, 2)
+
+
+def test_the_band_is_that_of_a_student(robust):
+    path = robust.simulate(small.record(1).u)
+    assert path.degrees_of_freedom == pytest.approx(4.0)
+    lower, upper = path.interval(0.5)
+    np.testing.assert_allclose(upper - lower, 2.0 * half_width(0.5, 4.0) * path.std, rtol=1e-6)
+    values = pit_values([path], [path.mean + 0.1])
+    assert (values > 0.5).all() and (values < 1.0).all()
+
+
+def test_samples_draw_the_tails_of_the_noise(robust):
+    drawn = robust.simulate(small.record(1).u, "samples", samples=400)
+    assert drawn.degrees_of_freedom == pytest.approx(4.0)
+    noise = 0.1 * robust.scaling.y_std[0]  # σ of the recipe
+    steps = np.abs(np.diff(drawn.samples[:, 10:, 0], axis=1)) / noise
+    assert np.quantile(steps, 0.999) > 8.0  # differences of Gaussian noise would stay below 4.7
+
+
+@with_numerics
+def test_one_spike_in_a_window_hardly_moves_the_start(robust, record):
+    clean = Window(record.u[:60], record.y[:60])
+    spoiled = Window(record.u[:60], spiked(record, rows=(50,), size=6.0).y[:60])
+    start, moved = (robust.resolve_start(window).state.mean for window in (clean, spoiled))
+    assert np.abs(moved - start).max() < 0.1 * np.abs(start).max()
+    gaussian = small.spec(recipe=RECIPE).fit(record)
+    start, moved = (gaussian.resolve_start(window).state.mean for window in (clean, spoiled))
+    assert np.abs(moved - start).max() > 0.1 * np.abs(start).max()
+
+
+def test_one_bad_sample_does_not_spoil_predictions(robust, record):
+    spoiled = robust.predict(spiked(record, rows=(50,), size=6.0), horizon=1)
+    clean = robust.predict(record, horizon=1)
+    assert np.abs(spoiled.mean - clean.mean)[51:].max() < 0.2 * np.std(record.y)
+
+
+def test_the_file_keeps_weights_and_degrees(robust, tmp_path):
+    again = load(robust.save(tmp_path / "robust.rgp"))
+    assert again.outliers() == robust.outliers()
+    u = small.record(1).u
+    np.testing.assert_array_equal(again.simulate(u).std, robust.simulate(u).std)
+    assert again.simulate(u).degrees_of_freedom == robust.simulate(u).degrees_of_freedom
+
+
+def test_degrees_of_freedom_are_estimated(record):
+    spec = small.spec(noise="student-t", recipe=RECIPE, degrees_of_freedom=None)
+    assert float(spec.fit(spiked(record)).trained.parameters.noise.degrees) != pytest.approx(4.0)
+
+
+def test_gaps_and_the_free_run_term_go_with_it(record):
+    recipe = replace(RECIPE, free_run_weight=2.0, free_run_iterations=5)
+    model = small.spec(noise="student-t", recipe=recipe, linear=True).fit(
+        small.with_gaps(spiked(record), slice(70, 80))
+    )
+    assert set(SPIKES) <= {each.row for each in model.outliers()}
+    assert not {each.row for each in model.outliers()} & set(range(70, 80))
+
+
+@pytest.mark.slow
+def test_the_calibrated_band_has_heavy_tails():
+    rng = np.random.default_rng(5)
+    record = small.record(samples=300)
+    noisy = replace(record, y=record.y + 0.1 * rng.standard_t(2.5, size=record.y.shape))
+    model = small.spec(noise="student-t", recipe=RECIPE, calibrate=True, hidden=1).fit(noisy)
+    assert model.calibration is not None and model.calibration.degrees_of_freedom is not None
+    test = small.record(1, samples=300)
+    path = model.simulate(test.u)
+    assert 0.9 < scores(path, test.y + 0.1 * rng.standard_t(2.5, size=test.y.shape)).coverage95 <= 1.0
+
+
+def test_the_fit_picture_marks_outliers(robust, record):
+    axes = robust.plot_fit(spiked(record)).axes[0]
+    marks = [line for line in axes.get_lines() if line.get_label() == "outlier"]
+    assert len(marks) == 1 and sorted(marks[0].get_xdata()) == sorted(float(row) for row in SPIKES)
+
+
+def test_what_is_ordinary_follows_from_the_errors():
+    rng = np.random.default_rng(0)
+    squares = (5.0 * rng.normal(size=(2000, 1))) ** 2
+    assert np.mean(find_probabilities(squares) < 0.05) == pytest.approx(0.05, abs=0.02)
+
+
+def test_refusals(record, robust):
+    with pytest.raises(InputError, match="Gaussian noise knows no outliers"):
+        small.spec().fit(record).outliers()
+    with pytest.raises(InputError, match="level must be between 0 and 1"):
+        robust.outliers(level=2.0)
+    with pytest.raises(InputError, match="noise must be 'gaussian' or 'student-t', received 'laplace'"):
+        RGP(noise="laplace")
+    with pytest.raises(InputError, match="degrees_of_freedom"):
+        RGP(noise="student-t", degrees_of_freedom=1.5)
