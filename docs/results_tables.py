@@ -13,6 +13,17 @@ import numpy as np
 from revarb.evaluation.comparison.lines import SCORES, mean_only_lines, summarise
 from revarb.experiments.field import load_field
 from revarb.experiments.field_targets import CHOSEN, list_targets
+from revarb.experiments.outlier_targets import (
+    GAUSSIAN,
+    NO_OUTLIERS,
+    STUDENT,
+    detection_cells,
+    list_outlier_outcomes,
+    list_outlier_targets,
+    state_judgement,
+)
+from revarb.experiments.outliers import load_outliers
+from revarb.experiments.spoiling import KINDS, name_share
 from revarb.experiments.table1 import load_table1
 from revarb.experiments.table2 import MOTION_COLUMNS, load_table2
 
@@ -110,8 +121,13 @@ def calibration():
     return lines
 
 
-FIELD = "field.json"
-FIELD_COMMAND = f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html"
+FIELD, OUTLIERS = "field.json", "outliers.json"
+COMMANDS = {
+    FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
+    OUTLIERS: f"revarb reproduce outliers --seeds 5 --json results/{OUTLIERS} --pictures build/results",
+}
+"""Of the files that take so long to make that they may be absent."""
+
 FIELD_OTHERS = ("Mean", "ARX", "GP-NARX", "LSTM", "REVARB (R0)")
 
 
@@ -170,6 +186,64 @@ def field_overview():
         share = outcome.banded("coverage95").median
         lines.append([outcome.record.name, outcome.record.set, *errors, f"{100 * share:.0f} %"])
     return lines
+
+
+def outlier_outcomes():
+    """What was found on every data set with outliers; nothing before the command has been run."""
+    return list_outlier_outcomes(results(OUTLIERS)["rows"] if is_there(OUTLIERS) else [])
+
+
+def outlier_shares():
+    """Heads of the columns of a table by share."""
+    return ["clean", *map(name_share, load_outliers().shares)]
+
+
+def outliers():
+    """RMSE of every model by share, for both kinds."""
+    lines = [["data", "outliers", "model", *outlier_shares()]]
+    for outcome in outlier_outcomes():
+        for kind in KINDS:
+            for model in outcome.models:
+                cells = (outlier_error(outcome, model, condition) for condition in outcome.conditions(kind))
+                lines.append([outcome.name, kind, model, *cells])
+    return lines
+
+
+def outlier_error(outcome, model, condition):
+    """RMSE over the seeds that did not fail, and how many failed."""
+    failed = outcome.failed(model, condition)
+    return spread(outcome.rmse(model, condition)) + (f" [{failed} failed]" if failed else "")
+
+
+def outliers_bands():
+    """NLPD and the share in the 95 % band of both noises, by moments."""
+    lines = [["data", "outliers", "model", *outlier_shares()]]
+    for outcome in outlier_outcomes():
+        for kind in KINDS:
+            for model in (GAUSSIAN, STUDENT):
+                found = (
+                    [outcome.banded(model, condition, score).median for score in ("nlpd", "coverage95")]
+                    for condition in outcome.conditions(kind)
+                )
+                lines.append(
+                    [outcome.name, kind, model, *(f"{nlpd:.2f}; {100 * inside:.0f} %" for nlpd, inside in found)]
+                )
+    return lines
+
+
+def outliers_found():
+    """Which outliers the weights of Student-t noise show."""
+    lines = [["data", "outliers", "found at 5 % false alarms", "listed", "listed falsely"]]
+    for outcome in outlier_outcomes():
+        for condition in [NO_OUTLIERS, *(each for kind in KINDS for each in outcome.conditions(kind)[1:])]:
+            lines.append([outcome.name, str(condition), *detection_cells(outcome, condition)])
+    return lines
+
+
+def outliers_targets():
+    """Every target, what was found, and whether it is reached."""
+    targets = list_outlier_targets(outlier_outcomes(), load_outliers().limits)
+    return [["target", "found", ""], *([each.what, each.found, state_judgement(each)] for each in targets)]
 
 
 def avatar():
@@ -273,6 +347,10 @@ TABLES = {
     "field_targets": field_targets,
     "field_published": field_published,
     "field_overview": field_overview,
+    "outliers": outliers,
+    "outliers_bands": outliers_bands,
+    "outliers_found": outliers_found,
+    "outliers_targets": outliers_targets,
     "avatar": avatar,
     "bench": bench,
     "h200": h200,
@@ -292,6 +370,10 @@ SOURCES = {
     "field_targets": (FIELD,),
     "field_published": (FIELD,),
     "field_overview": (FIELD,),
+    "outliers": (OUTLIERS,),
+    "outliers_bands": (OUTLIERS,),
+    "outliers_found": (OUTLIERS,),
+    "outliers_targets": (OUTLIERS,),
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
     "h200": ("bench_h200.json",),
@@ -301,7 +383,7 @@ SOURCES = {
 def origin(source):
     """One line that says when, where and with which versions a results file was made."""
     if not is_there(source):
-        return f"results/{source} has not been written yet: {FIELD_COMMAND}"
+        return f"results/{source} has not been written yet: {COMMANDS[source]}"
     meta = results(source)["meta"]
     versions = ", ".join(f"{name} {version}" for name, version in meta["versions"].items())
     place = f"{meta.get('device', meta['processor'])}, {meta['cores']} cores"

@@ -20,13 +20,17 @@ COLUMNS = {
     "recognition": ACCURACY,
     "calibration": ACCURACY,
     "field": ACCURACY | {"fit_seconds", "simulate_seconds"},
+    "outliers": ACCURACY | {"kind", "share", "coverage50", "coverage90", "fit_seconds", "simulate_seconds", "reason"},
     "demo": {"model", "rmse", "nrmse", "nlpd", "coverage95", "skip"},
     "avatar": {"signal", "seconds", "range_excess", "jump_ratio", "phases"},
     "bench": {"part", "name", "n", "threads", "seconds"},
     "bench_h200": {"name", "n", "seconds"},
 }
-NAMES = [name for name in COLUMNS if name != "field" or name in WRITTEN]
-"""The files to check. Long to make, that of the field may be absent; tests/release/test_field_results.py has more."""
+LONG = {"field", "outliers"}
+"""Files that take long to make and may be absent; test_field_results.py and test_outlier_results.py have more."""
+
+NAMES = [name for name in COLUMNS if name not in LONG or name in WRITTEN]
+"""The files to check."""
 
 LISTS = {"calibration": {"edges", "factors"}, "avatar": {"phases"}}
 """Cells that may be a list: of numbers, or of one flat row per phase."""
