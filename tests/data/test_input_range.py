@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.data.preprocessor import InputRange, Preprocessor
+from revarb.data.preprocessor import ValueRange, Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order
@@ -69,5 +69,5 @@ def test_a_range_that_is_none_is_refused(wrong):
     one = np.ones(1)
     with pytest.raises(InputError, match="the range of its inputs is not one finite interval per input"):
         Preprocessor(
-            Standardiser(one, one, one, one), Order(1, 1, 1), ("u",), ("y",), 1.0, InputRange(*map(np.array, wrong))
+            Standardiser(one, one, one, one), Order(1, 1, 1), ("u",), ("y",), 1.0, ValueRange(*map(np.array, wrong))
         )

@@ -56,3 +56,17 @@ def test_a_table_has_the_labels_of_its_rows_and_where_it_counts(tmp_path):
 def test_labels_named_like_another_column_become_rows():
     path = Trajectory(np.zeros((2, 1)), None, "mean", 0, ("level",))
     assert list(path.labelled_columns("counts", [3, 4])) == ["row", "counts", "level_mean"]
+
+
+def test_the_warning_says_from_which_row_on_training_has_shown_nothing():
+    marks = np.zeros((6, 1), dtype=bool)
+    later = marks.copy()
+    later[4:] = True
+    mean = np.zeros((6, 1))
+    whole = Trajectory(mean, None, "mean", 0, ("level",), input_names=("valve",), outside=marks, beyond=marks)
+    assert whole.outside_from is None and whole.warning is None
+    output = Trajectory(mean, None, "mean", 0, ("level",), input_names=("valve",), outside=marks, beyond=later)
+    assert output.outside_from == 4
+    assert output.warning == "from row 4 on the run is outside of what training has shown: output 'level'"
+    both = Trajectory(mean, None, "mean", 0, ("level",), input_names=("valve",), outside=later, beyond=later)
+    assert both.warning.endswith("input 'valve', output 'level'")

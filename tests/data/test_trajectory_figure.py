@@ -45,7 +45,7 @@ def test_inputs_outside_of_their_range_are_marked(model):
     dots = [line for line in figure.axes[1].lines if line.get_color() == OUTSIDE]
     np.testing.assert_array_equal(dots[0].get_xdata(), [30.0, 31.0, 32.0])
     assert not [line for line in figure.axes[0].lines if line.get_color() == OUTSIDE]
-    assert "an input outside the training range" in [text.get_text() for text in figure.axes[0].get_legend().texts]
+    assert "outside of the training range" in [text.get_text() for text in figure.axes[0].get_legend().texts]
 
 
 def test_samples_are_drawn_and_time_has_its_unit():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor, find_input_range
+from revarb.data.preprocessor import Preprocessor, find_input_range, find_output_range
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -85,7 +85,7 @@ class PerOutput:
         members = [fitted[column] for column in range(len(parts))]
         prep = Preprocessor(
             scaling, _find_largest_order(members), first.input_names, first.output_names, first.dt,
-            find_input_range(records), first.time_name,
+            find_input_range(records), first.time_name, find_output_range(records),
         )  # fmt: skip
         status = min((member.status for member in members), key=WORST_FIRST.index)
         return FittedPerOutput(prep, status, seed, tuple(members))

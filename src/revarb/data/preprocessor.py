@@ -15,7 +15,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
 from revarb.errors import ComputationError, InputError, check_integer, warn_user
 
-MARGIN = 0.05  # share of the width of its range by which an input may leave it without a word
+MARGIN = 0.05  # share of the width of its range by which an input or output may leave it without a word
 
 
 class RecordBlock(NamedTuple):
@@ -28,21 +28,27 @@ class RecordBlock(NamedTuple):
     y: Float64[np.ndarray, "P Dy"]
 
 
-class InputRange(NamedTuple):
-    """Smallest and largest value of every input in the training records."""
+class ValueRange(NamedTuple):
+    """Smallest and largest value of every input, or of every output, in the training records."""
 
-    low: Float64[np.ndarray, " Du"]
-    high: Float64[np.ndarray, " Du"]
+    low: Float64[np.ndarray, " D"]
+    high: Float64[np.ndarray, " D"]
 
 
-def find_input_range(records: Sequence[Series]) -> InputRange:
+def find_input_range(records: Sequence[Series]) -> ValueRange:
     """Find the range of every input over all records."""
     u = np.concatenate([record.u for record in records])
-    return InputRange(u.min(axis=0), u.max(axis=0))
+    return ValueRange(u.min(axis=0), u.max(axis=0))
 
 
-def _is_sound(known: InputRange, inputs: int) -> bool:
-    return known.low.shape == known.high.shape == (inputs,) and bool(
+def find_output_range(records: Sequence[Series]) -> ValueRange:
+    """Find the range of every output over all records, missing values left out."""
+    y = np.concatenate([record.y for record in records])
+    return ValueRange(np.nanmin(y, axis=0), np.nanmax(y, axis=0))
+
+
+def _is_sound(known: ValueRange, columns: int) -> bool:
+    return known.low.shape == known.high.shape == (columns,) and bool(
         (np.isfinite(known.low) & np.isfinite(known.high) & (known.low < known.high)).all()
     )
 
@@ -56,8 +62,9 @@ class Preprocessor:
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     dt: float
-    input_range: InputRange | None = None  # unknown in files written before version 0.2
+    input_range: ValueRange | None = None  # unknown in files written before version 0.2
     time_name: str | None = None  # the column of times in the tables of the records
+    output_range: ValueRange | None = None
 
     def __post_init__(self):
         inputs = len(self.scaling.u_mean)
@@ -65,6 +72,8 @@ class Preprocessor:
             raise InputError("its column names and its standardiser do not agree")
         if self.input_range is not None and not _is_sound(self.input_range, inputs):
             raise InputError("the range of its inputs is not one finite interval per input")
+        if self.output_range is not None and not _is_sound(self.output_range, len(self.output_names)):
+            raise InputError("the range of its outputs is not one finite interval per output")
 
     @classmethod
     def from_records(cls, records: Sequence[Series], order: Order) -> "Preprocessor":
@@ -85,15 +94,13 @@ class Preprocessor:
                 f"{order.first_row}, which the lags take; use fewer lags or leave it out"
             )
         names = first.input_names, first.output_names
-        return cls(scaling, order, *names, first.dt, find_input_range(records), first.time_name)
+        ranges = find_input_range(records), first.time_name, find_output_range(records)
+        return cls(scaling, order, *names, first.dt, *ranges)
 
     @property
     def skip(self) -> int:
-        """Rows of a cold run that are left out of the scores: L + L_u, or more where a dead time makes rows wait.
-
-        First the inputs' window must fill, then the states settle for L rows.
-        """
-        return self.order.lags + max(self.order.input_lags, self.order.reach)
+        """Rows of a cold run that are left out of the scores."""
+        return self.order.skip
 
     def blocks(self, records: Sequence[Series]) -> list[RecordBlock]:
         """The records as z-scored rows: row r has the inputs `u_bar[r]` and the output `y[L + r]`."""
@@ -192,8 +199,13 @@ class Preprocessor:
         return path
 
     def add_inputs(self, path: Trajectory, u: Any, index: RowIndex | None = None) -> Trajectory:
-        """The trajectory with the inputs that drove it; warns where they leave the range of the training records."""
+        """The trajectory with the inputs that drove it, and where it leaves what training has shown.
+
+        Warns where inputs leave the range of the training records.
+        """
         index = row_index(u) if index is None else index
+        if self.output_range is not None:
+            path = replace(path, beyond=_measure_excess(path.mean, self.output_range) > MARGIN)
         if not self.input_names:
             return replace(path, index=index)
         values = as_matrix("u", u, columns=self.input_names)
@@ -221,10 +233,10 @@ class Preprocessor:
         return f"{'; '.join(columns)}: the band does not know what happens there (is the unit right?)"
 
 
-def _measure_excess(u: Float64[np.ndarray, "T Du"], known: InputRange) -> Float64[np.ndarray, "T Du"]:
-    # How far inputs are outside of their range, in units of its width; negative inside.
+def _measure_excess(values: Float64[np.ndarray, "T D"], known: ValueRange) -> Float64[np.ndarray, "T D"]:
+    # How far values are outside of their range, in units of its width; negative inside.
     with np.errstate(over="ignore"):
-        return np.maximum(known.low - u, u - known.high) / (known.high - known.low)
+        return np.maximum(known.low - values, values - known.high) / (known.high - known.low)
 
 
 def check_finite(method: str, *simulated: np.ndarray | None) -> None:

@@ -57,6 +57,8 @@ class Trajectory:
         Their names.
     outside : array of bool [T, inputs] or None
         Where an input is outside of the range it had in training, by more than 5 % of its width.
+    beyond : array of bool [T, outputs] or None
+        Where the mean is outside of the range that the output had in training, by more than 5 % of its width.
     degrees_of_freedom : float or None
         Of the Student-t distribution of a measurement; None: it is Gaussian.
 
@@ -84,6 +86,7 @@ class Trajectory:
     inputs: Float64[np.ndarray, "T Du"] | None = None
     input_names: tuple[str, ...] = ()
     outside: Bool[np.ndarray, "T Du"] | None = None
+    beyond: Bool[np.ndarray, "T Dy"] | None = None
     degrees_of_freedom: float | None = None
 
     def __len__(self) -> int:
@@ -95,9 +98,41 @@ class Trajectory:
 
     @property
     def warning(self) -> str | None:
-        """A sentence where samples and moments disagree; None where they agree or were not both computed."""
+        """What to know before the run is trusted; None where there is nothing.
+
+        From which row on it is outside of what training has shown, and where samples and moments disagree.
+        """
+        return (
+            "; ".join(sentence for sentence in (self._describe_outside(), self._describe_disagreement()) if sentence)
+            or None
+        )
+
+    @property
+    def outside_from(self) -> int | None:
+        """The first row at which an input or the mean leaves the range it had in training; None without one."""
+        known = [marks.any(axis=1) for marks in (self.outside, self.beyond) if marks is not None]
+        rows = np.flatnonzero(np.any(known, axis=0)) if known else []
+        return int(rows[0]) if len(rows) else None
+
+    def _describe_outside(self) -> str:
+        first = self.outside_from
+        if first is None:
+            return ""
+        columns = [
+            f"{what} {name!r}"
+            for what, names, marks in (
+                ("input", self.input_names, self.outside),
+                ("output", self.output_names, self.beyond),
+            )
+            if marks is not None
+            for name, left in zip(names, marks[first], strict=True)
+            if left
+        ]
+        return f"from row {first} on the run is outside of what training has shown: {', '.join(columns)}"
+
+    def _describe_disagreement(self) -> str:
         if self.disagreement is None or self.disagreement <= MAX_DISAGREEMENT:
-            return None
+            return ""
         return (
             f"samples and moments disagree: their means are {self.disagreement:.2f} standard deviations apart; use "
             "the samples, since moments approximate the state by a Gaussian at every step, and here it is not Gaussian"

@@ -86,8 +86,8 @@ def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, me
     axes.plot(*thin_line(time, path.mean[:, column]), color=MODEL, lw=1.8, label=f"model ({path.method})")
     if measured is not None:
         draw_measured(axes, time, measured[:, column])
-    if path.outside is not None and path.outside.any():
-        _shade_rows(axes, time, np.asarray(path.outside.any(axis=1)))
+    if path.outside_from is not None:
+        _shade_outside(axes, time, path)
     axes.set_ylabel(path.output_names[column])
 
 
@@ -113,11 +113,16 @@ def _shade_settling(first_output: Axes, path: Trajectory) -> None:
     )
 
 
-def _shade_rows(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:
+def _shade_outside(axes: Axes, time: np.ndarray, path: Trajectory) -> None:
+    # Rows outside of the training range, and a line at the first: from there on the states have a past that is new.
+    first = path.outside_from
+    assert first is not None
+    rows = np.any([marks.any(axis=1) for marks in (path.outside, path.beyond) if marks is not None], axis=0)
     axes.fill_between(
         time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=OUTSIDE, alpha=0.12, lw=0,
-        step="post", label="an input outside the training range",
+        step="post", label="outside of the training range",
     )  # fmt: skip
+    axes.axvline(time[first], color=OUTSIDE, lw=0.8, ls="--")
 
 
 def _check_measured(path: Trajectory, measured: ArrayLike) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
-from revarb.data.preprocessor import InputRange, Preprocessor
+from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.scaling import Standardiser
 from revarb.data.series import check_time_name, column_names
 from revarb.data.windows import Order, regressor_sizes
@@ -138,7 +138,7 @@ def members_from_parts(headers: Sequence[Header], arrays: Arrays) -> list[Any]:
 
 def common_header(model: Fitted) -> dict[str, Any]:
     """What the headers of all models have."""
-    known = model.preprocessor.input_range
+    prep = model.preprocessor
     return {
         "standardiser": {name: values.tolist() for name, values in vars(model.scaling).items()},
         "order": [model.order.lags, model.order.input_lags, model.order.input_delay],
@@ -146,7 +146,8 @@ def common_header(model: Fitted) -> dict[str, Any]:
         "output_names": model.output_names,
         "dt": model.dt,
         "time_name": model.preprocessor.time_name,
-        "input_range": None if known is None else [values.tolist() for values in known],
+        "input_range": None if prep.input_range is None else [values.tolist() for values in prep.input_range],
+        "output_range": None if prep.output_range is None else [values.tolist() for values in prep.output_range],
         "status": model.status.value,
         "seed": model.seed,
     }
@@ -171,17 +172,18 @@ def common_fields(header: Header, order: Order | None = None) -> CommonFields:
         output_names=column_names("y", header["output_names"], outputs),
         dt=check_number("dt", header["dt"], above=0.0),
         input_range=_check_range(header.get("input_range")),
+        output_range=_check_range(header.get("output_range")),
         time_name=check_time_name(header.get("time_name")),  # files written before version 0.2 have none
     )
     return CommonFields(prep, Status(header["status"]), check_seed(header["seed"]))
 
 
-def _check_range(values: Any) -> InputRange | None:
+def _check_range(values: Any) -> ValueRange | None:
     # Files written before version 0.2 have none.
     if values is None:
         return None
-    low, high = (check_vector("input_range", each) for each in values)
-    return InputRange(low, high)
+    low, high = (check_vector("a range", each) for each in values)
+    return ValueRange(low, high)
 
 
 def _check_order(values: Any, inputs: int) -> Order:
