@@ -45,6 +45,7 @@ CASES = {
     "revarb.read_records('a.csv', outputs=[3])": "outputs must be a column name or a list of them, received [3]",
     "revarb.read_records('a.csv', outputs='y', decimal=1)": "decimal must be '.' or ',', received 1",
     "revarb.read_records('a.csv', outputs='y', separator=['a'])": "separator must be one of , ; | tab space, received",
+    "revarb.read_records('a.csv', outputs='y', split_gaps=1)": "split_gaps must be true or false, received 1",
     "revarb.read_records('a.csv', outputs='y', skip_rows=1.5)": "skip_rows must be a whole number of at least 0, rec",
     "Series([1, 2], [1, 2], time_name=3)": "a column of times must be named by a text, received 3",
     "revarb.fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from revarb.data.series import Series, Window
     from revarb.data.tables import read_records
     from revarb.data.trajectory import Trajectory
-    from revarb.errors import ComputationError, InputError, RevarbError
+    from revarb.errors import ComputationError, InputError, QualityWarning, RevarbError
     from revarb.evaluation.comparison import Comparison, compare
     from revarb.evaluation.scoring import Scores, scores
     from revarb.models.calibration import Calibration
@@ -37,7 +37,7 @@ else:
         "revarb.data.series": ("Series", "Window"),
         "revarb.data.tables": ("read_records",),
         "revarb.data.trajectory": ("Trajectory",),
-        "revarb.errors": ("ComputationError", "InputError", "RevarbError"),
+        "revarb.errors": ("ComputationError", "InputError", "QualityWarning", "RevarbError"),
         "revarb.evaluation.comparison": ("Comparison", "compare"),
         "revarb.evaluation.scoring": ("Scores", "scores"),
         "revarb.models.calibration": ("Calibration",),
@@ -98,6 +98,7 @@ __all__ = [
     "Live",
     "LiveStep",
     "Mean",
+    "QualityWarning",
     "Recipe",
     "Recognition",
     "Residuals",

@@ -49,6 +49,18 @@ class ComputationError(RevarbError, RuntimeError):
     """
 
 
+class QualityWarning(UserWarning):
+    """A column of a record looks as if a sensor or a logger had spoiled it: clipped, rounded coarsely, or stuck.
+
+    `read_records`, `fit` and `compare` issue it, once in a call. The work goes on with the values as they are.
+
+    Examples
+    --------
+    >>> import warnings, revarb
+    >>> warnings.simplefilter("ignore", revarb.QualityWarning)  # the record is known to be so
+    """
+
+
 def shorten(text: str, longest: int) -> str:
     """`text` as one line of at most `longest` characters."""
     line = " ".join(text.split())
@@ -101,9 +113,9 @@ def check_seed(seed: object) -> int:
     return check_integer("seed", seed, least=0, most=2**63 - 1)
 
 
-def warn_user(message: str) -> None:
-    """Issue a `UserWarning` whose location is the caller's line, however deep inside revarb it is raised."""
-    warnings.warn(message, stacklevel=_depth_of_caller())
+def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
+    """Issue a warning whose location is the caller's line, however deep inside revarb it is raised."""
+    warnings.warn(message, category, stacklevel=_depth_of_caller())
 
 
 def _depth_of_caller() -> int:

@@ -7,7 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from revarb.data.tables.sampling import check_interval, common_interval, measure_sampling
+from revarb.data.tables.sampling import (
+    check_interval,
+    common_interval,
+    measure_sampling,
+    measure_together,
+    split_at_gaps,
+)
 from revarb.errors import InputError
 from support.tables import csv_table, parquet_table
 
@@ -126,3 +132,106 @@ def test_a_short_table_with_jitter_has_the_interval_of_a_long_one(tmp_path):
         InputError, match=r"few.parquet is sampled every 0.033\d*, but the model was fitted with dt=0.036"
     ):
         check_interval(few, "t", 0.036)
+
+
+def times_table(tmp_path, times):
+    return csv_table(tmp_path, "t,y\n" + "\n".join(f"{each},1" for each in times.split()))
+
+
+def test_a_gap_is_refused_with_the_option_that_splits_it(tmp_path):
+    read = times_table(tmp_path, "0 1 2 4 5")
+    with pytest.raises(
+        InputError, match=r"line 5, .*from 2 to 4.* or read it as two records with --split-gaps \(split_g"
+    ):
+        common_interval([read], "t")
+    with pytest.raises(InputError, match=r"or cut it in two there$"):  # of a file to simulate: nothing splits it
+        check_interval(read, "t", 1.0)
+    with pytest.raises(InputError, match=r"from 2 to 1.5, .*or cut it in two there$"):  # backwards is no gap
+        common_interval([times_table(tmp_path, "0 1 2 1.5 2.5 3.5")], "t")
+
+
+@pytest.mark.parametrize(
+    ("times", "pieces", "places"),
+    [
+        (
+            "0 1 2 4 5",
+            [(0, 3), (3, 5)],
+            r"1 gap\(s\), and the file is split into 2 record\(s\) there: line 5 \(from 2 to 4\)$",
+        ),
+        (
+            "0 1 2 9.5 10.5 99 100 101",
+            [(0, 3), (3, 5), (5, 8)],
+            r"line 5 \(from 2 to 9.5\), line 7 \(from 10.5 to 99\)$",
+        ),
+        ("0 1 9", [(0, 2)], r"1 gap\(s\), and the file is split into 1 record\(s\) there: line 4"),
+        ("0 1 2 4 6 7", [(0, 3), (4, 6)], r"2 gap\(s\), .* into 2 record\(s\)"),
+        ("2026-01-01 2026-01-02 2026-01-05 2026-01-06", [(0, 2), (2, 4)], r"\(from 2026-01-02 to 2026-01-05\)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*alone beside a gap")
+def test_gaps_separate_records(tmp_path, times, pieces, places):
+    with pytest.warns(UserWarning, match=places):
+        sampling = split_at_gaps(times_table(tmp_path, times), "t")
+    assert [(piece.start, piece.stop) for piece in sampling.pieces] == pieces
+    assert sampling.interval in (1.0, 86400.0)
+
+
+def test_many_gaps_are_counted_and_the_first_ones_named(tmp_path):
+    times = " ".join(f"{10 * begin} {10 * begin + 1} {10 * begin + 2}" for begin in range(10))
+    with pytest.warns(
+        UserWarning, match=r"9 gap\(s\), .* into 10 record\(s\) there: .* line 17 \(from 42 to 50\) and 4 more$"
+    ):
+        assert len(split_at_gaps(times_table(tmp_path, times), "t").pieces) == 10
+
+
+@pytest.mark.filterwarnings("ignore:.*2 gap")
+def test_a_sample_alone_between_gaps_is_left_out_with_a_warning(tmp_path):
+    with pytest.warns(UserWarning, match=r"t.csv: 1 sample\(s\) alone beside a gap are left out: line 5$"):
+        split_at_gaps(times_table(tmp_path, "0 1 2 4 6 7"), "t")
+
+
+def test_a_table_without_gaps_is_not_split(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sampling = split_at_gaps(times_table(tmp_path, "0 1 2 3"), "t")
+    assert sampling.pieces == (slice(0, 4),)
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ("0 1 2 4 4 5", "line 6, column 't': time goes from 4 to 4"),
+        ("0 1 2 9 8 9 10", "line 6, column 't': time goes from 9 to 8"),
+        ("0 1 2 9 9.5 20 21 22 23", "line 6, .*from 9 to 9.5"),
+        ("0 1 2 9 10 10.5 11 20 21 22 23 24", "line 7, .*from 10 to 10.5"),
+        (
+            "0 1 2 9 10.04 11.08 12.12 13.16 14.2 20 21 22 23 24 25 26",
+            r"between its gaps it is sampled every 1.04 from line 5 to line 10, but every 1 from line 11 to line 17",
+        ),
+        ("0 1 2 3 4 5 7 9 11 13", "4 of 10 samples stand alone between two gaps, the first in line 8: .*resample"),
+        ("3 2 1", "time goes from 3 to 2"),
+    ],
+)
+def test_other_uneven_times_are_refused_with_gaps_split(tmp_path, times, message):
+    with pytest.raises(InputError, match=message):
+        split_at_gaps(times_table(tmp_path, times), "t")
+
+
+@pytest.mark.filterwarnings("ignore:.*gap")
+def test_jitter_between_gaps_is_noted_once(tmp_path):
+    """A piece of two samples shows the interval only up to the jitter of the others."""
+    with pytest.warns(UserWarning, match="steps differ by up to 4.0% from their median, 1") as caught:
+        sampling = split_at_gaps(times_table(tmp_path, "0 1 2.04 3.04 4.04 20 21.04 30 31 32"), "t")
+    assert sampling.interval == pytest.approx(1.0, rel=0.02)
+    assert len([each for each in caught if "steps differ" in str(each.message)]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*gap")
+def test_split_tables_share_an_interval(tmp_path):
+    first = parquet_table(tmp_path, {"t": [0.0, 0.1, 0.2, 7.0, 7.1]}, "a.parquet")
+    second = parquet_table(tmp_path, {"t": 0.1 * np.arange(9)}, "b.parquet")
+    samplings = measure_together([first, second], "t", split_gaps=True)
+    assert [len(each.pieces) for each in samplings] == [2, 1] and samplings[0].interval == samplings[1].interval
+    third = parquet_table(tmp_path, {"t": [0.0, 0.2, 0.4, 7.0, 7.2]}, "c.parquet")
+    with pytest.raises(InputError, match=r"c.parquet is sampled every 0.2, but .*a.parquet every 0.1; resample one"):
+        measure_together([first, third], "t", split_gaps=True)

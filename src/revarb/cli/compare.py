@@ -14,6 +14,7 @@ from revarb.cli.options import (
     OutputColumns,
     Separator,
     SkipRows,
+    SplitGaps,
     TimeStep,
     collect_given,
 )
@@ -48,6 +49,7 @@ def compare_models(
     decimal: Decimal = None,
     separator: Separator = None,
     skip_rows: SkipRows = 0,
+    split_gaps: SplitGaps = False,
     folder: Annotated[
         Path, typer.Option("-o", "--out", help="Folder for the table, the page and the pictures.")
     ] = Path("revarb-compare"),
@@ -68,11 +70,13 @@ def compare_models(
     )  # fmt: skip
     with exit_on_interrupt():
         from revarb.cli.work.compare import Files, compare_records, list_models
-        from revarb.data.tables.records import read_records
+        from revarb.cli.work.reading import count_rows_to_compare, leave_out_short, read_files
+        from revarb.data.tables.csv_form import CsvForm
+        from revarb.data.tables.records import Times
     models = list_models(config, given, jobs, only)
     files = Files([train, *(more_train or [])], [test, *(more_test or [])], folder)
-    records = read_records(
-        files.read, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt,
-        decimal=decimal, separator=separator, skip_rows=skip_rows,
-    )  # fmt: skip
-    compare_records(files, records, models, seeds, jobs, resume)
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
+    by_file = read_files(files.read, inputs or [], outputs, times, form)
+    least, count = count_rows_to_compare(list(models.values()), len(inputs or [])), len(files.train)
+    trains, tests = leave_out_short(by_file[:count], least), leave_out_short(by_file[count:], least)
+    compare_records(files, trains, tests, models, seeds, jobs, resume)

@@ -14,6 +14,7 @@ from revarb.cli.options import (
     OutputColumns,
     Separator,
     SkipRows,
+    SplitGaps,
     TimeStep,
     collect_given,
 )
@@ -67,6 +68,7 @@ def fit(
     decimal: Decimal = None,
     separator: Separator = None,
     skip_rows: SkipRows = 0,
+    split_gaps: SplitGaps = False,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C."),
@@ -105,13 +107,14 @@ def fit(
     with exit_on_interrupt():
         from revarb.cli.work.baseline import fit_baseline, make_baseline
         from revarb.cli.work.fit import Work, check_targets, choose, fit_spec, make_spec
-        from revarb.data.tables.records import read_records
+        from revarb.cli.work.reading import count_rows_to_fit, leave_out_short, read_files
+        from revarb.data.tables.csv_form import CsvForm
+        from revarb.data.tables.records import Times
     other = None if baseline is None else make_baseline(baseline, given)
     spec = None if chosen or other is not None else make_spec(config, given)
-    records = read_records(
-        train, inputs=inputs or [], outputs=outputs, time=time_column, dt=dt,
-        decimal=decimal, separator=separator, skip_rows=skip_rows,
-    )  # fmt: skip
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
+    by_file = read_files(train, inputs or [], outputs, times, form)
+    records = leave_out_short(by_file, count_rows_to_fit(other or spec, len(inputs or [])))
     work = Work(records, seed, jobs, resume, *check_targets(model_file, train, chosen))
     if other is not None:
         fit_baseline(work, other)

@@ -17,6 +17,10 @@ TimeStep = Annotated[float | None, typer.Option(help="Sampling interval, for pic
 FitTimes = Annotated[
     str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and gives dt.")
 ]
+SplitGaps = Annotated[
+    bool,
+    typer.Option("--split-gaps", help="Split files at gaps in their column of times into several records."),
+]
 ModelTimes = Annotated[
     str | None,
     typer.Option("--time", metavar="COLUMN", help="Column of times, even and as in the fit; default: that of the fit."),

@@ -39,6 +39,14 @@ class Order:
         """The first sample with a full window of states and of inputs behind it."""
         return max(self.lags, self.reach)
 
+    @property
+    def skip(self) -> int:
+        """Rows of a cold run that are left out of the scores: L + L_u, or more where a dead time makes rows wait.
+
+        First the inputs' window must fill, then the states settle for L rows.
+        """
+        return self.lags + max(self.input_lags, self.reach)
+
 
 def regressor_sizes(order: Order, latent_dims: Sequence[int], inputs: int) -> list[int]:
     """Number of regressors of the layers 1 … H+1."""

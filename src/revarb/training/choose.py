@@ -13,6 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from revarb.data.preprocessor import Preprocessor
+from revarb.data.quality import warn_about_quality
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order
@@ -109,6 +110,7 @@ def fit(
     held_out = _hold_out(cut_parts(records))
     if held_out is None:
         return fit_default(records, seed, progress)
+    warn_about_quality(as_records(train))
     store = ChoiceStore.open(_digest(records, seed), resume)
     with progress_bar("choosing", _count_steps(held_out), progress) as update, capture_interrupts(1) as pressed:
         whole = all(part is record for part, record in zip(held_out.records, records, strict=False))

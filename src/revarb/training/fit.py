@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 
 from revarb.config.rgp import RGP
+from revarb.data.quality import warn_about_quality
 from revarb.data.series import Series, as_records
 from revarb.errors import check_seed
 from revarb.models.fitted_rgp import FittedRGP
@@ -23,6 +24,7 @@ from revarb.training.solve import count_steps, solve
 def fit_rgp(spec: RGP, train: Series | Sequence[Series], seed: int, progress: bool, resume: bool) -> FittedRGP:
     """Train `spec` on one record or several; see `RGP.fit`."""
     seed, task = check_seed(seed), prepare(spec, as_records(train))
+    warn_about_quality(as_records(train))
     [checkpoint] = locate_checkpoints(task, [seed], resume)
     # The first Ctrl-C ends the fit after the current step, a second one immediately.
     with (

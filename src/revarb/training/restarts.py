@@ -8,6 +8,7 @@ import jax
 from joblib import effective_n_jobs
 
 from revarb.config.rgp import RGP
+from revarb.data.quality import warn_about_quality
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
 from revarb.models.ensemble import Ensemble
@@ -53,6 +54,7 @@ def fit_restarts(
     first = check_seed(seed)
     seeds = range(first, check_seed(first + check_integer("restarts", restarts, least=1) - 1) + 1)
     jobs, task = _check_jobs(jobs), prepare(spec, as_records(train))
+    warn_about_quality(as_records(train))
     members = list(zip(seeds, locate_checkpoints(task, seeds, resume), strict=True))
     lines = progress_lines([f"seed {seed}" for seed in seeds], count_all_steps(task), progress)
     with lines as update, capture_interrupts(raise_after=1) as pressed:

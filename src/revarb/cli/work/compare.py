@@ -49,11 +49,16 @@ def list_models(
 
 
 def compare_records(
-    files: Files, records: Sequence[Series], models: Mapping[str, ModelSpec], seeds: int, jobs: int, resume: bool
+    files: Files,
+    trains: Sequence[Series],
+    tests: Sequence[Series],
+    models: Mapping[str, ModelSpec],
+    seeds: int,
+    jobs: int,
+    resume: bool,
 ) -> None:
     """Compare the models, print the table, and write it; after Ctrl-C that of the models which are done."""
-    trains, tests = records[: len(files.train)], records[len(files.train) :]
-    targets = _targets(make_folder(files.folder), list(models), len(records[0].output_names), files.read)
+    targets = _targets(make_folder(files.folder), list(models), len(tests[0].output_names), files.read)
     name = files.test[0].name
     with keep_journals():  # until the table is on disk
         stopped = False

@@ -2,15 +2,26 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from revarb.data.quality import warn_about_quality
 from revarb.data.series import Series
 from revarb.data.tables.csv_form import CsvForm
-from revarb.data.tables.sampling import common_interval
+from revarb.data.tables.sampling import Sampling, measure_together
 from revarb.data.tables.table import Table
 from revarb.errors import InputError, describe
 
 File = str | os.PathLike[str]
+
+
+class Times(NamedTuple):
+    """Where the sampling interval is from, a column of times or a number, and whether gaps separate records."""
+
+    column: str | None = None
+    dt: float | None = None
+    split_gaps: bool = False
 
 
 def read_records(
@@ -23,8 +34,12 @@ def read_records(
     decimal: str | None = None,
     separator: str | None = None,
     skip_rows: int = 0,
+    split_gaps: bool = False,
 ) -> list[Series]:
     """Read named columns of one or more tables; every file is one record.
+
+    A `QualityWarning` names columns that look as if a sensor or a logger had spoiled them: clipped, rounded coarsely,
+    or stuck at one value.
 
     Parameters
     ----------
@@ -46,11 +61,15 @@ def read_records(
         Separator of CSV files: ",", ";", "|", "tab" or "space"; by default found from the file.
     skip_rows : int
         Number of lines above the header of CSV files.
+    split_gaps : bool
+        Split a file at gaps in its column of times into several records, with a warning that says where; without, a gap
+        is refused. A gap is a step forward that is longer than the usual one; between gaps the steps must be even, with
+        one interval. A single sample between two gaps is left out.
 
     Returns
     -------
     list of Series
-        One record per file, with the names of its columns.
+        One record per file, or more where files are split, with the names of its columns.
 
     Examples
     --------
@@ -63,22 +82,55 @@ def read_records(
     ...     [record] = revarb.read_records(table, inputs="valve", outputs="level", time="t")
     >>> record
     Series(3 samples, inputs ('valve',), outputs ('level',), dt=0.5, 1 of 3 output values missing)
+
+    A file with a gap in time is two records:
+
+    >>> import warnings
+    >>> with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
+    ...     table = Path(folder) / "tank.csv"
+    ...     _ = table.write_text("t,level\\n0,0.2\\n1,0.4\\n2,0.3\\n9,0.1\\n10,0.2\\n")
+    ...     records = revarb.read_records(table, outputs="level", time="t", split_gaps=True)
+    >>> [len(record) for record in records]
+    [3, 2]
+    >>> print(str(caught[0].message).partition("column ")[2])
+    't': time has 1 gap(s), and the file is split into 2 record(s) there: line 5 (from 2 to 9)
     """
-    input_names, output_names = _check_names("inputs", inputs), _check_names("outputs", outputs)
-    form = CsvForm(decimal, separator, skip_rows)
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time, dt, split_gaps)
+    return [record for several in read_by_file(files, inputs, outputs, times, form) for record in several]
+
+
+def read_by_file(
+    files: File | Sequence[File],
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    times: Times,
+    form: CsvForm,
+) -> list[list[Series]]:
+    """The records of every file, as in `read_records`: one, or several where it is split at gaps in time."""
+    names = _check_names("inputs", inputs), _check_names("outputs", outputs)
+    _check_times(times)
     tables = [Table(path, form) for path in _check_files(files)]
-    interval = _interval(tables, dt, time)
-    return [
-        Series(
-            table.columns(input_names),
-            table.columns(output_names, missing=True),
-            interval,
-            input_names,
-            output_names,
-            time_name=time,
-        )
-        for table in tables
+    samplings = _measure(tables, times)
+    records = [
+        _read_pieces(table, *names, sampling, times.column) for table, sampling in zip(tables, samplings, strict=True)
     ]
+    spans = [(table, piece) for table, sampling in zip(tables, samplings, strict=True) for piece in sampling.pieces]
+    warn_about_quality([record for several in records for record in several], partial(_locate, spans))
+    return records
+
+
+def _read_pieces(
+    table: Table, input_names: tuple[str, ...], output_names: tuple[str, ...], sampling: Sampling, time_name: str | None
+) -> list[Series]:
+    u, y = table.columns(input_names), table.columns(output_names, missing=True)
+    record = Series(u, y, sampling.interval, input_names, output_names, time_name=time_name)
+    return [record[piece] for piece in sampling.pieces]
+
+
+def _locate(spans: Sequence[tuple[Table, slice]], record: int, first: int, last: int) -> str:
+    # Rows of a record, by the place in the file that they are from.
+    table, piece = spans[record]
+    return f"{table.path}, {table.locate(piece.start + first)} to {table.locate(piece.start + last)}"
 
 
 def _check_files(files: File | Sequence[File]) -> list[Path]:
@@ -99,9 +151,17 @@ def _check_names(what: str, names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(several)
 
 
-def _interval(tables: Sequence[Table], dt: float | None, time: str | None) -> float:
-    if time is None:
-        return 1.0 if dt is None else dt
-    if dt is not None:
+def _check_times(times: Times) -> None:
+    if not isinstance(times.split_gaps, bool):
+        raise InputError(f"split_gaps must be true or false, received {describe(times.split_gaps)}")
+    if times.column is not None and times.dt is not None:
         raise InputError("dt and a column of times both give the sampling interval; pass one of them")
-    return common_interval(tables, time)
+    if times.column is None and times.split_gaps:
+        raise InputError("--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN (time=)")
+
+
+def _measure(tables: Sequence[Table], times: Times) -> list[Sampling]:
+    if times.column is not None:
+        return measure_together(tables, times.column, times.split_gaps)
+    dt = 1.0 if times.dt is None else times.dt
+    return [Sampling(dt, 0.0, (slice(0, len(table)),)) for table in tables]

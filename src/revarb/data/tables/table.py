@@ -64,7 +64,11 @@ class Table:
 
     def place(self, name: str, row: int) -> str:
         """Where a person finds a cell."""
-        return f"{self.path}, {self._cells.place(row)}, column {name!r}"
+        return f"{self.path}, {self.locate(row)}, column {name!r}"
+
+    def locate(self, row: int) -> str:
+        """Where a person finds a row of the file."""
+        return self._cells.place(row)
 
     def _column(self, name: str, missing: bool) -> Float64[np.ndarray, " N"]:
         self._check_name(name)

@@ -15,6 +15,7 @@ from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.training_mean import Mean
 from revarb.config.rgp import RGP
 from revarb.data.even_steps import is_same_interval
+from revarb.data.quality import warn_about_quality
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
@@ -239,6 +240,7 @@ def compare(
     tests = _check_test(records, as_records(test))
     jobs, skip = check_integer("jobs", jobs, least=1), _check_skip(skip, tests)
     chosen, numbers = _check_models(default_models(jobs=jobs) if models is None else models), _check_seeds(seeds)
+    warn_about_quality(records)  # once; the fits below do not repeat it
     analysed = numbers[:1]
     store = RunStore.open(chosen, numbers, records, tests, analysed, resume)
     with progress_bar("comparing", len(chosen) * len(numbers), progress) as update:

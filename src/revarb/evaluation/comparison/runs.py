@@ -113,6 +113,7 @@ def _run(
         except Exception as error:  # a model that fails is a row of the table, not the end of it
             reason = " ".join(str(error).split()) or type(error).__name__
             return Run(name, seed, "failed", reason=reason)
+    # A `QualityWarning` is another category: `compare` has issued it before all fits.
     messages = dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning)
     return Run(**{**vars(run), "warnings": tuple(messages)})
 
