@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.data.preprocessor import ValueRange, Preprocessor
+from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order

@@ -15,7 +15,8 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
 from revarb.errors import ComputationError, InputError, check_integer, warn_user
 
-MARGIN = 0.05  # share of the width of its range by which an input or output may leave it without a word
+MARGIN = 0.05  # share of the width of its range by which an input may leave it without a word
+OUTPUT_MARGIN = 0.2  # and an output: what a short record has shown of it is chance
 
 
 class RecordBlock(NamedTuple):
@@ -205,7 +206,7 @@ class Preprocessor:
         """
         index = row_index(u) if index is None else index
         if self.output_range is not None:
-            path = replace(path, beyond=_measure_excess(path.mean, self.output_range) > MARGIN)
+            path = replace(path, beyond=_measure_excess(path.mean, self.output_range) > OUTPUT_MARGIN)
         if not self.input_names:
             return replace(path, index=index)
         values = as_matrix("u", u, columns=self.input_names)

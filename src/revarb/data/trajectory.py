@@ -58,7 +58,7 @@ class Trajectory:
     outside : array of bool [T, inputs] or None
         Where an input is outside of the range it had in training, by more than 5 % of its width.
     beyond : array of bool [T, outputs] or None
-        Where the mean is outside of the range that the output had in training, by more than 5 % of its width.
+        Where the mean is outside of the range that the output had in training, by more than a fifth of its width.
     degrees_of_freedom : float or None
         Of the Student-t distribution of a measurement; None: it is Gaussian.
 
