@@ -13,7 +13,6 @@ MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by th
 NOISES, MAX_NOISE = 200, 10.0  # number of output noise variances that are tried, and the largest (that of y is 1)
 LEVEL = 0.95  # of the band whose width is calibrated
 HEAVY_TAILS = (2.5, 3.0, 4.0, 6.0, 10.0, 30.0)  # degrees of freedom that are tried for a model with Student-t noise
-TAILS = tuple(float(degrees) for degrees in np.geomspace(2.05, 60.0, 80))  # degrees of freedom of a band
 MIN_ERRORS = 19  # of which the largest bounds the next one with probability LEVEL
 
 
@@ -91,36 +90,10 @@ def choose_noises_by_likelihood(runs: RunsByScale, least: float, degrees: float 
     return min(tried, key=lambda noises: measure_loss(runs[noises.latent_scale], noises))
 
 
-def choose_noises_and_tails(runs: RunsByScale, least: float, degrees: float | None = None) -> Noises:
-    """Choose the noises by the likelihood, then the tails for which a band can hold both halves of what it promises."""
-    noises = choose_noises_by_likelihood(runs, least, degrees)
-    if degrees is not None:
-        return noises
-    joined = _join(runs[noises.latent_scale])
-    ratios = np.abs(joined.error) / np.sqrt(joined.variance + noises.output)
-    return noises._replace(degrees=find_tails(ratios, find_bound(ratios)))
-
-
-def find_tails(sizes: Float64[np.ndarray, " V"], bound: float) -> float | None:
-    """The degrees of freedom for which the 50 % band holds half of the errors and the 95 % band ends at `bound`.
-
-    None, a Gaussian, where its tails are heavy enough.
-    """
-    middle = float(np.median(sizes))
-    wanted = bound / middle if middle > 0.0 else np.inf
-    if wanted <= half_width(LEVEL) / half_width(0.5):
-        return None
-    ratios = [half_width(LEVEL, degrees) / half_width(0.5, degrees) for degrees in TAILS]
-    return float(TAILS[int(np.argmin(np.abs(np.log(ratios) - np.log(min(wanted, max(ratios))))))])
-
-
 def find_pooled_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
-    """Find the factor by which the 95 % band must be wider or narrower to hold 95 % of all held-out errors."""
-    return find_width_factor(_join(runs), noises)
-
-
-def _join(runs: Sequence[HeldOutRun]) -> HeldOutRun:
-    return HeldOutRun(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
+    """Find the factor by which the 95 % band must be wider to hold 95 % of all held-out errors; at least 1."""
+    joined = HeldOutRun(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
+    return max(1.0, find_width_factor(joined, noises))
 
 
 class CalibrationRule(NamedTuple):
@@ -141,19 +114,10 @@ def find_width_factor(run: HeldOutRun, noises: Noises) -> float:
     Of n exchangeable errors in units of their standard deviation, the one of rank ⌈0.95 (n + 1)⌉ bounds the next one
     with probability 0.95; of fewer than `MIN_ERRORS` the largest does so with probability n / (n + 1).
     """
-    ratios = np.abs(run.error) / np.sqrt(run.variance + noises.output)
+    ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noises.output))
     count = len(ratios)
-    return find_bound(ratios) / half_width(min(LEVEL, find_rank(count) / (count + 1)), noises.degrees)
-
-
-def find_rank(count: int) -> int:
-    """The rank of the error, of so many, that bounds the next one with probability 0.95, or the largest there is."""
-    return min(int(np.ceil(LEVEL * (count + 1))), count)
-
-
-def find_bound(sizes: Float64[np.ndarray, " V"]) -> float:
-    """The size of error that bounds the next one."""
-    return float(np.sort(sizes)[find_rank(len(sizes)) - 1])
+    rank = min(int(np.ceil(LEVEL * (count + 1))), count)
+    return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1)), noises.degrees))
 
 
 def find_worst_quantile(errors: Sequence[Float64[np.ndarray, " _"]]) -> float:
@@ -178,5 +142,5 @@ def select_steps(run: HeldOutRun, begin: int, end: int) -> HeldOutRun:
 BY_MEDIAN = CalibrationRule(choose_noises_by_error, find_median_width)
 """The rule of `RGP.fit`: a stretch that goes wrong has no effect."""
 
-POOLED = CalibrationRule(choose_noises_and_tails, find_pooled_width)
+POOLED = CalibrationRule(choose_noises_by_likelihood, find_pooled_width)
 """The rule of `revarb.fit`: a band that holds 95 % of everything that was held out."""

@@ -1,6 +1,5 @@
 """Student-t noise as a candidate: tried where held-out errors have heavy tails, taken if their likelihood says so."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.data.distribution import log_density
-from revarb.data.suspects import TO_STD
+from revarb.data.suspects import mark_suspects
 from revarb.errors import RevarbError
 from revarb.models.choice import Candidate
 from revarb.models.fitted_rgp import FittedRGP
@@ -16,21 +15,26 @@ from revarb.training.calibrate import measure_held_out_runs
 from revarb.training.candidates import Structure, list_structures
 from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
 from revarb.training.one_standard_error import log_errors
-from revarb.training.ranking import Ranking
+from revarb.training.linear_trial import try_linear
+from revarb.training.ranking import Ranking, rank
 from revarb.training.segments import cut_segments, simulate_segments
 from revarb.training.stretches import FOLDS
-from revarb.training.trials import HeldOut, Scored, Trials
+from revarb.training.trials import HeldOut, Scored, Trials, leave_out_suspects
 
-FAR = 5.0  # robust standard deviations: one Gaussian error in a million is further away
-MIN_SHARE = 0.004  # of the errors that must be that far away
-SIDE = 2  # neighbours on each side, whose median takes slow errors away: a spike is alone
+MIN_SHARE = 0.005  # of the errors of an output that must look like outliers; of Gaussian ones hardly any does
 
 
 def try_student(ranking: Ranking, trials: Trials) -> Ranking:
-    """The ranking with a candidate with Student-t noise, where the errors of the one that is taken have heavy tails."""
-    held_out, winner = trials.held_out, ranking.winner
-    if trials.progress.pressed or not has_heavy_tails(_collect_errors(winner, held_out)):
+    """The ranking, or where the errors of the candidate that is taken have heavy tails, another one.
+
+    Then the candidates are compared again without the samples that look like outliers, and the best of them is tried
+    with Student-t noise.
+    """
+    if trials.progress.pressed or not has_heavy_tails(_collect_errors(ranking.winner, trials.held_out)):
         return ranking
+    trials = replace(trials, held_out=leave_out_suspects(trials.held_out))
+    ranking = _rank_again(trials)
+    held_out, winner = trials.held_out, ranking.winner
     structure = _add_student(winner.structure or list_structures(held_out.records, winner.delay)[0])
     trials.run([(structure, fold) for fold in range(FOLDS)])
     complete = [each for each in trials.score(structure) if each.complete and np.isfinite(each.errors).all()]
@@ -44,6 +48,12 @@ def try_student(ranking: Ranking, trials: Trials) -> Ranking:
     return _add_candidate(ranking, best, gains)
 
 
+def _rank_again(trials: Trials) -> Ranking:
+    tried = list(dict.fromkeys(unit.structure for unit in trials.paths))
+    scored = [*try_linear(trials.held_out), *(each for structure in tried for each in trials.score(structure))]
+    return rank(scored, trials.held_out, trials.failures)
+
+
 def _add_student(structure: Structure) -> Structure:
     return replace(
         structure, name=f"{structure.name}, Student-t noise", spec=replace(structure.spec, noise="student-t")
@@ -51,19 +61,13 @@ def _add_student(structure: Structure) -> Structure:
 
 
 def has_heavy_tails(errors: Sequence[Float64[np.ndarray, "_ Dy"]]) -> bool:
-    """Whether errors of held-out runs, stretch by stretch, have far more outliers than Gaussian ones."""
-    residuals = np.concatenate([_subtract_slow(error) for error in errors])
-    size = TO_STD * np.nanmedian(np.abs(residuals), axis=0)
-    share = np.nanmean(np.where(np.isnan(residuals), np.nan, np.abs(residuals) > FAR * size), axis=0)
-    return bool(np.any(share > MIN_SHARE))
+    """Whether errors of held-out runs, stretch by stretch, have more spikes than Gaussian ones.
 
-
-def _subtract_slow(error: Float64[np.ndarray, "T Dy"]) -> Float64[np.ndarray, "T Dy"]:
-    padded, count = np.pad(error, ((SIDE, SIDE), (0, 0)), mode="edge"), len(error)
-    others = [padded[shift : shift + count] for shift in range(2 * SIDE + 1) if shift != SIDE]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where all neighbours are missing
-        return error - np.nanmedian(others, axis=0)
+    Slow errors, of a model that is wrong somewhere, are no reason for another noise.
+    """
+    marks, measured = mark_suspects(errors), [np.isfinite(error) for error in errors]
+    shares = np.concatenate(marks).sum(axis=0) / np.maximum(np.concatenate(measured).sum(axis=0), 1)
+    return bool(np.any(shares > MIN_SHARE))
 
 
 def _collect_errors(scored: Scored, held_out: HeldOut) -> list[np.ndarray]:

@@ -36,10 +36,7 @@ from revarb.training.workers import (
 
 
 class HeldOut(NamedTuple):
-    """What the candidates are judged by: stretches of the records, and the runs that lead to them.
-
-    Samples that look like outliers are missing in the runs, not in the records.
-    """
+    """What the candidates are judged by: stretches of the records, and the runs that lead to them."""
 
     records: tuple[Series, ...]
     stretches: tuple[Stretch, ...]
@@ -65,16 +62,29 @@ def hold_out(records: Sequence[Series], stretches: Sequence[Stretch], settle: in
     except InputError:
         return None
     late = [number for number, each in enumerate(measured) if can_start_late(records, each, settle)]
-    trusted = mask_suspects(records)  # no candidate can simulate an outlier, and a single one decides an error
-    if not all(np.isfinite(trusted[each.record].y[each.rows]).any() for each in measured):
-        trusted = list(records)
     return HeldOut(
         tuple(records),
         measured,
-        tuple(cut_segments(trusted, measured)),
-        tuple(cut_late_segments(trusted, [measured[number] for number in late])),
+        tuple(cut_segments(records, measured)),
+        tuple(cut_late_segments(records, [measured[number] for number in late])),
         tuple(late),
-        Standardiser.from_records(trusted),
+        Standardiser.from_records(records),
+    )
+
+
+def leave_out_suspects(held_out: HeldOut) -> HeldOut:
+    """The same runs without the samples that look like outliers: none can be simulated, and one decides an error.
+
+    Unchanged where nothing else of a stretch was measured.
+    """
+    trusted, stretches = mask_suspects(held_out.records), held_out.stretches
+    if not all(np.isfinite(trusted[each.record].y[each.rows]).any() for each in stretches):
+        return held_out
+    late = [stretches[number] for number in held_out.late_numbers]
+    return held_out._replace(
+        segments=tuple(cut_segments(trusted, stretches)),
+        late=tuple(cut_late_segments(trusted, late)),
+        scaling=Standardiser.from_records(trusted),
     )
 
 
