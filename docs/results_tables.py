@@ -124,7 +124,10 @@ def calibration():
 FIELD, OUTLIERS = "field.json", "outliers.json"
 COMMANDS = {
     FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
-    OUTLIERS: f"revarb reproduce outliers --seeds 5 --json results/{OUTLIERS} --pictures build/results",
+    OUTLIERS: (
+        f"revarb reproduce outliers --seeds 5 --json results/{OUTLIERS} --page build/results/outliers.html "
+        "--pictures build/results"
+    ),
 }
 """Of the files that take so long to make that they may be absent."""
 

@@ -14,14 +14,14 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.calibrate import measure_held_out_runs
 from revarb.training.candidates import Structure, list_structures
 from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
-from revarb.training.one_standard_error import log_errors
 from revarb.training.linear_trial import try_linear
+from revarb.training.one_standard_error import log_errors
 from revarb.training.ranking import Ranking, rank
 from revarb.training.segments import cut_segments, simulate_segments
-from revarb.training.stretches import FOLDS
+from revarb.training.stretches import FOLDS, Stretch
 from revarb.training.trials import HeldOut, Scored, Trials, leave_out_suspects
 
-MIN_SHARE = 0.005  # of the errors of an output that must look like outliers; of Gaussian ones hardly any does
+MIN_SHARE = 0.015  # of the samples of an output that must look like outliers; fast systems have a few that do
 
 
 def try_student(ranking: Ranking, trials: Trials) -> Ranking:
@@ -30,7 +30,9 @@ def try_student(ranking: Ranking, trials: Trials) -> Ranking:
     Then the candidates are compared again without the samples that look like outliers, and the best of them is tried
     with Student-t noise.
     """
-    if trials.progress.pressed or not has_heavy_tails(_collect_errors(ranking.winner, trials.held_out)):
+    outputs = [trials.held_out.records[each.record].y[each.rows] for each in _by_fold(trials.held_out)]
+    errors = _collect_errors(ranking.winner, trials.held_out)
+    if trials.progress.pressed or not has_heavy_tails(errors, outputs):
         return ranking
     trials = replace(trials, held_out=leave_out_suspects(trials.held_out))
     ranking = _rank_again(trials)
@@ -60,19 +62,27 @@ def _add_student(structure: Structure) -> Structure:
     )
 
 
-def has_heavy_tails(errors: Sequence[Float64[np.ndarray, "_ Dy"]]) -> bool:
-    """Whether errors of held-out runs, stretch by stretch, have more spikes than Gaussian ones.
+def has_heavy_tails(
+    errors: Sequence[Float64[np.ndarray, "_ Dy"]], outputs: Sequence[Float64[np.ndarray, "_ Dy"]]
+) -> bool:
+    """Whether held-out errors have spikes, stretch by stretch, where the measured outputs have them too.
 
-    Slow errors, of a model that is wrong somewhere, are no reason for another noise.
+    Slow errors, of a model that is wrong somewhere, are no reason for another noise, and neither are sudden ones where
+    the output does nothing unusual.
     """
-    marks, measured = mark_suspects(errors), [np.isfinite(error) for error in errors]
+    marks = [one & other for one, other in zip(mark_suspects(errors), mark_suspects(outputs), strict=True)]
+    measured = [np.isfinite(error) for error in errors]
     shares = np.concatenate(marks).sum(axis=0) / np.maximum(np.concatenate(measured).sum(axis=0), 1)
     return bool(np.any(shares > MIN_SHARE))
 
 
+def _by_fold(held_out: HeldOut) -> list[Stretch]:
+    return sorted(held_out.stretches, key=lambda stretch: stretch.fold)
+
+
 def _collect_errors(scored: Scored, held_out: HeldOut) -> list[np.ndarray]:
     # Of all measured samples, those that look like outliers included.
-    errors, segments = [], cut_segments(held_out.records, held_out.stretches)
+    errors, segments = [], cut_segments(held_out.records, _by_fold(held_out))
     for fold, model in sorted(scored.folds.items()):
         inside = [segment for segment in segments if segment.fold == fold]
         errors += [
