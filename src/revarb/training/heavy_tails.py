@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from revarb.data.distribution import log_density
 from revarb.data.suspects import mark_suspects
 from revarb.errors import RevarbError
-from revarb.models.choice import Candidate
+from revarb.models.choice import COLD_RUNS, Candidate
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.training.calibrate import measure_held_out_runs
 from revarb.training.candidates import Structure, list_structures
@@ -113,7 +113,8 @@ def _add_candidate(ranking: Ranking, student: Scored, gains: Float64[np.ndarray,
     choice, scored = ranking.choice, (*ranking.scored, student)
     gain, deviation = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
     taken = gain > deviation
-    error = float(np.exp(np.mean(log_errors(student.errors))))
+    # A table has one measure: where predictions decide, cold runs are not shown.
+    error = float(np.exp(np.mean(log_errors(student.errors)))) if choice.scored_by == COLD_RUNS else None
     new = Candidate(student.name, error, None, len(student.errors), student.seconds, "taken" if taken else "")
     # Structures that failed have no score, and stay last.
     known = [replace(each, note="") if taken and each.note == "taken" else each for each in choice.candidates]
