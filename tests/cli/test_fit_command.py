@@ -297,3 +297,19 @@ def test_a_choice_among_all_candidates(capsys, folder):
     choice = revarb.load("m.rgp").choice
     assert {"taken"} <= {candidate.note for candidate in choice.candidates} and choice.sentence in " ".join(out.split())
     assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
+
+
+def test_student_noise_says_how_many_outliers_there_are(capsys, folder):
+    record = small.record(samples=80)
+    y = record.y[:, 0].copy()
+    y[[30, 55]] += 4.0 * y.std() * np.array([1.0, -1.3])
+    write_table("spiked.csv", {"valve": record.u[:, 0], "pressure": y})
+    (folder / "robust.toml").write_text(
+        "lags = 2\ninput_lags = 2\ninducing = 12\n[[recipe.stages]]\nfree = ['mu', 'zeta', 'tau']\niterations = 25\n"
+    )
+    options = ("--config", "robust.toml", "--hidden", "1", "--no-calibrate", "--noise", "student-t")
+    code, out, err = run(capsys, "fit", "spiked.csv", *START[2:], *options)
+    assert code == 0, err
+    assert "2 outlier(s) among the training samples; the worst is 'pressure' in row 55 (rows count from 0" in out
+    code, _, err = run(capsys, "fit", "spiked.csv", *START[2:], "--noise", "cauchy")
+    assert code == 2 and "noise must be 'gaussian' or 'student-t', received 'cauchy'" in err

@@ -5,7 +5,7 @@ import pytest
 
 from revarb.data.distribution import half_width
 from revarb.training.calibration_rule import (
-    BY_MEDIAN,
+    HEAVY,
     SCALES,
     HeldOutRun,
     Noises,
@@ -55,10 +55,20 @@ def test_the_width_is_that_of_the_ranked_error():
 
 def test_heavy_tails_are_found_and_their_width_is_theirs():
     rng = np.random.default_rng(3)
-    runs = [HeldOutRun(0.5 * rng.standard_t(3.0, size=2000), np.zeros(2000), np.arange(2000.0)) for _ in range(8)]
-    by_scale = dict.fromkeys(SCALES, runs)
-    noises = BY_MEDIAN.choose_all(by_scale, 1e-4, heavy=True)
+    runs = [HeldOutRun(0.5 * rng.standard_t(3.0, size=500), np.zeros(500), np.arange(500.0)) for _ in range(8)]
+    noises = HEAVY.choose_noises(dict.fromkeys(SCALES, runs), 1e-4)
     assert 2.5 <= noises.degrees <= 4.0
     assert noises.output == pytest.approx(0.25 * 3.0, rel=0.5)  # the variance of a Student-t with three degrees: 3 s²
-    assert find_width_factor(runs[0], noises) == pytest.approx(1.0, abs=0.2)
-    assert BY_MEDIAN.choose_all(by_scale, 1e-4, heavy=False).degrees is None
+    assert HEAVY.find_width(runs, noises) == pytest.approx(1.0, abs=0.15)
+    wider = [run._replace(error=2.0 * run.error) for run in runs]
+    assert HEAVY.find_width(wider, noises) == pytest.approx(2.0, abs=0.3)
+
+
+def test_tails_follow_from_all_stretches_and_not_from_the_median_one():
+    """Outliers in four of twelve stretches only."""
+    rng = np.random.default_rng(4)
+    runs = [held(rng, count=40, std=0.1) for _ in range(12)]
+    for run in runs[:4]:
+        run.error[::10] += 2.0
+    noises = HEAVY.choose_noises(dict.fromkeys(SCALES, runs), 1e-4)
+    assert noises.degrees <= 4.0

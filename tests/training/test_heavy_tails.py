@@ -1,9 +1,16 @@
 """Student-t noise as a candidate of a choice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from revarb.config.recipe import R0_FREE, Recipe, Stage
+from revarb.training import choose, heavy_tails
+from revarb.training.candidates import Structure
 from revarb.training.heavy_tails import has_heavy_tails
+from support import small
+from support.small_choice import SAMPLES, use_quick_candidates
 
 
 def make_errors(seed=0, count=12, samples=40):
@@ -39,3 +46,38 @@ def test_missing_values_do_not_count():
     for error in errors:
         error[5:10] = np.nan
     assert not has_heavy_tails(errors, make_outputs(errors))
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    use_quick_candidates(monkeypatch)
+    recipe = Recipe(stages=(Stage(R0_FREE, 15),), free_run_weight=1.0)
+    quick = [Structure("small", small.spec(hidden=1, calibrate=True, recipe=recipe))]
+    for module in (choose, heavy_tails):
+        monkeypatch.setattr(module, "list_structures", lambda records, delay: quick)
+
+
+def spoil(record, share=0.06, seed=0):
+    rng, y = np.random.default_rng(seed), record.y.copy()
+    rows = 10 + rng.choice(len(y) - 10, int(share * len(y)), replace=False)
+    y[rows, 0] += rng.choice([-1.0, 1.0], len(rows)) * rng.uniform(3.0, 6.0, len(rows)) * y.std()
+    return replace(record, y=y), rows
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_choice_on_a_record_with_spikes_takes_student_noise():
+    spoiled, rows = spoil(small.record(samples=SAMPLES))
+    model = choose.fit(spoiled, jobs=1)
+    assert model.choice.taken.startswith("RGP, small, Student-t noise")
+    assert "heavy tails" in model.choice.sentence and model.spec.noise == "student-t"
+    assert [each.note for each in model.choice.candidates].count("taken") == 1
+    found = {each.row for each in model.outliers()}
+    assert len(found & set(rows.tolist())) >= 0.8 * len(rows)
+    assert model.calibration.degrees_of_freedom is not None
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_choice_on_a_clean_record_does_not_try_it(monkeypatch):
+    monkeypatch.setattr(heavy_tails, "measure_densities", None)
+    model = choose.fit(small.record(samples=SAMPLES), jobs=1)
+    assert not any("Student" in each.name for each in model.choice.candidates)

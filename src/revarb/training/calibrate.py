@@ -25,6 +25,7 @@ from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.starts import make_cold_origin, resolve_start
 from revarb.training.calibration_rule import (
     BY_MEDIAN,
+    HEAVY,
     SCALES,
     CalibrationRule,
     HeldOutRun,
@@ -97,11 +98,12 @@ def find_calibration(
 ) -> Calibration:
     """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds.
 
-    `least` is the smallest variance of the output noise.
+    `least` is the smallest variance of the output noise. Models with Student-t noise have a rule of their own.
     """
     free_runs = {scale: measure_held_out_runs(folds, records, stretches, scale) for scale in SCALES}
     _check_runs(free_runs.values(), len(stretches))
-    noises, find_width = rule.choose_all(free_runs, least, folds[0].spec.noise == "student-t"), rule.find_width
+    rule = HEAVY if folds[0].spec.noise == "student-t" else rule
+    noises, find_width = rule.choose_noises(free_runs, least), rule.find_width
     scale = noises.latent_scale
     far = find_width(free_runs[scale], noises)
     window_runs = _run_from_windows(folds, records, stretches, scale)

@@ -13,6 +13,8 @@ MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by th
 NOISES, MAX_NOISE = 200, 10.0  # number of output noise variances that are tried, and the largest (that of y is 1)
 LEVEL = 0.95  # of the band whose width is calibrated
 HEAVY_TAILS = (2.5, 3.0, 4.0, 6.0, 10.0, 30.0)  # degrees of freedom that are tried for a model with Student-t noise
+NOISE_STRIDE = 4  # of the noise variances, where tails are chosen too
+WIDTHS = np.geomspace(0.2, 5.0, 100)  # factors on the width of a band with heavy tails
 MIN_ERRORS = 19  # of which the largest bounds the next one with probability LEVEL
 
 
@@ -48,11 +50,15 @@ class Noises(NamedTuple):
     degrees: float | None = None
 
 
-def choose_output_noise(runs: Sequence[HeldOutRun], least: float, degrees: float | None = None) -> float:
+def choose_output_noise(runs: Sequence[HeldOutRun], least: float) -> float:
     """Choose the output noise variance with the largest likelihood of the median stretch; a bad one has no effect."""
-    noises = np.geomspace(least, max(MAX_NOISE, 10.0 * least), NOISES)
-    losses = [measure_loss(runs, Noises(1.0, noise, degrees)) for noise in noises]
+    noises = _list_noises(least)
+    losses = [measure_loss(runs, Noises(1.0, noise)) for noise in noises]
     return float(noises[int(np.argmin(losses))])
+
+
+def _list_noises(least: float) -> Float64[np.ndarray, " C"]:
+    return np.geomspace(least, max(MAX_NOISE, 10.0 * least), NOISES)
 
 
 def measure_loss(runs: Sequence[HeldOutRun], noises: Noises) -> float:
@@ -75,37 +81,59 @@ def find_median_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
 RunsByScale = Mapping[float, Sequence[HeldOutRun]]
 
 
-def choose_noises_by_error(runs: RunsByScale, least: float, degrees: float | None = None) -> Noises:
+def choose_noises_by_error(runs: RunsByScale, least: float) -> Noises:
     """Choose the latent scale by the error, then the output noise by the likelihood of the median stretch."""
     scale = choose_latent_scale(np.array([[run.rms for run in runs[scale]] for scale in SCALES]))
-    return Noises(scale, choose_output_noise(runs[scale], least, degrees), degrees)
+    return Noises(scale, choose_output_noise(runs[scale], least))
 
 
-def choose_noises_by_likelihood(runs: RunsByScale, least: float, degrees: float | None = None) -> Noises:
+def choose_noises_by_likelihood(runs: RunsByScale, least: float) -> Noises:
     """Choose the latent scale and the output noise together, by the likelihood of the median stretch.
 
     Where the latent noise hardly changes the mean, as in a nearly linear model, the error says nothing about it.
     """
-    tried = [Noises(scale, choose_output_noise(runs[scale], least, degrees), degrees) for scale in runs]
+    tried = [Noises(scale, choose_output_noise(runs[scale], least)) for scale in runs]
     return min(tried, key=lambda noises: measure_loss(runs[noises.latent_scale], noises))
+
+
+def choose_noises_and_tails(runs: RunsByScale, least: float) -> Noises:
+    """Choose both noises and the degrees of freedom by the likelihood of all errors together.
+
+    Outliers are a part of what is to be predicted here, and in the median stretch there may be none.
+    """
+    tried = [
+        Noises(scale, float(noise), degrees)
+        for scale in runs
+        for noise in _list_noises(least)[::NOISE_STRIDE]
+        for degrees in HEAVY_TAILS
+    ]
+    joined = {scale: join_runs(runs[scale]) for scale in runs}
+    return min(tried, key=lambda noises: _negative_log_density(joined[noises.latent_scale], noises))
+
+
+def find_likely_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
+    """Find the factor on the width of the band with the largest likelihood of all errors together."""
+    joined = join_runs(runs)
+    std = np.sqrt(joined.variance + noises.output)
+    losses = [-np.mean(log_density(joined.error, factor * std, noises.degrees)) for factor in WIDTHS]
+    return float(WIDTHS[int(np.argmin(losses))])
+
+
+def join_runs(runs: Sequence[HeldOutRun]) -> HeldOutRun:
+    """The errors of all stretches as one run."""
+    return HeldOutRun(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
 
 
 def find_pooled_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
     """Find the factor by which the 95 % band must be wider to hold 95 % of all held-out errors; at least 1."""
-    joined = HeldOutRun(*(np.concatenate(parts) for parts in zip(*runs, strict=True)))
-    return max(1.0, find_width_factor(joined, noises))
+    return max(1.0, find_width_factor(join_runs(runs), noises))
 
 
 class CalibrationRule(NamedTuple):
     """How noises and widths are found from held-out runs: those of each latent scale, and those of the chosen one."""
 
-    choose_noises: Callable[[RunsByScale, float, float | None], Noises]
+    choose_noises: Callable[[RunsByScale, float], Noises]
     find_width: Callable[[Sequence[HeldOutRun], Noises], float]
-
-    def choose_all(self, runs: RunsByScale, least: float, heavy: bool) -> Noises:
-        """Choose the noises; with `heavy` tails the degrees of freedom too, by the likelihood of the median stretch."""
-        tried = [self.choose_noises(runs, least, degrees) for degrees in (HEAVY_TAILS if heavy else (None,))]
-        return min(tried, key=lambda noises: measure_loss(runs[noises.latent_scale], noises))
 
 
 def find_width_factor(run: HeldOutRun, noises: Noises) -> float:
@@ -144,3 +172,6 @@ BY_MEDIAN = CalibrationRule(choose_noises_by_error, find_median_width)
 
 POOLED = CalibrationRule(choose_noises_by_likelihood, find_pooled_width)
 """The rule of `revarb.fit`: a band that holds 95 % of everything that was held out."""
+
+HEAVY = CalibrationRule(choose_noises_and_tails, find_likely_width)
+"""The rule of models with Student-t noise: the likelihood of everything that was held out."""

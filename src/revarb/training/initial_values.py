@@ -50,7 +50,8 @@ def initialise_parameters(
 def initialise_noise(spec: RGP, rows: Rows, y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]]) -> StudentNoise:
     """Start the weights of Student-t outputs: 1, and small for suspects (NaN in `y_blocks`), which are interpolated."""
     expected = np.concatenate([fill_gaps(y)[spec.lags :] for y in y_blocks])
-    squares = (np.asarray(rows.y) - expected) ** 2 / spec.recipe.output_noise
+    measured = 1.0 if rows.measured is None else np.asarray(rows.measured)
+    squares = measured * (np.asarray(rows.y) - expected) ** 2 / spec.recipe.output_noise
     degrees = START_DEGREES if spec.degrees_of_freedom is None else spec.degrees_of_freedom
     noise = make_noise(np.maximum(squares, 1.0), degrees)
     return StudentNoise(np.asarray(noise.log_rate), np.asarray(noise.raw_degrees))
