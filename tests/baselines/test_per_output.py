@@ -163,3 +163,10 @@ def test_per_output_refuses_gaps_before_it_fits_anything():
     with pytest.raises(InputError, match="LSTM needs every output value, and 1 of 60 are missing"):
         PerOutput(counting).fit(small.with_gaps(small.record(outputs=3), (7, 2)))
     assert counting.fitted == ["y2"]
+
+
+def test_a_run_outside_of_training_names_all_outputs():
+    model = PerOutput(ARX(lags=2, input_lags=2)).fit(small.record(samples=80, outputs=2))
+    with pytest.warns(UserWarning, match="leaves its training range"):
+        path = model.simulate(50.0 * small.record(1).u)
+    assert path.beyond.shape == path.mean.shape and "outside of what training has shown" in path.warning

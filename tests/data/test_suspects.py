@@ -55,3 +55,10 @@ def test_units_do_not_matter():
 def test_two_samples_and_constant_outputs_are_no_problem():
     assert not mark_suspects([np.array([[0.0], [1.0]]), np.full((5, 1), 2.0)])[0].any()
     assert not mark_suspects([np.full((9, 1), np.nan)])[0].any()
+
+
+def test_a_record_without_the_output_does_not_hide_those_of_others():
+    y = make_signal()
+    y[100] += 5.0
+    marks = mark_suspects([y, np.full((40, 1), np.nan)])
+    assert np.flatnonzero(marks[0]).tolist() == [100] and not marks[1].any()

@@ -12,9 +12,13 @@ from revarb.data.series import Window
 from revarb.errors import InputError
 from revarb.evaluation.reliability import pit_values
 from revarb.evaluation.scoring import scores
+from revarb.models.ensemble import Ensemble
 from revarb.models.model_file import load
 from revarb.models.outlier_detection import find_probabilities
 from revarb.runtime.numerics import with_numerics
+from revarb.simulation.chain import find_noise_variance
+from revarb.simulation.filtering import make_update
+from revarb.simulation.moments import JointState, OutputMoments
 from support import small
 
 SPIKES = (25, 60)
@@ -148,3 +152,37 @@ def test_refusals(record, robust):
         RGP(noise="laplace")
     with pytest.raises(InputError, match="degrees_of_freedom"):
         RGP(noise="student-t", degrees_of_freedom=1.5)
+
+
+def test_missing_samples_are_no_outliers_and_set_no_scale(record):
+    mostly = small.with_gaps(spiked(record), slice(70, 120))
+    found = small.spec(noise="student-t", recipe=RECIPE).fit(mostly).outliers(0.9)
+    assert set(SPIKES) <= {each.row for each in found} and max(each.row for each in found) < 70
+
+
+def test_both_noises_mix(record, robust):
+    gaussian = small.spec(recipe=RECIPE).fit(spiked(record))
+    mixture = Ensemble.from_candidates([robust, gaussian])
+    path = mixture.simulate(small.record(1).u)
+    assert path.degrees_of_freedom is None and path.beyond.shape == (60, 1)
+
+
+def test_estimated_degrees_keep_a_variance(record):
+    """Many spikes make the tails as heavy as they may become; the band stays one."""
+    rows = tuple(range(10, 110, 7))
+    spec = small.spec(noise="student-t", recipe=RECIPE, degrees_of_freedom=None)
+    path = spec.fit(spiked(record, rows)).simulate(record.u)
+    assert path.std.max() < 5.0 * np.std(record.y)
+
+
+@with_numerics
+def test_a_missing_output_has_no_say_in_the_weight_of_another(robust):
+    chain = robust.trained.chain
+    root = np.random.default_rng(0).normal(size=(5, 5))
+    whole = root @ root.T + (0.1 + float(find_noise_variance(chain))) * np.eye(5)
+    state, both = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.zeros(2), whole[3:, 3:], whole[:3, 3:])
+    first = OutputMoments(both.mean[:1], both.cov[:1, :1], both.cross[:, :1])
+    condition = make_update(chain)
+    got, alone = condition(state, both, np.array([2.0, np.nan])), condition(state, first, np.array([2.0]))
+    np.testing.assert_allclose(got.mean, alone.mean, rtol=1e-10)
+    np.testing.assert_allclose(got.cov, alone.cov, rtol=1e-10, atol=1e-12)

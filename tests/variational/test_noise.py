@@ -12,7 +12,7 @@ from scipy.stats import gamma, t
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.variational.bound import Layout, revarb_bound
-from revarb.variational.noise import StudentNoise, expected_squares, make_noise, weight_terms
+from revarb.variational.noise import MIN_DEGREES, StudentNoise, expected_squares, make_noise, weight_terms
 from support.random_models import JITTER, L, random_parameters, random_rows, separated
 
 
@@ -54,7 +54,7 @@ def test_a_weight_of_two_is_the_row_twice_but_for_the_normalisation(rng):
 
 @pytest.mark.parametrize(("rate", "degrees"), [(0.7, 4.0), (12.0, 3.0), (2.5, 30.0)])
 def test_the_terms_of_q_agree_with_quadrature(rate, degrees):
-    noise = StudentNoise(np.array([[np.log(rate)]]), np.asarray(inverse_softplus(degrees - 2.0)))
+    noise = StudentNoise(np.array([[np.log(rate)]]), np.asarray(inverse_softplus(degrees - MIN_DEGREES)))
     q = gamma((degrees + 1.0) / 2.0, scale=1.0 / rate)
     p = gamma(degrees / 2.0, scale=2.0 / degrees)
     expected, _ = quad(
@@ -78,7 +78,7 @@ def test_the_optimal_weights_give_the_student_density(rng):
 def test_the_bound_is_below_the_exact_evidence_and_near_it():
     """Two samples of an exact GP with Student-t noise: log p(y) by quadrature over f."""
     x, y, degrees, sigma2 = np.array([[0.0], [0.4]]), np.array([[0.3], [4.0]]), 4.0, 0.05
-    layer, raw_degrees = make_layer(x, sigma2=sigma2), np.asarray(inverse_softplus(degrees - 2.0))
+    layer, raw_degrees = make_layer(x, sigma2=sigma2), np.asarray(inverse_softplus(degrees - MIN_DEGREES))
     kernel = 0.8 * np.exp(-0.5 * 1.3 * (x - x.T) ** 2)
     nodes, weights = np.polynomial.hermite_e.hermegauss(160)
     root = np.linalg.cholesky(kernel + 1e-10 * np.eye(2))

@@ -158,12 +158,16 @@ class FittedPerOutput(Fitted):
             raise InputError(f"method must be {known}, received {method!r}; for others simulate the members")
         paths = [member.simulate(u, method, steps=steps) for member in self.members]
         bands = [path.std for path in paths if path.std is not None]
+        marks = [path.beyond for path in paths if path.beyond is not None]
+        degrees = {path.degrees_of_freedom for path in paths}
         return replace(
             paths[0],
             mean=np.concatenate([path.mean for path in paths], axis=1),
             std=np.concatenate(bands, axis=1) if bands else None,
             skip=self.skip,
             output_names=self.output_names,
+            beyond=np.concatenate(marks, axis=1) if len(marks) == len(paths) else None,
+            degrees_of_freedom=degrees.pop() if len(degrees) == 1 else None,
         )
 
 

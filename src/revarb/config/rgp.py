@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from revarb.models.fitted_rgp import FittedRGP
 
 NOISES = ("gaussian", "student-t")
+MAX_DEGREES = 1e6
 MAX_LAYERS = MAX_STATES = 1000
 """Far more than can be trained: a typing error, or a damaged file, must not exhaust the memory."""
 
@@ -51,7 +52,7 @@ class RGP(Lagged):
     noise : str
         Noise of the outputs: "gaussian", or "student-t" for records with outliers, which then have little weight.
     degrees_of_freedom : float, optional
-        Of Student-t noise, above 2: the smaller, the heavier its tails. None: estimated with the rest.
+        Of Student-t noise, above 2.5: the smaller, the heavier its tails. None: estimated with the rest.
 
     Examples
     --------
@@ -102,7 +103,11 @@ class RGP(Lagged):
         if self.noise == "student-t" and self.recognition is not None:
             raise InputError("noise='student-t' has no recognition model; leave out recognition")
         if self.degrees_of_freedom is not None:
-            degrees = check_number("degrees_of_freedom", self.degrees_of_freedom, above=2.0)
+            degrees = check_number("degrees_of_freedom", self.degrees_of_freedom, above=2.5)
+            if degrees > MAX_DEGREES:
+                raise InputError(
+                    f"degrees_of_freedom is at most {MAX_DEGREES:g}, received {degrees:g}; that is Gaussian"
+                )
             object.__setattr__(self, "degrees_of_freedom", degrees)
 
     @property

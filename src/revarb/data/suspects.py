@@ -1,6 +1,7 @@
 """Samples that look like outliers at first sight: far from what their neighbours in time suggest.
 
-Only for scaling and start values of a fit with Student-t noise, which itself decides what is an outlier.
+For scaling and start values of a fit with Student-t noise, which itself decides what is an outlier, and for a choice,
+to see whether such a fit is worth a trial.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ def _mark_column(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
     marks = [np.zeros(len(column), dtype=bool) for column in columns]
     for _ in range(MAX_PASSES):
         kept = [np.where(mark, np.nan, column) for column, mark in zip(columns, marks, strict=True)]
-        if not all(np.isfinite(column).any() for column in kept):
+        if not any(np.isfinite(column).any() for column in kept):
             break
         found = _find_worst(kept)
         if not any(new.any() for new in found):
@@ -61,6 +62,8 @@ def _find_worst(columns: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def _interpolate(column: np.ndarray) -> np.ndarray:
     time, measured = np.arange(len(column)), np.isfinite(column)
+    if not measured.any():
+        return np.zeros(len(column))
     return np.interp(time, time[measured], column[measured])
 
 

@@ -128,7 +128,9 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int
 
 def _select_output(path: Trajectory, column: int) -> Trajectory:
     std = None if path.std is None else path.std[:, [column]]
-    return replace(path, mean=path.mean[:, [column]], std=std, samples=None, output_names=(path.output_names[column],))
+    return replace(
+        path, mean=path.mean[:, [column]], std=std, samples=None, beyond=None, output_names=(path.output_names[column],)
+    )
 
 
 def _score(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int) -> Scores:

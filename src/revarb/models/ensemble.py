@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from revarb.config.rgp import RGP
 from revarb.data.safe_statistics import safe_rms, safe_std
@@ -333,12 +333,18 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
         samples=np.concatenate(samples) if samples else None,
         skip=max(path.skip for path in paths),
         disagreement=max((path.disagreement for path in paths if path.disagreement is not None), default=None),
-        degrees_of_freedom=_find_heaviest(paths),
+        beyond=_join_marks(paths),
+        degrees_of_freedom=_find_degrees(paths),
     )
 
 
-def _find_heaviest(paths: Sequence[Trajectory]) -> float | None:
-    # The tails of a mixture are those of its heaviest member; a Gaussian one makes them lighter.
+def _join_marks(paths: Sequence[Trajectory]) -> Bool[np.ndarray, "T Dy"] | None:
+    known = [path.beyond for path in paths if path.beyond is not None]
+    return np.any(known, axis=0) if known else None
+
+
+def _find_degrees(paths: Sequence[Trajectory]) -> float | None:
+    # The tails of the heaviest member; with a Gaussian one among them the mixture is taken as Gaussian.
     degrees = [path.degrees_of_freedom for path in paths]
     return None if None in degrees else min(each for each in degrees if each is not None)
 
@@ -363,7 +369,8 @@ def _check_members(members: Sequence[FittedRGP]) -> tuple[FittedRGP, ...]:
 
 
 def _same_records(one: FittedRGP, other: FittedRGP) -> bool:
-    scalings = [np.concatenate(list(vars(model.scaling).values())) for model in (one, other)]
+    # By the scaling of the inputs: that of the outputs is without outliers where the noise is a Student-t.
+    scalings = [np.concatenate([model.scaling.u_mean, model.scaling.u_std]) for model in (one, other)]
     names = [(model.input_names, model.output_names, model.dt) for model in (one, other)]
     return names[0] == names[1] and np.array_equal(scalings[0], scalings[1])
 

@@ -290,7 +290,7 @@ def check_chain(chain: Chain[Posterior]) -> None:
     for layer in (*chain.hidden, chain.output):
         if layer is not None and not ((layer.w >= 0.0).all() and layer.variance > 0.0 and layer.sigma2 > 0.0):
             raise InputError("a layer has a kernel or a noise that is not positive")
-    if chain.degrees is not None and not chain.degrees >= MIN_DEGREES:
+    if chain.degrees is not None and not MIN_DEGREES <= chain.degrees < np.inf:
         raise InputError(
             f"its Student-t noise has {chain.degrees} degrees of freedom, and {MIN_DEGREES:g} is the least"
         )

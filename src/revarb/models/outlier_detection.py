@@ -11,6 +11,8 @@ from revarb.errors import InputError, check_number
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.variational.noise import expected_squares
 
+SMALLEST = 1e-6  # expected squared error of a sample that was measured; that of a missing one is zero but for rounding
+
 
 class Outlier(NamedTuple):
     """A training sample that does not fit its neighbours and the model.
@@ -57,7 +59,9 @@ def find_probabilities(squares: np.ndarray) -> np.ndarray:
     """Share of ordinary samples with larger errors, from expected squared errors in units of the noise of the fit.
 
     What is ordinary follows from the middle of the errors of every output: their noise is rarely that of the recipe.
+    Missing samples have no error and are no outliers.
     """
     distances = np.sqrt(squares)
-    ordinary = np.maximum(TO_STD * np.median(distances, axis=0), 1.0)
+    known = np.where(squares > SMALLEST, distances, np.nan)
+    ordinary = np.maximum(TO_STD * np.nanmedian(known, axis=0), 1.0)
     return 2.0 * ndtr(-distances / ordinary)

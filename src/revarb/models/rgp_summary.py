@@ -7,6 +7,7 @@ import numpy as np
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.summary import SummaryTable
+from revarb.simulation.chain import find_noise_variance
 
 RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 
@@ -93,7 +94,8 @@ def _noise_table(model: FittedRGP) -> SummaryTable:
     ]
     for column, name in enumerate(model.output_names):
         unit = float(model.scaling.y_std[column])
-        rows.append((name, _std(float(fitted.last_layer.sigma2), unit), _std(float(used.last_layer.sigma2), unit)))
+        before, after = (_std(float(find_noise_variance(chain)), unit) for chain in (fitted, used))
+        rows.append((name, before, after))
     return SummaryTable("noise, standard deviation", ("", "as fitted", "in simulations"), rows)
 
 

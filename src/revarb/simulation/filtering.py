@@ -16,7 +16,7 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, find_noise_variance
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, run_moments
 
-WEIGHTINGS = 3  # of a measurement with Student-t noise; more change nothing
+WEIGHTINGS = 5  # of a measurement with Student-t noise: what is an outlier is settled by then
 
 
 @jax.jit
@@ -77,8 +77,9 @@ def make_update(chain: Chain[Posterior]) -> Callable[[JointState, OutputMoments,
 
     def update_weighted(state: JointState, predicted: OutputMoments, y: Float[AnyArray, " Dy"]) -> JointState:
         # Eq. 55. A measurement that is far from its prediction starts with little weight, and so pulls no state along.
-        error = jnp.where(jnp.isnan(y), 0.0, y - predicted.mean)
-        g_cov = predicted.cov - variance * jnp.eye(len(y))
+        measured = ~jnp.isnan(y)
+        error = jnp.where(measured, y - predicted.mean, 0.0)
+        g_cov = jnp.where(measured[:, None] & measured[None, :], predicted.cov - variance * jnp.eye(len(y)), 0.0)
         weights = (degrees + 1.0) / (degrees + error**2 / jnp.diagonal(predicted.cov))
         for _ in range(WEIGHTINGS):
             gain = jnp.linalg.solve(g_cov + jnp.diag(sigma2 / weights), g_cov).T

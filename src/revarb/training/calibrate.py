@@ -20,7 +20,7 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.journal import Journal
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
-from revarb.simulation.chain import StartState, find_noise_variance
+from revarb.simulation.chain import StartState
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.starts import make_cold_origin, resolve_start
 from revarb.training.calibration_rule import (
@@ -31,7 +31,7 @@ from revarb.training.calibration_rule import (
     HeldOutRun,
     select_steps,
 )
-from revarb.training.problem import Report, Task, initialise, make_preprocessor
+from revarb.training.problem import Report, Task, initialise, make_preprocessor, mask_if_possible
 from revarb.training.solve import count_steps, solve
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.yardsticks import measure_linear, measure_mean
@@ -50,7 +50,7 @@ def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) ->
         folds = [_fit_without_fold(fold, model, task, report, journal) for fold in range(FOLDS)]
         with capture_interrupts():  # JAX compiles here
             calibration = find_calibration(
-                folds, task.records, task.stretches, least=float(find_noise_variance(model.trained.chain))
+                folds, task.records, task.stretches, least=float(model.trained.chain.last_layer.sigma2)
             )
             calibration = _add_yardsticks(calibration, task)
     except RevarbError as error:
@@ -62,12 +62,14 @@ def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) ->
 
 
 def _add_yardsticks(calibration: Calibration, task: Task) -> Calibration:
-    errors = measure_linear(task.records, task.stretches, task.preprocessor.order)
+    # In units of the outputs without outliers, as the error of the model is.
+    records = task.records if task.spec.noise == "gaussian" else mask_if_possible(task.records)
+    errors = measure_linear(records, task.stretches, task.preprocessor.order)
     linear = np.inf if errors is None else float(np.nanmedian(errors))
     return replace(
         calibration,
         linear_error=linear if np.isfinite(linear) else None,
-        mean_error=float(np.nanmedian(measure_mean(task.records, task.stretches))),
+        mean_error=float(np.nanmedian(measure_mean(records, task.stretches))),
     )
 
 

@@ -119,6 +119,8 @@ def fit(
         if pressed:
             return fit_interrupted(ranking, held_out, records, seed)
         ranking = try_student(ranking, trials)
+        if pressed:
+            return fit_interrupted(ranking, held_out, records, seed)
         model = fit_taken(ranking, trials, records, members)
     if model.status is not Status.INTERRUPTED:
         store.discard()

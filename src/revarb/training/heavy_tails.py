@@ -30,13 +30,12 @@ def try_student(ranking: Ranking, trials: Trials) -> Ranking:
     Then the candidates are compared again without the samples that look like outliers, and the best of them is tried
     with Student-t noise.
     """
-    outputs = [trials.held_out.records[each.record].y[each.rows] for each in _by_fold(trials.held_out)]
-    errors = _collect_errors(ranking.winner, trials.held_out)
-    if trials.progress.pressed or not has_heavy_tails(errors, outputs):
+    held_out = trials.held_out
+    if trials.progress.pressed or not _has_spikes(ranking.winner, held_out):
         return ranking
-    trials = replace(trials, held_out=leave_out_suspects(trials.held_out))
-    ranking = _rank_again(trials)
-    held_out, winner = trials.held_out, ranking.winner
+    trials = replace(trials, held_out=leave_out_suspects(held_out))
+    ranking = _rank_again(ranking, trials)
+    winner = ranking.winner
     structure = _add_student(winner.structure or list_structures(held_out.records, winner.delay)[0])
     trials.run([(structure, fold) for fold in range(FOLDS)])
     complete = [each for each in trials.score(structure) if each.complete and np.isfinite(each.errors).all()]
@@ -50,8 +49,13 @@ def try_student(ranking: Ranking, trials: Trials) -> Ranking:
     return _add_candidate(ranking, best, gains)
 
 
-def _rank_again(trials: Trials) -> Ranking:
-    tried = list(dict.fromkeys(unit.structure for unit in trials.paths))
+def _has_spikes(scored: Scored, held_out: HeldOut) -> bool:
+    outputs = [held_out.records[each.record].y[each.rows] for each in _by_fold(held_out)]
+    return has_heavy_tails(_collect_errors(scored, held_out), outputs)
+
+
+def _rank_again(ranking: Ranking, trials: Trials) -> Ranking:
+    tried = list(dict.fromkeys(each.structure for each in ranking.scored if each.structure is not None))
     scored = [*try_linear(trials.held_out), *(each for structure in tried for each in trials.score(structure))]
     return rank(scored, trials.held_out, trials.failures)
 
@@ -92,11 +96,14 @@ def _collect_errors(scored: Scored, held_out: HeldOut) -> list[np.ndarray]:
 
 
 def measure_densities(scored: Scored, held_out: HeldOut) -> Float64[np.ndarray, " S"]:
-    """Mean log density of the measurements of every stretch under the calibrated distribution of a candidate."""
+    """Mean log density of the measurements of every stretch under the calibrated distribution, raw units.
+
+    Candidates with another noise have another scaling, so z-scores cannot be compared.
+    """
     if scored.structure is None:
         std, _ = calibrate_linear(scored, held_out, held_out.scaling)
         densities = [log_density(error, std[None, :]) for error in _collect_errors(scored, held_out)]
-        return np.array([np.nanmean(each) for each in densities])
+        return np.array([np.nanmean(each) for each in densities]) - np.mean(np.log(held_out.scaling.y_std))
     calibration = calibrate_nonlinear(scored, held_out)
     folds = [model for _, model in sorted(scored.folds.items()) if isinstance(model, FittedRGP)]
     runs = measure_held_out_runs(folds, held_out.records, held_out.stretches, calibration.latent_scale)
@@ -104,8 +111,8 @@ def measure_densities(scored: Scored, held_out: HeldOut) -> Float64[np.ndarray, 
         np.mean(log_density(
             run.error, calibration.factors[-1] * np.sqrt(run.variance + calibration.output_noise),
             calibration.degrees_of_freedom,
-        ))
-        for run in runs
+        )) - np.mean(np.log(scored.folds[stretch.fold].scaling.y_std))
+        for run, stretch in zip(runs, _by_fold(held_out), strict=True)
     ])  # fmt: skip
 
 

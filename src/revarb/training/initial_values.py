@@ -53,7 +53,7 @@ def initialise_noise(spec: RGP, rows: Rows, y_blocks: Sequence[Float64[np.ndarra
     measured = 1.0 if rows.measured is None else np.asarray(rows.measured)
     squares = measured * (np.asarray(rows.y) - expected) ** 2 / spec.recipe.output_noise
     degrees = START_DEGREES if spec.degrees_of_freedom is None else spec.degrees_of_freedom
-    noise = make_noise(np.maximum(squares, 1.0), degrees)
+    noise = make_noise(measured * np.maximum(squares, 1.0), degrees)  # missing ones keep their zero (outliers)
     return StudentNoise(np.asarray(noise.log_rate), np.asarray(noise.raw_degrees))
 
 

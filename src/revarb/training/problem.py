@@ -11,10 +11,11 @@ from revarb.config.recipe import Recipe
 from revarb.config.rgp import RGP
 from revarb.data.blocks import Blocks, cut_blocks
 from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.suspects import mark_suspects, mask_suspects
 from revarb.data.windows import Order
-from revarb.errors import warn_user
+from revarb.errors import InputError, warn_user
 from revarb.gp.layer import Linear
 from revarb.optim.lbfgs import Phase, Settings, Vector
 from revarb.training.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
@@ -61,8 +62,17 @@ def make_preprocessor(spec: RGP, records: Sequence[Series]) -> Preprocessor:
     order = spec.order_for(records[0].u.shape[1])
     if spec.noise == "gaussian":
         return Preprocessor.from_records(records, order)
-    Preprocessor.from_records(records, order)  # refuses what is constant or missing in the records as they are
-    return Preprocessor.from_records(mask_suspects(records), order)
+    return Preprocessor.from_records(mask_if_possible(records), order)
+
+
+def mask_if_possible(records: Sequence[Series]) -> Sequence[Series]:
+    """The records without suspects; as they are where too little would be left: an output may be nothing but pulses."""
+    masked = mask_suspects(records)
+    try:
+        Standardiser.from_records(masked)
+    except InputError:
+        return records
+    return masked
 
 
 def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:

@@ -11,7 +11,6 @@ from jaxtyping import Float64
 from revarb.config.rgp import RGP
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
-from revarb.data.suspects import mask_suspects
 from revarb.data.windows import Order
 from revarb.errors import InputError, RevarbError
 from revarb.models.fitted_arx import FittedARX
@@ -21,7 +20,7 @@ from revarb.training.batched_paths import fit_paths_together
 from revarb.training.candidates import Structure, describe_order
 from revarb.training.choice_store import ChoiceStore
 from revarb.training.fold_paths import ALL, FoldPath, fit_path
-from revarb.training.problem import Report
+from revarb.training.problem import Report, mask_if_possible
 from revarb.training.segments import Segment, can_start_late, cut_late_segments, cut_segments, measure_cold_runs
 from revarb.training.solve import count_steps
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
@@ -77,7 +76,7 @@ def leave_out_suspects(held_out: HeldOut) -> HeldOut:
 
     Unchanged where nothing else of a stretch was measured.
     """
-    trusted, stretches = mask_suspects(held_out.records), held_out.stretches
+    trusted, stretches = mask_if_possible(held_out.records), held_out.stretches
     if not all(np.isfinite(trusted[each.record].y[each.rows]).any() for each in stretches):
         return held_out
     late = [stretches[number] for number in held_out.late_numbers]

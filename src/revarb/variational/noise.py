@@ -17,7 +17,7 @@ from jaxtyping import Float
 from revarb.gp.layer import inverse_softplus
 from revarb.runtime.numerics import AnyArray
 
-MIN_DEGREES = 2.0  # of freedom: below it a Student-t has no variance, and a band no standard deviation
+MIN_DEGREES = 2.5  # of freedom: at 2 a Student-t has no variance, and a band no standard deviation
 
 
 class StudentNoise(eqx.Module):

@@ -154,7 +154,8 @@ def _print_outliers(members: Sequence[FittedRGP]) -> None:
         screen.print("no outliers among the training samples")
         return
     worst = found[0]
-    record = f" of record {worst.record}" if len(robust.lengths) > 1 else ""
+    part = "record" if len(robust.lengths) == len(robust.final_states) else "block"
+    record = f" of {part} {worst.record}" if len(robust.lengths) > 1 else ""
     screen.print(
         f"{len(found)} outlier(s) among the training samples; the worst is {worst.output!r} in row {worst.row}{record} "
         f"(rows count from 0; its weight is {worst.weight:.2g})",

@@ -49,7 +49,7 @@ def split_at_gaps(table: Table, column: str) -> Sampling:
     gaps, usual = find_gaps(seconds)
     between = [slice(first, end) for first, end in pairwise([0, *gaps, len(seconds)])]
     pieces = [piece for piece in between if piece.stop - piece.start >= MIN_PIECE]
-    alone = [piece.start for piece in between if piece not in pieces]
+    alone = [piece.start for piece in between if piece.stop - piece.start < MIN_PIECE]
     if len(alone) > len(pieces):
         raise InputError(
             f"{table.path}, column {column!r}: {len(alone)} of {len(seconds)} samples stand alone between two gaps, "
