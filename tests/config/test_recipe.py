@@ -13,7 +13,7 @@ def test_the_default_is_recipe_r0():
     assert (recipe.lengthscale_factor, recipe.kernel_variance, recipe.zeta_noise) == (2.0, 1.0, 1e-3)
     assert [stage.iterations for stage in recipe.stages] == [50, 100]
     # A model without a linear part has no entries in the group "linear".
-    assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear"} for stage in recipe.stages)
+    assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear", "tau"} for stage in recipe.stages)
     assert (recipe.free_run_weight, recipe.free_run_weights) == (0.0, ())
     assert (recipe.memory, recipe.max_rows) == (20, 5000)
 

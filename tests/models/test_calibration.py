@@ -96,6 +96,7 @@ def test_fewer_states_than_outputs_are_named(model):
     prep = replace(
         model.preprocessor,
         output_names=("a", "b"),
+        output_range=None,
         scaling=Standardiser(np.ones(1), np.ones(1), np.ones(2), np.ones(2)),
     )
     two = replace(model, calibration=judged, preprocessor=prep)

@@ -180,7 +180,7 @@ def test_gradient_agrees_with_finite_differences_in_every_group(problem, vector,
     objective = make_penalised_objective(problem, runs, 20.0)
     _, gradient = objective(vector)
     changed = gradient - make_objective(problem)(vector)[1]
-    for group in GROUPS:
+    for group in (each for each in GROUPS if each not in ("tau", "nu")):  # its noise is Gaussian
         entries = np.flatnonzero(select_entries(problem.start, (group,)))
         moves = np.abs(changed[entries]).max()  # the prior of the initial states is not in the term
         assert moves < 1e-8 if group == "prior" else moves > 0.1, group

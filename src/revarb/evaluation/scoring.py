@@ -184,10 +184,11 @@ def _band_scores(
     if len(stds) < len(paths):
         return np.nan, np.nan, np.nan, np.nan
     ends = np.cumsum([len(std) for std in stds])[:-1]
-    densities = [
-        log_density(values - path.mean[skip:], std, path.degrees_of_freedom)
-        for path, std, values in zip(paths, stds, np.split(y, ends), strict=True)
-    ]
+    with np.errstate(over="ignore"):  # differences of huge numbers
+        densities = [
+            log_density(values - path.mean[skip:], std, path.degrees_of_freedom)
+            for path, std, values in zip(paths, stds, np.split(y, ends), strict=True)
+        ]
     nlpd = -np.mean(np.concatenate(densities)[measured])
     coverage50, coverage90, coverage95 = (_share_inside(paths, y, measured, skip, level) for level in COVERAGE_LEVELS)
     return float(nlpd), coverage50, coverage90, coverage95

@@ -25,6 +25,8 @@ from revarb.simulation.starts import StartChoice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from revarb.models.outlier_detection import Outlier
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Predictor):
@@ -244,6 +246,26 @@ class Ensemble(Predictor):
             Mixture of the members' predictions, one row per sample of the record.
         """
         return mix_paths([member.predict(record, horizon) for member in self.members])
+
+    def outliers(self, level: float = 1e-3) -> "tuple[Outlier, ...]":
+        """The training samples that the best member takes as outliers; see `FittedRGP.outliers`.
+
+        Parameters
+        ----------
+        level : float
+            A sample counts as an outlier if fewer than this share of ordinary samples would be as far from the model.
+
+        Returns
+        -------
+        tuple of Outlier
+            The most unlikely one first.
+
+        Raises
+        ------
+        InputError
+            If the noise of the best member is Gaussian.
+        """
+        return self.best.outliers(level)
 
     def smooth(self) -> list[Trajectory]:
         """The training records as fitted by all members; see `FittedRGP.smooth`.
