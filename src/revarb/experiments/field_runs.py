@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from joblib import Parallel, delayed
 
@@ -23,6 +23,7 @@ Key = tuple[str, str, int]
 """What identifies a fit in the file: the name of its record, its model and its seed."""
 
 
+@runtime_checkable
 class Keyed(Protocol):
     """A fit of any table."""
 

@@ -105,7 +105,7 @@ class Calibration:
         if degrees is None:
             return replace(replace_noises(chain, self.latent_scale, self.output_noise), degrees=None)
         scale2 = self.output_noise * (degrees - 2.0) / degrees
-        return replace(replace_noises(chain, self.latent_scale, scale2), degrees=np.float64(degrees))
+        return replace(replace_noises(chain, self.latent_scale, scale2), degrees=np.asarray(degrees))
 
     def width_factors(
         self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]
@@ -129,8 +129,8 @@ class Calibration:
 
 def replace_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:
     """The chain with its latent noise scaled and its output noise replaced."""
-    scaled = [layer.sigma2 * latent_scale for layer in chain.hidden]
-    return eqx.tree_at(_noises, chain, [*scaled, np.float64(output_noise)])
+    scaled = [np.asarray(layer.sigma2 * latent_scale) for layer in chain.hidden]
+    return eqx.tree_at(_noises, chain, [*scaled, np.asarray(output_noise, dtype=np.float64)])
 
 
 def _noises(chain: Chain[Posterior]) -> list[Any]:
