@@ -269,12 +269,23 @@ def seconds(value):
 
 def bench():
     """Times against GPy."""
-    lines = [["", "N", "cores", "revarb", "GPy", "ratio"]]
+    lines = [["", "N", "cores", "revarb", "GPy", "ratio", "of floor", ""]]
     for row in results("bench.json")["rows"]:
-        ratio = f"{row['ratio']:.1f}" if "ratio" in row else ""
-        size, cores = str(row["n"]), str(row["threads"])
-        lines.append([row["name"], size, cores, seconds(row["seconds"]), seconds(row.get("peer_seconds")), ratio])
+        ratios = [f"{row[name]:.1f}" if name in row else "" for name in ("ratio", "of_floor")]
+        times = seconds(row["seconds"]), seconds(row.get("peer_seconds"))
+        lines.append([row["name"], str(row["n"]), str(row["threads"]), *times, *ratios, _describe_bench(row)])
     return lines
+
+
+def _describe_bench(row):
+    # What a row of the bench has beside its time.
+    parts = [
+        f"{row['peak_mib']:.0f} MiB" if "peak_mib" in row else "",
+        f"NRMSE {row['nrmse']:.3f}" if "nrmse" in row else "",
+        f"{row['times_fit']:.1f} × the fit" if "times_fit" in row else "",
+        f"{row['times_faster']:.1f} × faster than the slow way" if "times_faster" in row else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def h200():
