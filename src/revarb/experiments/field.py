@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from revarb.config.rgp import RGP
-from revarb.errors import InputError
 from revarb.evaluation.comparison.comparison import Comparison, default_models
 from revarb.experiments.benchmarks import Benchmark, BenchmarkPart
-from revarb.experiments.common import read_settings
+from revarb.experiments.common import read_settings, select_records
 from revarb.experiments.experiment import Experiment, Part, Report
 from revarb.experiments.field_runs import Fit, RowsFile, compare_fit, run_fits
 from revarb.experiments.field_targets import (
@@ -86,11 +85,7 @@ class Field(Experiment[Part]):
 
     def only(self, names: Sequence[str]) -> "Field":
         """The same with some of the records."""
-        known = [record.name for record in self.records]
-        for name in names:
-            if name not in known:
-                raise InputError(f"no record {name!r} in this table; there are {', '.join(known)}")
-        return replace(self, records=tuple(record for record in self.records if record.name in names))
+        return replace(self, records=select_records(self.records, names))
 
     def count_steps(self, seeds: int) -> int:
         """Number of fits."""

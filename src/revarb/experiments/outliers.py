@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 from matplotlib.figure import Figure
 
 from revarb.config.rgp import RGP
-from revarb.errors import InputError
 from revarb.evaluation.comparison.comparison import fixed_models
 from revarb.experiments.benchmarks import Benchmark
-from revarb.experiments.common import PROTOCOL, read_settings
+from revarb.experiments.common import PROTOCOL, read_settings, select_records
 from revarb.experiments.experiment import Experiment, Part, Report
 from revarb.experiments.field_runs import Key, RowsFile, run_fits
 from revarb.experiments.outlier_figure import draw_outliers
@@ -140,11 +139,7 @@ class OutlierTable(Experiment[Part]):
 
     def only(self, names: Sequence[str]) -> "OutlierTable":
         """The same with some of the records."""
-        known = [record.name for record in self.records]
-        for name in names:
-            if name not in known:
-                raise InputError(f"no record {name!r} in this table; there are {', '.join(known)}")
-        return replace(self, records=tuple(record for record in self.records if record.name in names))
+        return replace(self, records=select_records(self.records, names))
 
     @property
     def conditions(self) -> list[Condition]:

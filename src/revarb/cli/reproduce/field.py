@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from revarb.cli.reproduce.options import Jobs, JsonFile, Seeds, experiments_app
+from revarb.cli.reproduce.options import FinishedRows, Jobs, JsonFile, OnlyRecords, Seeds, experiments_app
 from revarb.runtime.interrupts import exit_on_interrupt
 
 
@@ -14,10 +14,8 @@ from revarb.runtime.interrupts import exit_on_interrupt
 def reproduce_field(
     seeds: Seeds = 3,
     jobs: Jobs = 1,
-    only: Annotated[list[str] | None, typer.Option(help="Run this record of the table; repeat for several.")] = None,
-    rows_file: Annotated[
-        Path | None, typer.Option("--rows", help="Keep every finished fit in this file, and go on where it ends.")
-    ] = None,
+    only: OnlyRecords = None,
+    rows_file: FinishedRows = None,
     json_file: JsonFile = None,
     page_file: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all simulations.")] = None,
     pictures: Annotated[Path | None, typer.Option(help="Folder for pictures of every record (first seed).")] = None,
