@@ -22,6 +22,7 @@ from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
+from revarb.simulation.formulas import Affine, TanhNetwork
 from revarb.training.held_out import (
     PIECES,
     compute_held_out_errors,
@@ -53,6 +54,15 @@ class Perceptron(eqx.Module):
     def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
         """The network's prediction."""
         return jax.vmap(lambda row: self.readout(jnp.tanh(self.hidden(row))))(x)
+
+    def formula(self) -> TanhNetwork:
+        """The network as plain arrays."""
+        return TanhNetwork(_describe(self.hidden), _describe(self.readout))
+
+
+def _describe(layer: eqx.nn.Linear) -> Affine:
+    assert layer.bias is not None  # Equinox's default
+    return Affine(np.asarray(layer.weight, dtype=np.float64).T, np.asarray(layer.bias, dtype=np.float64))
 
 
 @dataclass(frozen=True)

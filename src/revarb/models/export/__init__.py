@@ -1,0 +1,1 @@
+"""Trained models as programs of other tools: C, CasADi, ONNX, FMU."""

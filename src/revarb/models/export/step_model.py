@@ -1,0 +1,95 @@
+"""One step of the mean-only run in plain arrays: every export is written from it.
+
+The state of a member is its joint state (the windows of all hidden layers, newest first; simulation/chain.py), and the
+last inputs. All of it is z-scored; only the inputs and outputs of a step are in raw units.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from revarb.data.scaling import Standardiser
+from revarb.data.windows import Order
+from revarb.errors import InputError
+from revarb.models.base import Fitted
+from revarb.models.ensemble import Ensemble
+from revarb.simulation.chain import Chain, locate_regressors, locate_windows
+from revarb.simulation.formulas import Formula, describe_layer
+
+
+@dataclass(frozen=True, eq=False)
+class StepMember:
+    """One chain of layers: the hidden layers 1 … H, then the output layer.
+
+    Without an output layer the newest states of the last hidden layer are the outputs. Hidden layer h has its own
+    window before the step as regressors, followed by the window of the layer below after the step; the first one has
+    the window of inputs instead. The output layer has the window of the last hidden layer after the step.
+    """
+
+    scaling: Standardiser
+    order: Order
+    hidden: tuple[Formula, ...]
+    output: Formula | None
+
+    @property
+    def latent_dims(self) -> tuple[int, ...]:
+        """Number of latent states of each hidden layer."""
+        return tuple(layer.outputs for layer in self.hidden)
+
+    @property
+    def windows(self) -> list[Any]:
+        """Positions of the window of each hidden layer in the joint state, newest states first."""
+        return locate_windows(self._shape)
+
+    @property
+    def regressors(self) -> list[Any]:
+        """Positions of the regressors of each hidden layer in the joint state; inputs follow those of the first."""
+        return locate_regressors(self._shape)
+
+    @property
+    def states(self) -> int:
+        """Size of the joint state."""
+        return self.order.lags * sum(self.latent_dims)
+
+    @property
+    def _shape(self) -> Chain[Any]:
+        # Positions depend on the numbers of lags and states alone.
+        return Chain(self.hidden, self.output, self.order.lags)
+
+
+@dataclass(frozen=True, eq=False)
+class StepModel:
+    """A trained model as a step: one member, or those of an ensemble, whose outputs are averaged.
+
+    `past_inputs` inputs are kept, oldest first; a member uses the last `order.reach` of them. A cold run of a member
+    starts at zero states, and again at zero states when `order.reach` inputs have been seen.
+    """
+
+    members: tuple[StepMember, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    dt: float
+
+    @property
+    def past_inputs(self) -> int:
+        """Number of inputs before the step that are kept."""
+        return max(member.order.reach for member in self.members)
+
+
+def make_step_model(model: Fitted) -> StepModel:
+    """The step of a model; one without a step is refused in a line."""
+    parts = model.members if isinstance(model, Ensemble) else (model,)
+    members = tuple(_make_member(part) for part in parts)
+    return StepModel(members, model.input_names, model.output_names, model.dt)
+
+
+def _make_member(model: Fitted) -> StepMember:
+    chain = getattr(model, "chain", None)
+    layers = [] if chain is None else [*chain.hidden, *(() if chain.output is None else (chain.output,))]
+    formulas = [describe_layer(layer) for layer in layers]
+    if chain is None or any(formula is None for formula in formulas):
+        raise InputError(
+            f"a {type(model).__name__} cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX and MLP-NARX can"
+        )
+    known = tuple(formula for formula in formulas if formula is not None)
+    hidden = len(chain.hidden)
+    return StepMember(model.scaling, model.order, known[:hidden], known[hidden] if chain.output is not None else None)

@@ -1,0 +1,30 @@
+"""Small trained models of every kind that can be exported."""
+
+import numpy as np
+
+import revarb
+
+RECIPE = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta", "w", "variance"), 5),))
+
+SPECS = {
+    "one layer": revarb.RGP(2, 3, hidden=1, inducing=8, recipe=RECIPE),
+    "two layers": revarb.RGP(3, 2, hidden=2, inducing=8, recipe=RECIPE),
+    "linear part, dead time": revarb.RGP(2, 2, input_delay=3, hidden=1, inducing=8, linear=True, recipe=RECIPE),
+    "feedthrough": revarb.RGP(2, 2, input_delay=0, hidden=1, inducing=8, recipe=RECIPE),
+    "two states": revarb.RGP(2, 2, hidden=2, inducing=8, latent_dim=2, recipe=RECIPE),
+    "ARX": revarb.ARX(lags=3, input_lags=2),
+    "GP-NARX": revarb.GPNARX(lags=2, input_lags=2, iterations=5),
+    "MLP-NARX": revarb.MLPNARX(lags=2, input_lags=2, units=(4,), iterations=5),
+}
+
+
+def make_record(inputs: int = 1, outputs: int = 1, rows: int = 70) -> revarb.Series:
+    """A stable nonlinear system in units far from z-scores."""
+    u = np.random.default_rng(0).normal(size=(rows, inputs))
+    y = [np.convolve(np.tanh(u).sum(1), [0.0, 0.5, 0.3 + 0.1 * k])[:rows] for k in range(outputs)]
+    return revarb.Series(3.0 + 2.0 * u, 100.0 * np.stack(y, 1) - 5.0)
+
+
+def simulate_mean(model, u: np.ndarray) -> np.ndarray:
+    """The mean-only run from a cold start, by the model itself."""
+    return model.simulate(u, "mean" if "mean" in model.methods else "residuals").mean
