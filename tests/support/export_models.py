@@ -1,5 +1,7 @@
 """Small trained models of every kind that can be exported."""
 
+from functools import cache
+
 import numpy as np
 
 import revarb
@@ -23,6 +25,19 @@ def make_record(inputs: int = 1, outputs: int = 1, rows: int = 70) -> revarb.Ser
     u = np.random.default_rng(0).normal(size=(rows, inputs))
     y = [np.convolve(np.tanh(u).sum(1), [0.0, 0.5, 0.3 + 0.1 * k])[:rows] for k in range(outputs)]
     return revarb.Series(3.0 + 2.0 * u, 100.0 * np.stack(y, 1) - 5.0)
+
+
+@cache
+def fit_small(name: str, inputs: int = 1, outputs: int = 1):
+    """The model of this name, trained once per process on `make_record(inputs, outputs)`."""
+    return SPECS[name].fit(make_record(inputs, outputs))
+
+
+@cache
+def fit_mixed():
+    """An ensemble of two models that look back differently far."""
+    members = [fit_small(name) for name in ("one layer", "linear part, dead time")]
+    return revarb.Ensemble.from_candidates(members)
 
 
 def simulate_mean(model, u: np.ndarray) -> np.ndarray:

@@ -45,3 +45,16 @@ def run_member(member: StepMember, u: np.ndarray) -> np.ndarray:
 def run_cold(model: StepModel, u: np.ndarray) -> np.ndarray:
     """Mean of the members' cold runs."""
     return np.mean([run_member(member, u) for member in model.members], axis=0)
+
+
+def step_vector(model: StepModel, state: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One step on the state vector, raw units; the outputs are the members' mean."""
+    window = np.concatenate([state[model.states :], u])
+    states, outputs = [], []
+    for member, own in zip(model.members, model.locate_members(), strict=True):
+        scaling, lags = member.scaling, member.order.input_lags
+        recent = window[model.locate_inputs(member)].reshape(lags, model.inputs)
+        joint, y = advance(member, state[own], scaling.inputs(recent).ravel())
+        states.append(joint)
+        outputs.append(scaling.raw_outputs(y))
+    return np.concatenate([*states, window[model.inputs :]]), np.mean(outputs, axis=0)

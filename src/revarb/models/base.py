@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+from jaxtyping import Float64
+
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
@@ -16,6 +19,7 @@ from revarb.models.choice import COLD_RUNS, Choice
 from revarb.models.held_out_verdict import state_held_out
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status
+from revarb.runtime.numerics import with_numerics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,6 +113,43 @@ class Fitted(ABC):
         from revarb.models.model_file import save_model  # which imports this module
 
         return save_model(self, path)
+
+    @with_numerics
+    def step_state(self, start: Any = "cold") -> Float64[np.ndarray, " S"]:
+        """The state vector from which the step of an exported model starts (`to_casadi`, ONNX).
+
+        It has the joint state of every member, z-scored (the windows of its hidden layers, newest first), and then the
+        last inputs in raw units, oldest first, row by row.
+
+        Parameters
+        ----------
+        start : str, Window or StartState
+            "cold": zero states, past inputs at their training mean. "continue", a `Window(u, y)`, or one of
+            `final_states`, as in `FittedRGP.simulate`. A NARX model takes the last measured outputs of the window.
+
+        Returns
+        -------
+        array [S]
+
+        Raises
+        ------
+        InputError
+            If the model has no step that can be exported, or no such start.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:60]
+        >>> model = revarb.GPNARX(lags=1, input_lags=2, iterations=5).fit(revarb.Series(u, y))
+        >>> model.step_state("cold").shape
+        (3,)
+        >>> bool(np.allclose(model.step_state(revarb.Window(u, y))[1:], u[-2:]))
+        True
+        """
+        from revarb.models.export.start_vector import make_start_vector  # which imports this module
+
+        return make_start_vector(self, start)
 
     def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
         """Draw the measured outputs and the free run over the training records.

@@ -1,11 +1,18 @@
 """One step of the mean-only run in plain arrays: every export is written from it.
 
 The state of a member is its joint state (the windows of all hidden layers, newest first; simulation/chain.py), and the
-last inputs. All of it is z-scored; only the inputs and outputs of a step are in raw units.
+last inputs. The joint state is z-scored; inputs and outputs of a step are in raw units.
+
+The state vector of a step model has the joint states of its members one after the other, then the last `past_inputs`
+inputs in raw units, oldest first, row by row.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int
 
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
@@ -73,6 +80,63 @@ class StepModel:
     def past_inputs(self) -> int:
         """Number of inputs before the step that are kept."""
         return max(member.order.reach for member in self.members)
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.input_names)
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.output_names)
+
+    @property
+    def states(self) -> int:
+        """Size of the joint states of all members together."""
+        return sum(member.states for member in self.members)
+
+    @property
+    def state_size(self) -> int:
+        """Size of the state vector."""
+        return self.states + self.past_inputs * self.inputs
+
+    def locate_members(self) -> list[slice]:
+        """Positions of each member's joint state in the state vector."""
+        ends = np.cumsum([member.states for member in self.members]).tolist()
+        return [slice(end - member.states, end) for end, member in zip(ends, self.members, strict=True)]
+
+    def locate_inputs(self, member: StepMember) -> Int[np.ndarray, " D"]:
+        """Positions of a member's window of inputs in the past inputs followed by those of the step, newest first."""
+        order = member.order
+        rows = self.past_inputs - order.input_delay - np.arange(order.input_lags)
+        return (rows[:, None] * self.inputs + np.arange(self.inputs)).ravel()
+
+    def make_cold_state(self) -> Float64[np.ndarray, " S"]:
+        """The state vector of a cold start: zero states, past inputs at their training mean."""
+        past_u = np.tile(self.members[0].scaling.u_mean, self.past_inputs)  # members have the same records
+        return np.concatenate([np.zeros(self.states), past_u])
+
+    def restart(self, state: Float64[np.ndarray, " S"], row: int) -> Float64[np.ndarray, " S"]:
+        """The state vector before a row of a cold run: a member restarts where its window of inputs is full."""
+        state = np.array(state)
+        for member, own in zip(self.members, self.locate_members(), strict=True):
+            if member.order.reach == row:
+                state[own] = 0.0
+        return state
+
+
+Step = Callable[[Any, Any], tuple[Any, Any]]  # state vector, inputs -> next state vector, outputs
+
+
+def run_cold(model: StepModel, step: Step, u: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
+    """Run any form of the step from a cold start, as `simulate` does; raw units in and out."""
+    state, rows = model.make_cold_state(), []
+    for row, now in enumerate(u):
+        state, y = step(model.restart(state, row), now)
+        state = np.asarray(state, dtype=np.float64).ravel()
+        rows.append(np.asarray(y, dtype=np.float64).ravel())
+    return np.stack(rows)
 
 
 def make_step_model(model: Fitted) -> StepModel:
