@@ -22,6 +22,7 @@ from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 
 if TYPE_CHECKING:
+    import casadi
     from matplotlib.figure import Figure
 
 
@@ -150,6 +151,44 @@ class Fitted(ABC):
         from revarb.models.export.start_vector import make_start_vector  # which imports this module
 
         return make_start_vector(self, start)
+
+    def to_casadi(self, horizon: int | None = None) -> "casadi.Function":
+        """The mean-only run as a CasADi function, for optimisation and control (extra `[casadi]`).
+
+        It is built from CasADi's own operations: it can be differentiated and put into other expressions, and
+        `generate` writes C code of it. Inputs and outputs are in raw units; `step_state` has the state to start from.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            Number of steps; by default a single one.
+
+        Returns
+        -------
+        casadi.Function
+            `step`: (state, u) → (next_state, y). With `horizon`, `run`: (state, u [inputs × horizon]) → (final_state,
+            y [outputs × horizon]); columns are steps, as in CasADi's `mapaccum`.
+
+        Raises
+        ------
+        InputError
+            If the model has no step that can be exported, or CasADi is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:60]
+        >>> model = revarb.ARX(lags=2, input_lags=2).fit(revarb.Series(u, y))
+        >>> run = model.to_casadi(horizon=20)
+        >>> final_state, path = run(model.step_state(revarb.Window(u[:40], y[:40])), u[None, 40:])
+        >>> bool(np.allclose(path, y[None, 40:]))
+        True
+        """
+        from revarb.models.export.casadi_function import make_casadi  # these import this module
+        from revarb.models.export.step_model import make_step_model
+
+        return make_casadi(make_step_model(self), horizon)
 
     def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
         """Draw the measured outputs and the free run over the training records.
