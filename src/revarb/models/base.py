@@ -182,7 +182,7 @@ class Fitted(ABC):
         >>> model = revarb.ARX(lags=2, input_lags=2).fit(revarb.Series(u, y))
         >>> run = model.to_casadi(horizon=20)
         >>> final_state, path = run(model.step_state(revarb.Window(u[:40], y[:40])), u[None, 40:])
-        >>> bool(np.allclose(path, y[None, 40:]))
+        >>> bool(np.allclose(np.asarray(path), y[None, 40:]))
         True
         """
         from revarb.models.export.casadi_function import make_casadi  # these import this module

@@ -56,10 +56,10 @@ def _make_step(model: StepModel) -> "casadi.Function":
     for member, own in zip(model.members, model.locate_members(), strict=True):
         scaling, lags = member.scaling, member.order.input_lags
         recent = window[model.locate_inputs(member).tolist(), 0]
-        u_bar = (recent - np.tile(scaling.u_mean, lags)) / np.tile(scaling.u_std, lags)
+        u_bar = (recent - ca.DM(np.tile(scaling.u_mean, lags))) / ca.DM(np.tile(scaling.u_std, lags))
         joint, y = _advance(member, state[own, 0], u_bar)
         states.append(joint)
-        outputs.append(y * scaling.y_std + scaling.y_mean)
+        outputs.append(y * ca.DM(scaling.y_std) + ca.DM(scaling.y_mean))
     following = ca.vertcat(*states, window[model.inputs :, 0])
     mean = sum(outputs[1:], outputs[0]) / len(outputs)
     return ca.Function("step", [state, u], [following, mean], ["state", "u"], ["next_state", "y"])
@@ -80,9 +80,9 @@ def _advance(member: StepMember, joint: Expression, u_bar: Expression) -> tuple[
 def _evaluate(formula: Formula, x: Expression) -> Expression:
     ca = _import_casadi()
     if isinstance(formula, Affine):
-        return ca.mtimes(formula.coefficients.T, x) + formula.offset
+        return ca.mtimes(ca.DM(formula.coefficients.T), x) + ca.DM(formula.offset)
     if isinstance(formula, RadialBasis):
-        basis = ca.mtimes(formula.beta.T, _evaluate_kernel(formula, x))
+        basis = ca.mtimes(ca.DM(formula.beta.T), _evaluate_kernel(formula, x))
         return basis if formula.affine is None else basis + _evaluate(formula.affine, x)
     return _evaluate(formula.readout, ca.tanh(_evaluate(formula.hidden, x)))
 
@@ -90,7 +90,7 @@ def _evaluate(formula: Formula, x: Expression) -> Expression:
 def _evaluate_kernel(formula: RadialBasis, x: Expression) -> Expression:
     # Squares are expanded, so that one product has them all: half the time of a Hessian. Around the centre of the
     # inducing inputs that costs few digits.
-    ca, centre = _import_casadi(), formula.zeta.mean(0)
-    zeta, near = formula.zeta - centre, x - centre
-    squares = ca.dot(near * formula.w, near) + zeta**2 @ formula.w
-    return formula.variance * ca.exp(ca.mtimes(zeta * formula.w, near) - 0.5 * squares)
+    ca, centre, w = _import_casadi(), formula.zeta.mean(0), formula.w
+    zeta, near = formula.zeta - centre, x - ca.DM(centre)
+    squares = ca.dot(near * ca.DM(w), near) + ca.DM(zeta**2 @ w)
+    return formula.variance * ca.exp(ca.mtimes(ca.DM(zeta * w), near) - 0.5 * squares)
