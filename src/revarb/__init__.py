@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from revarb.models.choice import Candidate, Choice
     from revarb.models.ensemble import Ensemble
     from revarb.models.fitted_rgp import FittedRGP
+    from revarb.models.frequency_response import FrequencyResponse
+    from revarb.models.linearisation import Linearisation
     from revarb.models.live import Live, LiveStep
     from revarb.models.model_file import load
     from revarb.models.residuals import Residuals
+    from revarb.models.static_gain_curve import StaticGainCurve
+    from revarb.models.step_response import StepResponse
     from revarb.runtime.mesh import row_mesh
     from revarb.training.choose import Chosen, fit
 
@@ -44,9 +48,13 @@ else:
         "revarb.models.choice": ("Candidate", "Choice"),
         "revarb.models.ensemble": ("Ensemble",),
         "revarb.models.fitted_rgp": ("FittedRGP",),
+        "revarb.models.frequency_response": ("FrequencyResponse",),
+        "revarb.models.linearisation": ("Linearisation",),
         "revarb.models.live": ("Live", "LiveStep"),
         "revarb.models.model_file": ("load",),
         "revarb.models.residuals": ("Residuals",),
+        "revarb.models.static_gain_curve": ("StaticGainCurve",),
+        "revarb.models.step_response": ("StepResponse",),
         "revarb.runtime.mesh": ("row_mesh",),
         "revarb.training.choose": ("Chosen", "fit"),
     }
@@ -94,7 +102,9 @@ __all__ = [
     "ComputationError",
     "Ensemble",
     "FittedRGP",
+    "FrequencyResponse",
     "InputError",
+    "Linearisation",
     "Live",
     "LiveStep",
     "Mean",
@@ -106,6 +116,8 @@ __all__ = [
     "Scores",
     "Series",
     "Stage",
+    "StaticGainCurve",
+    "StepResponse",
     "Trajectory",
     "Window",
     "baselines",

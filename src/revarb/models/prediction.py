@@ -1,10 +1,11 @@
-"""What models that predict share: checks of the arguments, the name of a horizon, and the analysis of residuals."""
+"""What models that predict share: residual analysis, responses, checks of the arguments, the name of a horizon."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
@@ -14,9 +15,15 @@ from revarb.errors import InputError, check_integer
 from revarb.models.base import Fitted
 from revarb.models.residual_analysis import analyse_residuals
 from revarb.models.residuals import Residuals
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.starts import make_cold_origin
+
+if TYPE_CHECKING:
+    from revarb.models.frequency_response import FrequencyResponse
+    from revarb.models.linearisation import Linearisation
+    from revarb.models.static_gain_curve import StaticGainCurve
+    from revarb.models.step_response import StepResponse
 
 MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
@@ -77,6 +84,134 @@ class Predictor(Fitted):
         'nothing is left in the residuals'
         """
         return analyse_residuals(record, self.predict(record), self.order, max_lag)
+
+    # The modules below import the kinds of models, which import this one.
+
+    @with_numerics
+    def linearise(self, at: Any = None) -> "Linearisation":
+        """Linearise the mean-only run at the equilibrium of constant inputs.
+
+        Parameters
+        ----------
+        at : float, array-like [inputs] or dict of str to float, optional
+            The constant inputs, raw units; in a dict by their names. Inputs without a value have their training mean.
+            The run starts near the training mean of all states, and goes on until it is at rest.
+
+        Returns
+        -------
+        Linearisation
+            A, B, C, D of the deviations from the equilibrium in raw units, with `poles`, `static_gain` and
+            `to_control`. The members of an ensemble are side by side, each at its own equilibrium.
+
+        Raises
+        ------
+        InputError
+            If the model has no inputs, or does not come to rest at these.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(90.0) ** 1.5)
+        >>> y = np.convolve(u, 0.8 ** np.arange(30))[:90]
+        >>> model = revarb.ARX(lags=1, input_lags=1).fit(revarb.Series(u[:-1], y[1:]))
+        >>> bool(np.abs(model.linearise(at=0.2).poles[0]) < 1.0)
+        True
+        """
+        from revarb.models.linearisation import linearise_model
+
+        return linearise_model(self, at)
+
+    @with_numerics
+    def step_response(
+        self, size: float | None = None, *, at: Any = None, steps: int | None = None, input: str | None = None
+    ) -> "StepResponse":
+        """Simulate the response to a step of one input, from the equilibrium of constant inputs.
+
+        Parameters
+        ----------
+        size : float, optional
+            Height of the step, raw units; default: a standard deviation of the input in training.
+        at : float, array-like [inputs] or dict of str to float, optional
+            The constant inputs before the step, as in `linearise`.
+        steps : int, optional
+            Number of rows; default: until the outputs have settled.
+        input : str, optional
+            Name of the input that steps; a model with a single input needs none.
+
+        Returns
+        -------
+        StepResponse
+            The outputs with a band where the model has one, `gain`, `rise_time`, `settling_time` and `overshoot`.
+
+        Raises
+        ------
+        InputError
+            If the model has no inputs, or does not come to rest before the step.
+        ComputationError
+            If the simulation diverges.
+        """
+        from revarb.models.step_response import compute_step_response
+
+        return compute_step_response(self, size, at, steps, input)
+
+    @with_numerics
+    def frequency_response(
+        self, *, at: Any = None, frequencies: ArrayLike | None = None, input: str | None = None
+    ) -> "FrequencyResponse":
+        """Compute the frequency response of the linearisation at an operating point.
+
+        Parameters
+        ----------
+        at : float, array-like [inputs] or dict of str to float, optional
+            The operating point, as in `linearise`.
+        frequencies : array-like [F], optional
+            Cycles per unit of the sampling interval, in Hz where that is in seconds; default: from below the slowest
+            pole to the Nyquist frequency.
+        input : str, optional
+            Name of an input; default: all of them.
+
+        Returns
+        -------
+        FrequencyResponse
+            Complex gains, `magnitude` and `phase`.
+
+        Raises
+        ------
+        InputError
+            If the model has no inputs, does not come to rest, or a frequency is above that of Nyquist.
+        """
+        from revarb.models.frequency_response import compute_frequency_response
+
+        return compute_frequency_response(self, at, frequencies, input)
+
+    @with_numerics
+    def static_gain_curve(
+        self, inputs: ArrayLike | None = None, *, input: str | None = None, at: Any = None
+    ) -> "StaticGainCurve":
+        """Compute the outputs at rest over the range of one input.
+
+        Parameters
+        ----------
+        inputs : array-like [N], optional
+            Values of the input, raw units; default: its range in training.
+        input : str, optional
+            Name of the input that varies; a model with a single input needs none.
+        at : float, array-like [inputs] or dict of str to float, optional
+            The constant values of the other inputs, as in `linearise`.
+
+        Returns
+        -------
+        StaticGainCurve
+            Outputs and static gains at rest; NaN where the model does not come to rest.
+
+        Raises
+        ------
+        InputError
+            If the model has no inputs, or comes to rest at none of the values.
+        """
+        from revarb.models.static_gain_curve import compute_static_gain_curve
+
+        return compute_static_gain_curve(self, inputs, input, at)
 
 
 def check_prediction(record: Any, horizon: Any) -> int:
