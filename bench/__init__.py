@@ -8,6 +8,7 @@ Every part runs in its own process, on a given number of cores, and gives rows o
     fits           recipe R0 on Drive, import included, with an empty and a full compilation cache; eight restarts
     choosing       from a record to a chosen and calibrated model, and the same work without short cuts
     simulation     free simulation of Actuator's test part, compared with GPy's predictions in a Python loop
+    observer       one step of a live run with its correction
     frames         one frame of the avatar
     accelerator    evaluations on a GPU: one, a batch of sixteen, 100,000 rows (not part of `python -m bench`)
 """

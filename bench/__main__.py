@@ -31,6 +31,7 @@ def main() -> None:
     for samples in (1_000, 10_000, 100_000):
         rows += _run_part("long_records", usable, str(samples))
     rows += _run_part("long_fits", usable, "100000")
+    rows += _run_part("observer", 1)
     rows += _run_part("frames", 1)
     rows += _run_part("fits", usable)
     rows += _run_part("choosing", usable)
