@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -114,6 +114,61 @@ class Fitted(ABC):
         from revarb.models.model_file import save_model  # which imports this module
 
         return save_model(self, path)
+
+    @with_numerics
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        to: str | None = None,
+        *,
+        name: str | None = None,
+        precision: str = "double",
+        with_std: bool = False,
+        units: Mapping[str, str] | None = None,
+    ) -> tuple[Path, ...]:
+        """Write one step of the model for another tool: state and inputs in, next state and outputs out.
+
+        It is the step of the mean-only run, raw units in and out; an ensemble gives the mean of its members.
+
+        Parameters
+        ----------
+        path : path
+            The file: `model.c` (`model.h` is written beside it), `model.fmu`, `model.onnx` or `model.casadi`.
+        to : "c", "fmu", "onnx" or "casadi", optional
+            The format; by default that of the ending of `path`.
+        name : str, optional
+            What the functions of a C program, or the FMU, are called; by default as the file.
+        precision : "double" or "float"
+            The type of the numbers of a C program.
+        with_std : bool
+            Also the standard deviation of the outputs (C and FMU).
+        units : dict, optional
+            Units by column, for the comments of a C program and the variables of an FMU; by default what a name has in
+            brackets, as "level [cm]".
+
+        Returns
+        -------
+        tuple of pathlib.Path
+            The files that were written, each one atomically.
+
+        Raises
+        ------
+        InputError
+            If the model cannot be exported, or the file cannot be written.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> model = revarb.ARX(lags=2, input_lags=2).fit(revarb.Series(u, np.convolve(u, [0.0, 0.5, 0.3])[:60]))
+        >>> with TemporaryDirectory() as folder:
+        ...     [file.name for file in model.export(f"{folder}/tank.c")]
+        ['tank.h', 'tank.c']
+        """
+        from revarb.models.export.writer import ExportOptions, export_model  # which imports this module
+
+        return export_model(self, Path(path), to, ExportOptions(name, precision, with_std, units))
 
     @with_numerics
     def step_state(self, start: Any = "cold") -> Float64[np.ndarray, " S"]:
