@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revarb.errors import InputError, check_integer
+from revarb.models.export.expanded_basis import ExpandedBasis, expand_basis
 from revarb.models.export.step_model import StepMember, StepModel
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
@@ -82,15 +83,14 @@ def _evaluate(formula: Formula, x: Expression) -> Expression:
     if isinstance(formula, Affine):
         return ca.mtimes(ca.DM(formula.coefficients.T), x) + ca.DM(formula.offset)
     if isinstance(formula, RadialBasis):
-        basis = ca.mtimes(ca.DM(formula.beta.T), _evaluate_kernel(formula, x))
+        basis = _evaluate_basis(expand_basis(formula), x)
         return basis if formula.affine is None else basis + _evaluate(formula.affine, x)
     return _evaluate(formula.readout, ca.tanh(_evaluate(formula.hidden, x)))
 
 
-def _evaluate_kernel(formula: RadialBasis, x: Expression) -> Expression:
-    # Squares are expanded, so that one product has them all: half the time of a Hessian. Around the centre of the
-    # inducing inputs that costs few digits.
-    ca, centre, w = _import_casadi(), formula.zeta.mean(0), formula.w
-    zeta, near = formula.zeta - centre, x - ca.DM(centre)
-    squares = ca.dot(near * ca.DM(w), near) + ca.DM(zeta**2 @ w)
-    return formula.variance * ca.exp(ca.mtimes(ca.DM(zeta * w), near) - 0.5 * squares)
+def _evaluate_basis(basis: ExpandedBasis, x: Expression) -> Expression:
+    # With expanded squares a Hessian takes half the time.
+    ca = _import_casadi()
+    away = x - ca.DM(basis.centre)
+    exponents = ca.mtimes(ca.DM(basis.products), away) + ca.DM(basis.offsets) - ca.dot(away * ca.DM(basis.half_w), away)
+    return ca.mtimes(ca.DM(basis.weights.T), ca.exp(exponents))
