@@ -15,6 +15,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
+from revarb.errors import InputError
 from revarb.models.choice import COLD_RUNS, Choice
 from revarb.models.held_out_verdict import state_held_out
 from revarb.models.summary import Summary, SummaryTable
@@ -207,7 +208,7 @@ class Fitted(ABC):
 
         return make_start_vector(self, start)
 
-    def to_casadi(self, horizon: int | None = None) -> "casadi.Function":
+    def to_casadi(self, horizon: int | None = None, with_std: bool = False) -> "casadi.Function":
         """The mean-only run as a CasADi function, for optimisation and control (extra `[casadi]`).
 
         It is built from CasADi's own operations: it can be differentiated and put into other expressions, and
@@ -217,17 +218,20 @@ class Fitted(ABC):
         ----------
         horizon : int, optional
             Number of steps; by default a single one.
+        with_std : bool
+            Also the standard deviation of a measurement of y, given the state before the step exactly; uncertainty
+            passes from layer to layer to first order. Of a single step only.
 
         Returns
         -------
         casadi.Function
-            `step`: (state, u) → (next_state, y). With `horizon`, `run`: (state, u [inputs × horizon]) → (final_state,
-            y [outputs × horizon]); columns are steps, as in CasADi's `mapaccum`.
+            `step`: (state, u) → (next_state, y), or (next_state, y, std). With `horizon`, `run`: (state, u [inputs ×
+            horizon]) → (final_state, y [outputs × horizon]); columns are steps, as in CasADi's `mapaccum`.
 
         Raises
         ------
         InputError
-            If the model has no step that can be exported, or CasADi is not installed.
+            If the model has no step that can be exported or no variance of its own, or CasADi is not installed.
 
         Examples
         --------
@@ -241,9 +245,14 @@ class Fitted(ABC):
         True
         """
         from revarb.models.export.casadi_function import make_casadi  # these import this module
+        from revarb.models.export.casadi_std import make_casadi_with_std
         from revarb.models.export.step_model import make_step_model
 
-        return make_casadi(make_step_model(self), horizon)
+        if not with_std:
+            return make_casadi(make_step_model(self), horizon)
+        if horizon is not None:
+            raise InputError("with_std is of one step from a known state; leave horizon out, or simulate by 'moments'")
+        return make_casadi_with_std(self)
 
     def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
         """Draw the measured outputs and the free run over the training records.
