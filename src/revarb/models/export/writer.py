@@ -11,6 +11,7 @@ from revarb.models.export.c_identifiers import check_name, find_units
 from revarb.models.export.c_program import CProgram
 from revarb.models.export.c_source import make_c
 from revarb.models.export.c_tables import SUFFIXES
+from revarb.models.export.fmu import make_fmu
 from revarb.models.export.step_model import StepModel, make_step_model
 from revarb.runtime.files import check_writable, is_stream, write_atomic
 from revarb.runtime.interrupts import defer_interrupts
@@ -112,6 +113,10 @@ def _make_c_files(task: ExportTask) -> FileContents:
     return {header: files.header.encode(), path: files.source.encode()}
 
 
+def _make_fmu_file(task: ExportTask) -> FileContents:
+    return {task.path: make_fmu(task.program)}
+
+
 def _make_onnx_file(task: ExportTask) -> FileContents:
     from revarb.models.export.onnx_graph import make_onnx  # onnx is optional
 
@@ -126,6 +131,7 @@ def _make_casadi_file(task: ExportTask) -> FileContents:
 
 FORMATS = {
     "c": ExportFormat(".c", _make_c_files, ("name", "precision", "units")),
+    "fmu": ExportFormat(".fmu", _make_fmu_file, ("name", "precision", "units")),
     "onnx": ExportFormat(".onnx", _make_onnx_file),
     "casadi": ExportFormat(".casadi", _make_casadi_file),
 }
