@@ -1,0 +1,42 @@
+"""`revarb export`: a model as C, FMU, ONNX or CasADi."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from revarb.cli.application import app
+from revarb.cli.options import ModelFile
+from revarb.runtime.interrupts import exit_on_interrupt
+
+
+@app.command()
+def export(
+    model_file: ModelFile,
+    target: Annotated[
+        Path, typer.Option("-o", "--out", help="The file: .c (a header is written beside it), .fmu, .onnx or .casadi.")
+    ],
+    to: Annotated[
+        str | None, typer.Option(metavar="c|fmu|onnx|casadi", help="The format; default: by the ending of the file.")
+    ] = None,
+    single: Annotated[bool, typer.Option("--float", help="C and FMU: compute in float instead of double.")] = False,
+    with_std: Annotated[
+        bool, typer.Option("--with-std", help="C: also the standard deviation, by propagated moments.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="C and FMU: what functions are called; default: as the file.")
+    ] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=UNIT", help="C and FMU: unit of a column; default: what its name has in brackets."
+        ),
+    ] = None,
+) -> None:
+    """Export one step of a model for other tools: from state and inputs to the next state and outputs.
+
+    It is the step of the mean-only run; an ensemble is exported as the mean of its members.
+    """
+    with exit_on_interrupt():
+        from revarb.cli.work.export import export_file
+    export_file(model_file, target, to, single, with_std, name, unit or [])

@@ -1,0 +1,122 @@
+"""`revarb export`."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import revarb
+from support import small
+from support.c_programs import build, run_program
+from support.command_line import run
+
+with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+@pytest.fixture
+def model(folder):
+    record = small.record(samples=200)
+    fitted = revarb.ARX(2, 2).fit(revarb.Series(record.u, record.y, 0.5, ["valve"], ["pressure [bar]"]))
+    fitted.save("m.rgp")
+    return fitted
+
+
+def list_new(folder):
+    """What an export left beside the files that were there."""
+    before = {"m.rgp", "train.csv", "more.csv", "test.csv", "rgp.toml"}
+    return sorted(path.name for path in folder.iterdir() if path.name not in before)
+
+
+@with_compiler
+@pytest.mark.parametrize(("option", "tolerance"), [((), 1e-9), (("--float",), 1e-3)])
+def test_c_files_that_compile_and_simulate(capsys, folder, model, option, tolerance):
+    arguments = ("--to", "c", "-o", "tank.c", "--name", "pump", "--unit", "valve=%")
+    code, out, err = run(capsys, "export", "m.rgp", *arguments, *option)
+    assert (code, err) == (0, "")
+    sizes = [(folder / name).stat().st_size / 1000 for name in ("tank.h", "tank.c")]
+    assert out == "".join(
+        f"wrote {name}, {size:.1f} kB\n" for name, size in zip(("tank.h", "tank.c"), sizes, strict=True)
+    )
+    assert list_new(folder) == ["tank.c", "tank.h"]
+    header = (folder / "tank.h").read_text()
+    assert '"valve", unit "%"' in header and '"pressure [bar]", unit "bar"' in header and "void pump_step(" in header
+    u = small.record(3).u
+    found, _ = run_program(build(folder / "tank.c"), u, 1)
+    np.testing.assert_allclose(found, model.simulate(u).mean, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("ending", ["onnx", "casadi", pytest.param("fmu", marks=with_compiler)])
+def test_the_ending_says_the_format(capsys, folder, model, ending):
+    code, out, err = run(capsys, "export", "m.rgp", "-o", f"x.{ending}")
+    assert (code, err) == (0, "") and out.startswith(f"wrote x.{ending}, ") and out.endswith(" kB\n")
+    assert list_new(folder) == [f"x.{ending}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("m.rgp", "-o", "x.txt"), "the ending of 'x.txt' is that of no export; choose one, or say to which: c (.c), "),
+        (("m.rgp", "-o", "x.c", "--to", "matlab"), "a model can be exported to c (.c), fmu (.fmu), "),
+        (("m.rgp", "-o", "m.rgp", "--to", "onnx"), "-o m.rgp would overwrite the model; choose another name"),
+        (("m.rgp", "-o", "-", "--to", "onnx"), "-o -: an export is not a text for the standard output; name a file"),
+        (("m.rgp", "-o", "none/x.c"), "the folder none does not exist; create it first"),
+        (("m.rgp", "-o", "x.c", "--name", "2 pumps"), "name must be an identifier of C"),
+        (("m.rgp", "-o", "x.c", "--unit", "valve"), "--unit takes COLUMN=UNIT, received 'valve'"),
+        (("m.rgp", "-o", "x.c", "--unit", "fan=%"), "units has the column 'fan', but those of the model are"),
+        (("m.rgp", "-o", "x.onnx", "--float"), "an export to onnx has no option precision"),
+        (("none.rgp", "-o", "x.c"), "none.rgp"),
+        (("train.csv", "-o", "x.c"), "train.csv"),
+        (("newer.rgp", "-o", "x.c"), "newer.rgp has schema 999, but this revarb reads up to 2; upgrade"),
+        (("mean.rgp", "-o", "x.c"), "a FittedMean cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX"),
+    ],
+)  # fmt: skip
+def test_refusals_are_one_line_and_leave_nothing(capsys, folder, model, arguments, message):
+    revarb.Mean().fit(small.record()).save("mean.rgp")
+    make_newer(folder / "m.rgp", folder / "newer.rgp")
+    code, out, err = run(capsys, "export", *arguments)
+    assert code == 2 and out == "" and message in err and err.count("\n") == 1
+    assert list_new(folder) == ["mean.rgp", "newer.rgp"]
+
+
+def make_newer(source, target):
+    """The model file with the schema of a version to come."""
+    content = source.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    inner = json.loads(header["__metadata__"]["revarb"])
+    inner["schema"] = 999
+    header["__metadata__"]["revarb"] = json.dumps(inner)
+    text = json.dumps(header).encode()
+    target.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
+def test_no_compiler_for_an_fmu(capsys, folder, model, monkeypatch):
+    monkeypatch.setenv("PATH", str(folder))
+    code, _, err = run(capsys, "export", "m.rgp", "-o", "x.fmu")
+    assert code == 2 and "an FMU needs a C compiler, and none of cc, gcc, clang is installed" in err
+    assert err.count("\n") == 1 and list_new(folder) == []
+
+
+@pytest.mark.skipif(sys.platform.startswith("win"), reason="signals of POSIX")
+def test_ctrl_c_while_an_fmu_is_compiled_leaves_nothing(folder, model):
+    """A compiler that never ends, and a SIGINT for the group, as a terminal sends it."""
+    slow = folder / "slow-cc"
+    slow.write_text("#!/bin/sh\ntouch started\nexec sleep 60\n")
+    slow.chmod(0o755)
+    environment = {**os.environ, "CC": str(slow), "TMPDIR": str(folder)}
+    command = [sys.executable, "-m", "revarb", "export", "m.rgp", "-o", "x.fmu"]
+    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    for _ in range(600):
+        if (folder / "started").exists():
+            break
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"
+    assert list_new(folder) == ["slow-cc", "started"]
