@@ -13,9 +13,11 @@ from revarb.training.calibration_rule import (
     MIN_ERRORS,
     POOLED,
     SCALES,
+    TAILS,
     HeldOutRun,
     Noises,
     choose_noises_by_likelihood,
+    find_pooled_band,
     find_pooled_width,
     find_width_factor,
     find_worst_quantile,
@@ -135,7 +137,35 @@ def test_pooled_bands_hold_95_percent_of_all_errors():
     errors = np.abs(np.concatenate([run.error for run in runs]))
     assert np.mean(errors <= width * half_width(0.95)) == pytest.approx(0.95, abs=0.002)
     assert width == find_width_factor(HeldOutRun(*map(np.concatenate, zip(*runs, strict=True))), UNIT)
-    assert find_pooled_width([held(rng, std=0.1)], UNIT) == 1.0  # never narrower
+    assert find_pooled_width([held(rng, std=0.1)], UNIT) == pytest.approx(0.1, rel=0.1)  # narrower where that is proved
+
+
+def test_tails_are_such_that_both_bands_hold_their_share():
+    rng = np.random.default_rng(0)
+    for errors in (rng.standard_t(3, size=4000), np.concatenate([rng.normal(size=3000), 2.5 * rng.normal(size=1000)])):
+        runs = [HeldOutRun(errors, np.zeros(len(errors)), np.arange(1.0, 1.0 + len(errors)))]
+        noises, width = find_pooled_band(runs, (), UNIT)
+        for level in (0.5, 0.95):
+            inside = np.abs(errors) <= width * half_width(level, noises.degrees)
+            assert np.mean(inside) == pytest.approx(level, abs=0.02)
+
+
+def test_light_tails_are_gaussian():
+    uniform = HeldOutRun(np.random.default_rng(0).uniform(-1.0, 1.0, 1000), np.zeros(1000), np.arange(1.0, 1001.0))
+    noises, width = find_pooled_band([uniform], (), UNIT)
+    assert noises.degrees is None and width == find_pooled_width([uniform], UNIT)
+    silent = HeldOutRun(np.array([0.0] * 80 + [1.0] * 20), np.zeros(100), np.arange(1.0, 101.0))
+    assert find_pooled_band([silent], (), UNIT)[0].degrees == min(TAILS)
+
+
+def test_the_ends_of_the_records_widen_or_narrow_a_band():
+    rng = np.random.default_rng(0)
+    inside, beyond = held(rng, count=3000), held(rng, count=3000, std=4.0)
+    _, alone = find_pooled_band([inside], (), UNIT)
+    _, wider = find_pooled_band([inside], [beyond], UNIT)
+    assert wider / alone == pytest.approx(2.0, rel=0.05)
+    _, narrower = find_pooled_band([beyond], [inside], UNIT)
+    assert narrower == pytest.approx(wider, rel=1e-12)
 
 
 def test_a_constant_band_is_wide_enough_on_every_stretch():
@@ -165,4 +195,4 @@ def test_latent_noise_that_explains_the_errors_is_kept():
     }
     scale, noise, _ = choose_noises_by_likelihood(useless, 1e-4)
     assert scale == 0.0 and noise == pytest.approx(np.mean(stds**2), rel=0.2)
-    assert POOLED.choose_noises is choose_noises_by_likelihood and POOLED.find_width is find_pooled_width
+    assert POOLED.choose_noises is choose_noises_by_likelihood and POOLED.find_band is find_pooled_band

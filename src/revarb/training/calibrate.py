@@ -5,9 +5,10 @@ chain continues) and simulate them: from the beginning of the record, and from a
 reasons, and what a calibration guarantees, are in docs/design/decisions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -91,42 +92,63 @@ def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, j
     return fitted
 
 
+class EndFit(NamedTuple):
+    """A model that was fitted without the ends of the records, and these."""
+
+    model: FittedRGP
+    stretches: Sequence[Stretch]
+
+
 def find_calibration(
     folds: Sequence[FittedRGP],
     records: Sequence[Series],
     stretches: Sequence[Stretch],
     least: float,
     rule: CalibrationRule = BY_MEDIAN,
+    end: EndFit | None = None,
 ) -> Calibration:
-    """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds.
+    """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds and of the ends.
 
     `least` is the smallest variance of the output noise. Models with Student-t noise have a rule of their own.
     """
-    free_runs = {scale: measure_held_out_runs(folds, records, stretches, scale) for scale in SCALES}
-    _check_runs(free_runs.values(), len(stretches))
+    free_runs = _drop_diverged({scale: measure_held_out_runs(folds, records, stretches, scale) for scale in SCALES})
+    _check_runs(free_runs, len(stretches))
     rule = HEAVY if folds[0].spec.noise == "student-t" else rule
-    noises, find_width = rule.choose_noises(free_runs, least), rule.find_width
+    noises = rule.choose_noises(free_runs, least)
     scale = noises.latent_scale
-    far = find_width(free_runs[scale], noises)
+    end_runs = () if end is None else _measure_end(end, records, scale)
+    noises, far = rule.find_band(free_runs[scale], end_runs, noises)
     window_runs = _run_from_windows(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].order.lags, max(stretch.end - stretch.begin for stretch in stretches)}))
     bands = [[select_steps(run, begin, end) for run in window_runs] for begin, end in pairwise((0, *edges))]
-    near = [find_width(band, noises) if any(len(run.error) for run in band) else far for band in bands]
+    near = [rule.find_width(band, noises) if any(len(run.error) for run in band) else far for band in bands]
     error = float(np.median([run.rms for run in free_runs[scale]]))
     return Calibration(
         scale, noises.output, edges, (*near, far), len(free_runs[scale]), error, degrees_of_freedom=noises.degrees
     )
 
 
-def _check_runs(runs_by_scale: Iterable[Sequence[HeldOutRun]], stretches: int) -> None:
-    for runs in runs_by_scale:
-        if len(runs) < MIN_STRETCHES:
-            raise InputError(
-                f"{len(runs)} of {stretches} stretches of the training data have measured outputs, and it takes at "
-                f"least {MIN_STRETCHES}; use a record with fewer gaps, or calibrate=False"
-            )
-        if not all(np.isfinite(run.error).all() and np.isfinite(run.variance).all() for run in runs):
-            raise ComputationError("a held-out run diverged; use another seed, or calibrate=False")
+def _measure_end(end: EndFit, records: Sequence[Series], scale: float) -> list[HeldOutRun]:
+    # The only "fold" of its stretches. A run that diverged says nothing.
+    runs = measure_held_out_runs([end.model], records, [stretch._replace(fold=0) for stretch in end.stretches], scale)
+    return [run for run in runs if not run.diverged]
+
+
+def _drop_diverged(runs: Mapping[float, Sequence[HeldOutRun]]) -> dict[float, list[HeldOutRun]]:
+    # The same stretches for every scale. A band that has become wider than the signal says nothing about its width.
+    sound = [not any(run.diverged for run in by_scale) for by_scale in zip(*runs.values(), strict=True)]
+    if 2 * sum(sound) < len(sound):
+        raise ComputationError("most of the held-out runs diverged; use another seed, or calibrate=False")
+    return {scale: [run for run, kept in zip(all_runs, sound, strict=True) if kept] for scale, all_runs in runs.items()}
+
+
+def _check_runs(runs: Mapping[float, Sequence[HeldOutRun]], stretches: int) -> None:
+    left = min(len(each) for each in runs.values())
+    if left < MIN_STRETCHES:
+        raise InputError(
+            f"{left} of {stretches} stretches of the training data have measured outputs and a run that does not "
+            f"diverge, and it takes at least {MIN_STRETCHES}; use a record with fewer gaps, or calibrate=False"
+        )
 
 
 def measure_held_out_runs(

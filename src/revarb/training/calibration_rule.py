@@ -11,9 +11,11 @@ from revarb.data.distribution import half_width, log_density
 SCALES = (0.0, 0.1, 0.3, 1.0)  # factors on the latent noise that are tried; the last one is the noise of the fit
 MIN_STANDARD_ERRORS = 2.0  # a smaller scale must lower the held-out error by this many standard errors
 NOISES, MAX_NOISE = 200, 10.0  # number of output noise variances that are tried, and the largest (that of y is 1)
+MAX_VARIANCE = 100.0  # of a run that has not diverged (that of y is 1)
 LEVEL = 0.95  # of the band whose width is calibrated
 HEAVY_TAILS = (2.5, 3.0, 4.0, 6.0, 10.0, 30.0)  # degrees of freedom that are tried for a model with Student-t noise
 NOISE_STRIDE = 4  # of the noise variances, where tails are chosen too
+TAILS = tuple(float(degrees) for degrees in np.geomspace(2.05, 60.0, 80))  # degrees of freedom of a band
 WIDTHS = np.geomspace(0.2, 5.0, 100)  # factors on the width of a band with heavy tails
 MIN_ERRORS = 19  # of which the largest bounds the next one with probability LEVEL
 
@@ -24,6 +26,11 @@ class HeldOutRun(NamedTuple):
     error: Float64[np.ndarray, " V"]
     variance: Float64[np.ndarray, " V"]
     steps: Float64[np.ndarray, " V"]  # since the start of the run
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its mean or its variance diverged."""
+        return not np.isfinite(self.error).all() or not np.max(self.variance) <= MAX_VARIANCE
 
     @property
     def rms(self) -> float:
@@ -125,15 +132,72 @@ def join_runs(runs: Sequence[HeldOutRun]) -> HeldOutRun:
 
 
 def find_pooled_width(runs: Sequence[HeldOutRun], noises: Noises) -> float:
-    """Find the factor by which the 95 % band must be wider to hold 95 % of all held-out errors; at least 1."""
-    return max(1.0, find_width_factor(join_runs(runs), noises))
+    """Find the factor on the 95 % band with which it holds 95 % of all held-out errors; it can be below 1."""
+    return find_width_factor(join_runs(runs), noises)
+
+
+class ErrorSizes(NamedTuple):
+    """Sizes of errors in units of their standard deviation: the median, and the one that bounds the next (95 %)."""
+
+    middle: float
+    bound: float
+
+
+def measure_sizes(runs: Sequence[HeldOutRun], noises: Noises) -> ErrorSizes:
+    """Measure the errors of all stretches together."""
+    joined = join_runs(runs)
+    sizes = np.abs(joined.error) / np.sqrt(joined.variance + noises.output)
+    return ErrorSizes(float(np.median(sizes)), float(np.sort(sizes)[_find_rank(len(sizes)) - 1]))
+
+
+def find_pooled_band(
+    runs: Sequence[HeldOutRun], end_runs: Sequence[HeldOutRun], noises: Noises
+) -> tuple[Noises, float]:
+    """Find tails and width with which the 50 % and the 95 % band hold their share of the held-out errors.
+
+    A new record is seldom as much like the training records as a stretch between two others, and seldom as far from
+    them as their ends are from a model that has not seen the last third: each size is the geometric mean of both.
+    """
+    sizes = measure_sizes(runs, noises)
+    if end_runs:
+        sizes = ErrorSizes(*np.sqrt(np.multiply(sizes, measure_sizes(end_runs, noises))).tolist())
+    noises = noises._replace(degrees=find_tails(sizes))
+    return noises, sizes.bound / half_width(LEVEL, noises.degrees)
+
+
+def find_tails(sizes: ErrorSizes) -> float | None:
+    """The degrees of freedom with which both bands can hold their share; None, a Gaussian, where its tails suffice."""
+    if sizes.bound * half_width(0.5) <= sizes.middle * half_width(LEVEL):
+        return None
+    # In units of the bound, as the median can be zero.
+    shares = np.array([half_width(0.5, degrees) / half_width(LEVEL, degrees) for degrees in TAILS])
+    return TAILS[int(np.argmin(np.abs(shares - sizes.middle / sizes.bound)))]
+
+
+def keep_tails(find_width: Callable[[Sequence[HeldOutRun], Noises], float]) -> Callable[..., tuple[Noises, float]]:
+    """The band of a rule that has chosen its tails with the noises, and does not look at the ends of the records."""
+
+    def find_band(runs: Sequence[HeldOutRun], end_runs: Sequence[HeldOutRun], noises: Noises) -> tuple[Noises, float]:
+        return noises, find_width(runs, noises)
+
+    return find_band
 
 
 class CalibrationRule(NamedTuple):
-    """How noises and widths are found from held-out runs: those of each latent scale, and those of the chosen one."""
+    """How noises and bands are found from held-out runs.
+
+    The noises from the runs with each latent scale; then with the chosen one the band of long runs and its tails, from
+    all stretches and from the ends; and the width for a number of steps after a measured start.
+    """
 
     choose_noises: Callable[[RunsByScale, float], Noises]
+    find_band: Callable[[Sequence[HeldOutRun], Sequence[HeldOutRun], Noises], tuple[Noises, float]]
     find_width: Callable[[Sequence[HeldOutRun], Noises], float]
+
+
+def _find_rank(count: int) -> int:
+    # Of the error, of so many, that bounds the next one with probability 0.95; or the largest.
+    return min(int(np.ceil(LEVEL * (count + 1))), count)
 
 
 def find_width_factor(run: HeldOutRun, noises: Noises) -> float:
@@ -144,7 +208,7 @@ def find_width_factor(run: HeldOutRun, noises: Noises) -> float:
     """
     ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noises.output))
     count = len(ratios)
-    rank = min(int(np.ceil(LEVEL * (count + 1))), count)
+    rank = _find_rank(count)
     return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1)), noises.degrees))
 
 
@@ -167,11 +231,11 @@ def select_steps(run: HeldOutRun, begin: int, end: int) -> HeldOutRun:
     return HeldOutRun(*(part[inside] for part in run))
 
 
-BY_MEDIAN = CalibrationRule(choose_noises_by_error, find_median_width)
+BY_MEDIAN = CalibrationRule(choose_noises_by_error, keep_tails(find_median_width), find_median_width)
 """The rule of `RGP.fit`: a stretch that goes wrong has no effect."""
 
-POOLED = CalibrationRule(choose_noises_by_likelihood, find_pooled_width)
-"""The rule of `revarb.fit`: a band that holds 95 % of everything that was held out."""
+POOLED = CalibrationRule(choose_noises_by_likelihood, find_pooled_band, find_pooled_width)
+"""The rule of `revarb.fit`: bands that hold half, and 95 %, of everything that was held out."""
 
-HEAVY = CalibrationRule(choose_noises_and_tails, find_likely_width)
+HEAVY = CalibrationRule(choose_noises_and_tails, keep_tails(find_likely_width), find_likely_width)
 """The rule of models with Student-t noise: the likelihood of everything that was held out."""

@@ -97,24 +97,46 @@ class Problem(NamedTuple):
     runs: FreeRuns | None = None  # of the free-run term
 
 
+class TaskRows(NamedTuple):
+    """The training rows of a task, and what they were made from."""
+
+    records: tuple[Series, ...]
+    last: tuple[int, ...]  # the numbers of the records, or blocks, that end where a given record ends
+    rows: Rows
+    layout: Layout
+    y_blocks: list[np.ndarray]  # outputs at the times of each record's states, NaN if missing or suspected
+
+
 def initialise(task: Task, seed: int) -> Problem:
     """Choose the start values with random numbers from `seed`; long records are represented by blocks of them."""
-    spec, prep = task.spec, task.preprocessor
-    records, last = _cut_task(task)
-    rows, layout, y_blocks = build_rows(prep, records, spec.recipe.jitter)
+    spec, prep, built = task.spec, task.preprocessor, build_task_rows(task)
+    start_linear = _make_linear_start(prep, built.records, built.y_blocks) if spec.linear else None
+    start = initialise_parameters(
+        spec.recipe, spec.latent_dims, spec.inducing, built.rows, built.y_blocks, built.layout,
+        np.random.default_rng(seed), start_linear,
+    )  # fmt: skip
     if spec.noise == "student-t":
+        start = replace(start, noise=initialise_noise(spec, built.rows, built.y_blocks))
+    return make_problem(task, seed, built, start)
+
+
+def build_task_rows(task: Task) -> TaskRows:
+    """Build the training rows of a task, with a group for every output if its noise is Student-t."""
+    records, last = _cut_task(task)
+    rows, layout, y_blocks = build_rows(task.preprocessor, records, task.spec.recipe.jitter)
+    if task.spec.noise == "student-t":
         rows, layout = separate_outputs(rows, layout)
         y_blocks = [np.where(marks, np.nan, y) for y, marks in zip(y_blocks, mark_suspects(y_blocks), strict=True)]
-    rng = np.random.default_rng(seed)
-    start_linear = _make_linear_start(prep, records, y_blocks) if spec.linear else None
-    start = initialise_parameters(
-        spec.recipe, spec.latent_dims, spec.inducing, rows, y_blocks, layout, rng, start_linear
-    )
-    if spec.noise == "student-t":
-        start = replace(start, noise=initialise_noise(spec, rows, y_blocks))
-    ends = tuple(np.cumsum(layout.lengths)[list(last)].tolist())
-    past_u = tuple(prep.scaling.inputs(records[end].u)[len(records[end]) - prep.order.reach :] for end in last)
-    return Problem(spec, seed, prep, start, rows, layout, ends, past_u, _cut_runs(spec.recipe, prep, records))
+    return TaskRows(records, last, rows, layout, y_blocks)
+
+
+def make_problem(task: Task, seed: int, built: TaskRows, start: Parameters) -> Problem:
+    """The fit of a task with these rows from these start values."""
+    spec, prep, records = task.spec, task.preprocessor, built.records
+    ends = tuple(np.cumsum(built.layout.lengths)[list(built.last)].tolist())
+    past_u = tuple(prep.scaling.inputs(records[end].u)[len(records[end]) - prep.order.reach :] for end in built.last)
+    runs = _cut_runs(spec.recipe, prep, records)
+    return Problem(spec, seed, prep, start, built.rows, built.layout, ends, past_u, runs)
 
 
 def _cut_task(task: Task) -> Blocks:
