@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from revarb.evaluation.comparison.lines import SCORES, mean_only_lines, summarise
+from revarb.experiments.export import load_export
+from revarb.experiments.export_targets import export_cells, list_export_targets
 from revarb.experiments.field import load_field
 from revarb.experiments.field_targets import CHOSEN, list_targets
 from revarb.experiments.outlier_targets import (
@@ -121,13 +123,14 @@ def calibration():
     return lines
 
 
-FIELD, OUTLIERS = "field.json", "outliers.json"
+FIELD, OUTLIERS, EXPORT = "field.json", "outliers.json", "export.json"
 COMMANDS = {
     FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
     OUTLIERS: (
         f"revarb reproduce outliers --seeds 5 --json results/{OUTLIERS} --page build/results/outliers.html "
         "--pictures build/results"
     ),
+    EXPORT: f"revarb reproduce export --json results/{EXPORT}",
 }
 """Of the files that take so long to make that they may be absent."""
 
@@ -249,6 +252,23 @@ def outliers_targets():
     return [["target", "found", ""], *([each.what, each.found, state_judgement(each)] for each in targets)]
 
 
+def export_rows():
+    """What was measured of every export; nothing before the command has been run."""
+    return results(EXPORT)["rows"] if is_there(EXPORT) else []
+
+
+def export():
+    """Difference to simulate, size and time of every format."""
+    lines = [["data", "format", "difference", "kB", "µs per step", "µs per step of a run", "JAX / it"]]
+    return [*lines, *([row["dataset"], *export_cells(row)] for row in export_rows())]
+
+
+def export_targets():
+    """Every target, what was found, and whether it is met."""
+    targets = list_export_targets(export_rows(), load_export().limits)
+    return [["target", "found", "met"], *([each.what, each.found, "yes" if each.met else "no"] for each in targets)]
+
+
 def avatar():
     """The avatar's figures, a line per signal and phase."""
     lines = [["signal", "out of range", "jump", "gait", "hip, Hz", "in training, Hz", "settled after, s"]]
@@ -365,6 +385,8 @@ TABLES = {
     "outliers_bands": outliers_bands,
     "outliers_found": outliers_found,
     "outliers_targets": outliers_targets,
+    "export": export,
+    "export_targets": export_targets,
     "avatar": avatar,
     "bench": bench,
     "h200": h200,
@@ -388,6 +410,8 @@ SOURCES = {
     "outliers_bands": (OUTLIERS,),
     "outliers_found": (OUTLIERS,),
     "outliers_targets": (OUTLIERS,),
+    "export": (EXPORT,),
+    "export_targets": (EXPORT,),
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
     "h200": ("bench_h200.json",),
