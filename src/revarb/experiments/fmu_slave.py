@@ -26,25 +26,17 @@ class FmuSlave:
             instanceName="model",
         )
         self._unit.instantiate()
+        self._steps = 0
 
     def __enter__(self) -> "FmuSlave":
-        self._start()
+        self._unit.setupExperiment()
+        self._unit.enterInitializationMode()
+        self._unit.exitInitializationMode()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._unit.terminate()
         self._unit.freeInstance()
-
-    def reset(self) -> None:
-        """Return to the first step."""
-        self._unit.reset()
-        self._start()
-
-    def _start(self) -> None:
-        self._unit.setupExperiment()
-        self._unit.enterInitializationMode()
-        self._unit.exitInitializationMode()
-        self._steps = 0
 
     def step(self, u: Float64[np.ndarray, " Du"]) -> Float64[np.ndarray, " Dy"]:
         """Set the inputs, advance by one sampling interval, read the outputs."""
