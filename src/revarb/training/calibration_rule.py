@@ -155,12 +155,15 @@ def find_pooled_band(
 ) -> tuple[Noises, float]:
     """Find tails and width with which the 50 % and the 95 % band hold their share of the held-out errors.
 
-    A new record is seldom as much like the training records as a stretch between two others, and seldom as far from
-    them as their ends are from a model that has not seen the last third: each size is the geometric mean of both.
+    Stretches have training data on both sides. Where the ends of the records are worse than every one of them, the
+    records change in time, and what follows them will be further away: each size is then the geometric mean of both.
+    A model without the last third has lost too much data for the ends to count alone.
     """
     sizes = measure_sizes(runs, noises)
     if end_runs:
-        sizes = ErrorSizes(*np.sqrt(np.multiply(sizes, measure_sizes(end_runs, noises))).tolist())
+        beyond = measure_sizes(end_runs, noises)
+        if beyond.middle > max(measure_sizes([run], noises).middle for run in runs):
+            sizes = ErrorSizes(*np.sqrt(np.multiply(sizes, beyond)).tolist())
     noises = noises._replace(degrees=find_tails(sizes))
     return noises, sizes.bound / half_width(LEVEL, noises.degrees)
 
