@@ -32,7 +32,6 @@ from revarb.training import (
 )
 from revarb.training.candidates import Structure
 from revarb.training.fold_paths import FoldPath
-from revarb.training.stretches import END
 from revarb.training.trials import Unit
 from revarb.variational.parameters import flatten
 from support import small
@@ -188,7 +187,7 @@ def test_weak_structures_are_dropped_after_the_first_fold(monkeypatch):
     calls = press_ctrl_c(monkeypatch, trials, "fit_path", 0)
     model = revarb.fit(RECORD, jobs=1)
     folds = {number: [args[3] for args in calls if args[0] == spec] for number, spec in enumerate((FIRST, poor))}
-    assert folds == {0: [0, 1, 2, 3, END], 1: [0]}  # the taken one once more, without the end of the record
+    assert folds == {0: [0, 1, 2, 3], 1: [0]}
     notes = {candidate.name.split(",")[1]: candidate.note for candidate in model.choice.candidates[1:]}
     assert notes[" number 1"] == "dropped"
 
@@ -382,7 +381,7 @@ def test_ctrl_c_returns_the_linear_model_and_resume_goes_on(chosen, monkeypatch,
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2  # of four folds
     calls = press_ctrl_c(monkeypatch, trials, "fit_path", 0)
     assert_same(revarb.fit(RECORD, jobs=1, resume=True), chosen)
-    assert [args[3] for args in calls] == [2, 3, END]
+    assert [args[3] for args in calls] == [2, 3]
     assert list(unfinished.iterdir()) == []
 
 
@@ -397,7 +396,7 @@ def test_an_interrupted_second_call_keeps_its_fits(chosen, monkeypatch, unfinish
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2
     calls = press_ctrl_c(monkeypatch, trials, "fit_path", 0)
     assert_same(revarb.fit(RECORD, jobs=1, resume=True), chosen)
-    assert [args[3] for args in calls] == [2, 3, END]
+    assert [args[3] for args in calls] == [2, 3]
 
 
 def test_ctrl_c_before_anything_is_finished(monkeypatch):
@@ -450,4 +449,4 @@ def test_progress_ends_at_the_number_of_steps(monkeypatch):
     progress.skip(units[:1])
     progress.make_final_report("a")(1, "")
     assert seen[-1] == (9 + sum(FIRST.recipe.iterations) + 1, "fitting a")
-    assert choose._count_steps(held_out) == 6 * sum(FIRST.recipe.iterations)
+    assert choose._count_steps(held_out) == 5 * sum(FIRST.recipe.iterations)

@@ -144,7 +144,7 @@ def test_tails_are_such_that_both_bands_hold_their_share():
     rng = np.random.default_rng(0)
     for errors in (rng.standard_t(3, size=4000), np.concatenate([rng.normal(size=3000), 2.5 * rng.normal(size=1000)])):
         runs = [HeldOutRun(errors, np.zeros(len(errors)), np.arange(1.0, 1.0 + len(errors)))]
-        noises, width = find_pooled_band(runs, (), UNIT)
+        noises, width = find_pooled_band(runs, UNIT)
         for level in (0.5, 0.95):
             inside = np.abs(errors) <= width * half_width(level, noises.degrees)
             assert np.mean(inside) == pytest.approx(level, abs=0.02)
@@ -152,20 +152,10 @@ def test_tails_are_such_that_both_bands_hold_their_share():
 
 def test_light_tails_are_gaussian():
     uniform = HeldOutRun(np.random.default_rng(0).uniform(-1.0, 1.0, 1000), np.zeros(1000), np.arange(1.0, 1001.0))
-    noises, width = find_pooled_band([uniform], (), UNIT)
+    noises, width = find_pooled_band([uniform], UNIT)
     assert noises.degrees is None and width == find_pooled_width([uniform], UNIT)
     silent = HeldOutRun(np.array([0.0] * 80 + [1.0] * 20), np.zeros(100), np.arange(1.0, 101.0))
-    assert find_pooled_band([silent], (), UNIT)[0].degrees == min(TAILS)
-
-
-def test_ends_that_are_worse_than_every_stretch_widen_a_band():
-    rng = np.random.default_rng(0)
-    inside, beyond = [held(rng, count=3000, std=std) for std in (0.9, 1.0, 1.1)], held(rng, count=3000, std=4.0)
-    _, alone = find_pooled_band(inside, (), UNIT)
-    _, wider = find_pooled_band(inside, [beyond], UNIT)
-    assert wider / alone == pytest.approx(2.0, rel=0.1)
-    assert find_pooled_band(inside, [held(rng, count=3000)], UNIT)[1] == alone
-    assert find_pooled_band([*inside, held(rng, count=3000, std=5.0)], [beyond], UNIT)[1] > wider  # no sign of a change
+    assert find_pooled_band([silent], UNIT)[0].degrees == min(TAILS)
 
 
 def test_a_constant_band_is_wide_enough_on_every_stretch():

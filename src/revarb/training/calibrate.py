@@ -8,7 +8,6 @@ reasons, and what a calibration guarantees, are in docs/design/decisions.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -92,22 +91,14 @@ def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, j
     return fitted
 
 
-class EndFit(NamedTuple):
-    """A model that was fitted without the ends of the records, and these."""
-
-    model: FittedRGP
-    stretches: Sequence[Stretch]
-
-
 def find_calibration(
     folds: Sequence[FittedRGP],
     records: Sequence[Series],
     stretches: Sequence[Stretch],
     least: float,
     rule: CalibrationRule = BY_MEDIAN,
-    end: EndFit | None = None,
 ) -> Calibration:
-    """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds and of the ends.
+    """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds.
 
     `least` is the smallest variance of the output noise. Models with Student-t noise have a rule of their own.
     """
@@ -116,8 +107,7 @@ def find_calibration(
     rule = HEAVY if folds[0].spec.noise == "student-t" else rule
     noises = rule.choose_noises(free_runs, least)
     scale = noises.latent_scale
-    end_runs = () if end is None else _measure_end(end, records, scale)
-    noises, far = rule.find_band(free_runs[scale], end_runs, noises)
+    noises, far = rule.find_band(free_runs[scale], noises)
     window_runs = _run_from_windows(folds, records, stretches, scale)
     edges = tuple(sorted({folds[0].order.lags, max(stretch.end - stretch.begin for stretch in stretches)}))
     bands = [[select_steps(run, begin, end) for run in window_runs] for begin, end in pairwise((0, *edges))]
@@ -126,12 +116,6 @@ def find_calibration(
     return Calibration(
         scale, noises.output, edges, (*near, far), len(free_runs[scale]), error, degrees_of_freedom=noises.degrees
     )
-
-
-def _measure_end(end: EndFit, records: Sequence[Series], scale: float) -> list[HeldOutRun]:
-    # The only "fold" of its stretches. A run that diverged says nothing.
-    runs = measure_held_out_runs([end.model], records, [stretch._replace(fold=0) for stretch in end.stretches], scale)
-    return [run for run in runs if not run.diverged]
 
 
 def _drop_diverged(runs: Mapping[float, Sequence[HeldOutRun]]) -> dict[float, list[HeldOutRun]]:

@@ -150,20 +150,9 @@ def measure_sizes(runs: Sequence[HeldOutRun], noises: Noises) -> ErrorSizes:
     return ErrorSizes(float(np.median(sizes)), float(np.sort(sizes)[_find_rank(len(sizes)) - 1]))
 
 
-def find_pooled_band(
-    runs: Sequence[HeldOutRun], end_runs: Sequence[HeldOutRun], noises: Noises
-) -> tuple[Noises, float]:
-    """Find tails and width with which the 50 % and the 95 % band hold their share of the held-out errors.
-
-    Stretches have training data on both sides. Where the ends of the records are worse than every one of them, the
-    records change in time, and what follows them will be further away: each size is then the geometric mean of both.
-    A model without the last third has lost too much data for the ends to count alone.
-    """
+def find_pooled_band(runs: Sequence[HeldOutRun], noises: Noises) -> tuple[Noises, float]:
+    """Find tails and width with which the 50 % and the 95 % band hold their share of the held-out errors."""
     sizes = measure_sizes(runs, noises)
-    if end_runs:
-        beyond = measure_sizes(end_runs, noises)
-        if beyond.middle > max(measure_sizes([run], noises).middle for run in runs):
-            sizes = ErrorSizes(*np.sqrt(np.multiply(sizes, beyond)).tolist())
     noises = noises._replace(degrees=find_tails(sizes))
     return noises, sizes.bound / half_width(LEVEL, noises.degrees)
 
@@ -177,25 +166,25 @@ def find_tails(sizes: ErrorSizes) -> float | None:
     return TAILS[int(np.argmin(np.abs(shares - sizes.middle / sizes.bound)))]
 
 
-def keep_tails(find_width: Callable[[Sequence[HeldOutRun], Noises], float]) -> Callable[..., tuple[Noises, float]]:
-    """The band of a rule that has chosen its tails with the noises, and does not look at the ends of the records."""
+FindWidth = Callable[[Sequence[HeldOutRun], Noises], float]
+FindBand = Callable[[Sequence[HeldOutRun], Noises], tuple[Noises, float]]
 
-    def find_band(runs: Sequence[HeldOutRun], end_runs: Sequence[HeldOutRun], noises: Noises) -> tuple[Noises, float]:
-        return noises, find_width(runs, noises)
 
-    return find_band
+def keep_tails(find_width: FindWidth) -> FindBand:
+    """The band of a rule that has chosen its tails with the noises."""
+    return lambda runs, noises: (noises, find_width(runs, noises))
 
 
 class CalibrationRule(NamedTuple):
     """How noises and bands are found from held-out runs.
 
-    The noises from the runs with each latent scale; then with the chosen one the band of long runs and its tails, from
-    all stretches and from the ends; and the width for a number of steps after a measured start.
+    The noises from the runs with each latent scale; then, with the chosen one, the band of long runs and its tails,
+    and the width for a number of steps after a measured start.
     """
 
     choose_noises: Callable[[RunsByScale, float], Noises]
-    find_band: Callable[[Sequence[HeldOutRun], Sequence[HeldOutRun], Noises], tuple[Noises, float]]
-    find_width: Callable[[Sequence[HeldOutRun], Noises], float]
+    find_band: FindBand
+    find_width: FindWidth
 
 
 def _find_rank(count: int) -> int:

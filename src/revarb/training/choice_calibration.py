@@ -8,7 +8,7 @@ from revarb.data.scaling import Standardiser
 from revarb.errors import RevarbError
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.training.calibrate import EndFit, find_calibration
+from revarb.training.calibrate import find_calibration
 from revarb.training.calibration_rule import LEVEL, POOLED, find_worst_quantile
 from revarb.training.held_out import MIN_STD
 from revarb.training.segments import simulate_segments
@@ -18,11 +18,10 @@ HORIZONS = 20  # steps after a measured start for which a linear model has a ban
 LEAST_NOISE = 1e-4  # variance of the output noise, z-scored
 
 
-def calibrate_nonlinear(scored: Scored, held_out: HeldOut, without_end: FittedRGP | None = None) -> Calibration:
-    """Noises and widths of a recurrent GP, from its fits without each fold, and from that without the ends."""
+def calibrate_nonlinear(scored: Scored, held_out: HeldOut) -> Calibration:
+    """Noises and widths of a recurrent GP, from its fits without each fold."""
     folds = [model for _, model in sorted(scored.folds.items()) if isinstance(model, FittedRGP)]
-    end = None if without_end is None else EndFit(without_end, held_out.ends)
-    return find_calibration(folds, held_out.records, held_out.stretches, LEAST_NOISE, POOLED, end)
+    return find_calibration(folds, held_out.records, held_out.stretches, LEAST_NOISE, POOLED)
 
 
 def calibrate_linear(

@@ -33,14 +33,15 @@ from revarb.training.candidates import (
     list_variants,
 )
 from revarb.training.choice_store import ChoiceStore
-from revarb.training.final_fit import fit_default, fit_interrupted, fit_taken, list_last_fits
+from revarb.training.final_fit import fit_default, fit_interrupted, fit_taken
+from revarb.training.fold_paths import ALL
 from revarb.training.heavy_tails import try_student
 from revarb.training.linear_trial import find_delay, try_linear
 from revarb.training.one_standard_error import log_errors
 from revarb.training.parts import cut_parts
 from revarb.training.ranking import Ranking, rank
 from revarb.training.solve import count_steps
-from revarb.training.stretches import FOLDS, cut_ends, cut_stretches
+from revarb.training.stretches import FOLDS, cut_stretches
 from revarb.training.trials import HeldOut, Progress, Scored, Trials, hold_out
 
 DROP = 0.4  # a structure is dropped after its first fold where its log error is larger than the best one's by this
@@ -180,7 +181,7 @@ def _hold_out(parts: Sequence[Series]) -> HeldOut | None:
     lags = limit_lags(parts, MORE_LAGS)
     inputs = parts[0].u.shape[1]
     prep = Preprocessor.from_records(parts, Order(lags, lags if inputs else 0, 1))
-    return hold_out(parts, cut_stretches(parts, prep), prep.skip, cut_ends(parts, prep))
+    return hold_out(parts, cut_stretches(parts, prep), prep.skip)
 
 
 def _try_candidates(trials: Trials) -> Ranking:
@@ -191,8 +192,8 @@ def _try_candidates(trials: Trials) -> Ranking:
     _try_structures(trials, structures, linear, structures, DROP)
     best = _find_best(trials, structures)
     variants = list_variants(best, held_out.records)
-    # Variants are rarely better: the last fits of the best structure begin where a process would be idle.
-    ahead = list_last_fits(best, trials) if variants and trials.workers > 1 else []
+    # Variants are rarely better: the fit of the best structure to all records begins where a process would be idle.
+    ahead = [(best, ALL)] if variants and trials.workers > 1 and trials.whole else []
     _try_structures(trials, variants, linear, structures, DROP_VARIANT, ahead)
     nonlinear = [scored for each in (*structures, *variants) for scored in trials.score(each)]
     return rank([*linear, *nonlinear], held_out, trials.failures, bool(trials.progress.pressed))
@@ -247,7 +248,7 @@ def _count_steps(held_out: HeldOut) -> int:
     first = list_structures(held_out.records, 1)
     structures = [*first, *list_variants(first[-1], held_out.records)]
     trials, final = zip(*((count_steps(each.trial), count_steps(each.spec)) for each in structures), strict=True)
-    return FOLDS * sum(trials) + max(trials) + max(final)
+    return FOLDS * sum(trials) + max(final)
 
 
 def _digest(records: Sequence[Series], seed: int) -> str:

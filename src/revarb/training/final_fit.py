@@ -16,14 +16,13 @@ from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.optim.status import Status
-from revarb.training.candidates import FEW_LAGS, Structure, describe_order, limit_lags
+from revarb.training.candidates import FEW_LAGS, describe_order, limit_lags
 from revarb.training.choice_calibration import calibrate_linear, calibrate_nonlinear
 from revarb.training.fit import fit_rgp
 from revarb.training.fold_paths import ALL, trace_path
 from revarb.training.linear_fit import solve_least_squares
 from revarb.training.narx_rows import build_narx_rows, mark_complete
 from revarb.training.ranking import Ranking
-from revarb.training.stretches import END
 from revarb.training.trials import HeldOut, Scored, Trials
 
 
@@ -58,12 +57,6 @@ def _finish(choice: Choice, fitted: Mapping[str, FittedRGP], members: int) -> Fi
         candidates = tuple(replace(each, note=notes.get(each.name, each.note)) for each in choice.candidates)
         choice = replace(choice, candidates=candidates, taken=first, sentence=sentence)
     return replace(model, status=Status.INTERRUPTED if interrupted else model.status, choice=choice)
-
-
-def list_last_fits(structure: Structure, trials: Trials) -> list[tuple[Structure, int]]:
-    """The fit without the ends of the records; in a second process the fit to all records at the same time."""
-    folds = [END] if trials.held_out.ends else []
-    return [(structure, fold) for fold in ([*folds, ALL] if trials.workers > 1 and trials.whole else folds)]
 
 
 def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int) -> Fitted:
@@ -109,11 +102,10 @@ def _fit_nonlinear(scored: Scored, trials: Trials, records: Sequence[Series]) ->
     structure = scored.structure
     assert structure is not None
     report = trials.progress.make_final_report(scored.name)
+    known = trials.finished.get(structure)
     [model, *_] = scored.folds.values()  # what is left after Ctrl-C before the first weight: a fit without one fold
     assert isinstance(model, FittedRGP)
     try:
-        trials.run(list_last_fits(structure, trials))
-        known = trials.finished.get(structure)
         path = trace_path(structure.spec, records, (), ALL, trials.seed, report)
         for model in path if known is None else known.models:
             if model.spec.recipe.free_run_weight == scored.weight:
@@ -123,8 +115,7 @@ def _fit_nonlinear(scored: Scored, trials: Trials, records: Sequence[Series]) ->
     except KeyboardInterrupt:
         return replace(model, status=Status.INTERRUPTED)
     try:
-        calibration = calibrate_nonlinear(scored, trials.held_out, trials.find_end(scored))
-        return replace(model, calibration=calibration)
+        return replace(model, calibration=calibrate_nonlinear(scored, trials.held_out))
     except RevarbError as error:
         warn_user(f"the bands are not calibrated: {error}")
         return model

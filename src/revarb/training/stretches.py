@@ -11,9 +11,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 
 FOLDS = 4  # fits that leave out a quarter of the stretches each
-END = FOLDS  # in place of a fold: the end of every record is left out
 STRETCHES = 12  # of all records together, about
-END_SHARE = 3  # the end of a record is the last third of its rows
 MIN_ROWS = 100  # with fewer rows, twelve stretches are too short to measure an error
 
 
@@ -47,15 +45,6 @@ def cut_stretches(records: Sequence[Series], prep: Preprocessor) -> list[Stretch
         for begin, end in pairwise(np.linspace(first, len(record), max(1, round(count / length)) + 1).round())
     ]
     return [Stretch(*piece, position % FOLDS) for position, piece in enumerate(pieces)]
-
-
-def cut_ends(records: Sequence[Series], prep: Preprocessor) -> list[Stretch]:
-    """The last third of every record, without its first rows."""
-    firsts = [min(prep.skip, len(record) // 2) for record in records]
-    return [
-        Stretch(number, max(first, len(record) - len(record) // END_SHARE), len(record), END)
-        for number, (record, first) in enumerate(zip(records, firsts, strict=True))
-    ]
 
 
 def mask_fold(records: Sequence[Series], stretches: Sequence[Stretch], fold: int) -> list[Series]:

@@ -23,7 +23,7 @@ from revarb.training.fold_paths import ALL, FoldPath, fit_path
 from revarb.training.problem import Report, mask_if_possible
 from revarb.training.segments import Segment, can_start_late, cut_late_segments, cut_segments, measure_cold_runs
 from revarb.training.solve import count_steps
-from revarb.training.stretches import END, FOLDS, Stretch, mask_fold
+from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.workers import (
     Outcome,
     TaskReport,
@@ -43,19 +43,9 @@ class HeldOut(NamedTuple):
     late: tuple[Segment, ...]  # the stretches of second halves, with a run from a later start
     late_numbers: tuple[int, ...]  # which stretches these are
     scaling: Standardiser
-    ends: tuple[
-        Stretch, ...
-    ] = ()  # of the records, for one more fit that leaves them out; none where too little is left
-
-    @property
-    def left_out(self) -> tuple[Stretch, ...]:
-        """What any of the fits leaves out: the stretches of the folds, and the ends."""
-        return (*self.stretches, *self.ends)
 
 
-def hold_out(
-    records: Sequence[Series], stretches: Sequence[Stretch], settle: int, ends: Sequence[Stretch] = ()
-) -> HeldOut | None:
+def hold_out(records: Sequence[Series], stretches: Sequence[Stretch], settle: int) -> HeldOut | None:
     """Prepare the runs over stretches with measured outputs, which are assigned to the folds in turn.
 
     A run from a later start needs `settle` rows before its stretch; in a short record there is none.
@@ -78,18 +68,7 @@ def hold_out(
         tuple(cut_late_segments(records, [measured[number] for number in late])),
         tuple(late),
         Standardiser.from_records(records),
-        _keep_usable(records, ends),
     )
-
-
-def _keep_usable(records: Sequence[Series], ends: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    # Ends with measured outputs, if the records can be fitted without them.
-    measured = tuple(each for each in ends if np.isfinite(records[each.record].y[each.rows]).any())
-    try:
-        Standardiser.from_records(mask_fold(records, measured, END))
-    except InputError:
-        return ()
-    return measured
 
 
 def leave_out_suspects(held_out: HeldOut) -> HeldOut:
@@ -152,8 +131,7 @@ class Unit(NamedTuple):
     @property
     def words(self) -> str:
         """What it is, for a progress bar."""
-        parts = {ALL: "all records", END: "without the end"}
-        part = parts.get(self.fold, f"fold {self.fold + 1}")
+        part = "all records" if self.fold == ALL else f"fold {self.fold + 1}"
         return f"{self.structure.name}, {describe_order(self.structure.spec)}, {part}"
 
 
@@ -219,7 +197,7 @@ class Trials:
         for number, result in self._fit(units) if units else ():
             unit = units[number]
             if isinstance(result, RevarbError):
-                if unit.fold in range(FOLDS):  # a last fit that fails is tried again, then the next best candidate
+                if unit.fold != ALL:  # a last fit that fails is tried again, and the next best candidate taken
                     self.failures[unit.structure] = str(result)
             elif result.models:
                 self.paths[unit] = result
@@ -233,25 +211,18 @@ class Trials:
     @property
     def members(self) -> list[int]:
         """The folds whose fits advance together; the fit to all records is one of them where it has their shape."""
-        return [*range(FOLDS), *([END] if self.held_out.ends else []), *([ALL] if self.whole else [])]
+        return [*range(FOLDS), ALL] if self.whole else list(range(FOLDS))
 
     @property
     def finished(self) -> dict[Structure, FoldPath]:
         """The fits to all records that were made with those of the folds."""
         return {unit.structure: path for unit, path in self.paths.items() if unit.fold == ALL}
 
-    def find_end(self, scored: Scored) -> FittedRGP | None:
-        """The model of a candidate that was fitted without the ends of the records; None where there is none."""
-        paths = [path for unit, path in self.paths.items() if (unit.structure, unit.fold) == (scored.structure, END)]
-        at_weight = (model for path in paths for model in path.models
-                     if model.spec.recipe.free_run_weight == scored.weight)  # fmt: skip
-        return next(at_weight, None)
-
     def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
         held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
         if self.together:
             return self._fit_together(units, stop_on_interrupt(report, pressed))
-        tasks = [(unit.spec, held.records, held.left_out, unit.fold, self.seed) for unit in units]
+        tasks = [(unit.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         alone = not is_cluster_set() and (self.workers == 1 or len(units) == 1)
         if alone or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
@@ -267,7 +238,7 @@ class Trials:
             yield from zip(
                 numbers,
                 fit_paths_together(
-                    units[numbers[0]].spec, held.records, held.left_out, folds, self.seed,
+                    units[numbers[0]].spec, held.records, held.stretches, folds, self.seed,
                     lambda member, steps, text, numbers=numbers: report(numbers[member], steps, text),
                 ),
                 strict=True,
@@ -276,9 +247,7 @@ class Trials:
     def score(self, structure: Structure) -> list[Scored]:
         """The candidates of a structure, one per weight that all of its fits have reached."""
         paths = {
-            unit.fold: path
-            for unit, path in self.paths.items()
-            if unit.structure == structure and unit.fold in range(FOLDS)
+            unit.fold: path for unit, path in self.paths.items() if unit.structure == structure and unit.fold != ALL
         }
         if not paths or structure in self.failures:
             return []
