@@ -3,6 +3,7 @@
 from revarb.experiments.calibration import load_calibration
 from revarb.experiments.export import load_export
 from revarb.experiments.field import load_field
+from revarb.experiments.mpc import load_mpc
 from revarb.experiments.outliers import load_outliers
 from revarb.experiments.recognition import load_recognition
 from revarb.experiments.table1 import load_table1
@@ -12,6 +13,7 @@ __all__ = [
     "load_calibration",
     "load_export",
     "load_field",
+    "load_mpc",
     "load_outliers",
     "load_recognition",
     "load_table1",

@@ -1,7 +1,18 @@
 """`revarb reproduce`: the paper's experiments, one module each."""
 
 # In the order in which `revarb reproduce --help` names them.
-from revarb.cli.reproduce import table1, table2, recognition, avatar, calibration, field, outliers, export  # noqa: I001
+from revarb.cli.reproduce import table1, table2, recognition, avatar, calibration, field, outliers, export, mpc  # noqa: I001
 from revarb.cli.reproduce.options import experiments_app
 
-__all__ = ["avatar", "calibration", "experiments_app", "export", "field", "outliers", "recognition", "table1", "table2"]
+__all__ = [
+    "avatar",
+    "calibration",
+    "experiments_app",
+    "export",
+    "field",
+    "mpc",
+    "outliers",
+    "recognition",
+    "table1",
+    "table2",
+]
