@@ -35,8 +35,8 @@ NOTES = {
     "seconds": "median; from the flat vector to the bound and its gradient, host to host",
     "together": "a batch of sixteen starts in one call, host to host; times_one: its time over that of one evaluation",
     "fits": "recipe R0 without calibration, from the records to the models, programs compiled before; sixteen "
-    "seeds as one program of batched L-BFGS, times_one: over the time of one fit by SciPy's L-BFGS-B. spread: "
-    "quartiles of the test error over the seeds, by the batch and one after another",
+    "seeds as one program of batched L-BFGS, times_one: over the time of one fit by SciPy's L-BFGS-B. rmse "
+    "and its quartiles: test error over the seeds, by the batch and one after another",
     "choosing": "revarb.fit in a fresh interpreter, from before the import to the calibrated model, compilation cache "
     "full; RMSE of a cold mean-only run over the test part",
     "gemm_tflops": f"float64 product of two {MATRIX} x {MATRIX} matrices, measured in the same run",
@@ -76,13 +76,13 @@ def _fit_rows(name: str) -> list[dict[str, Any]]:
     [*_, batch] = [_time_fits(lambda: spec.fit(data.train, restarts=MEMBERS).members) for _ in range(2)]
     alone = [spec.fit(data.train, seed=seed) for seed in range(MEMBERS)]
     return [
-        {"name": f"fit of {name}", "n": len(data.train), "seconds": one[0], "spread": _spread(alone, data.test)},
+        {"name": f"fit of {name}", "n": len(data.train), "seconds": one[0], **_summarise(alone, data.test)},
         {
             "name": f"{MEMBERS} fits of {name} together",
             "n": len(data.train),
             "seconds": batch[0],
             "times_one": batch[0] / one[0],
-            "spread": _spread(batch[1], data.test),
+            **_summarise(batch[1], data.test),
         },
     ]
 
@@ -93,9 +93,10 @@ def _time_fits(fit: Callable[[], Sequence[FittedRGP]]) -> tuple[float, Sequence[
     return time.perf_counter() - begin, models
 
 
-def _spread(models: Sequence[FittedRGP], test: Series) -> list[float]:
+def _summarise(models: Sequence[FittedRGP], test: Series) -> dict[str, float]:
     errors = [(model.simulate(test.u, "mean").mean - test.y)[model.skip :] for model in models]
-    return np.percentile([np.sqrt(np.mean(error**2)) for error in errors], [25, 50, 75]).tolist()
+    low, middle, high = np.percentile([np.sqrt(np.mean(error**2)) for error in errors], [25, 50, 75]).tolist()
+    return {"rmse": middle, "rmse_low": low, "rmse_high": high}
 
 
 CHOOSE = """

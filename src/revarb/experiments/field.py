@@ -102,7 +102,7 @@ class Field(Experiment[Part]):
         run = partial(compare_fit, models=partial(self.models, jobs=jobs), skip=self.skip)
         for fit, comparison in run_fits(fits, run, jobs):
             source = {"dataset": fit.benchmark.name, "record": fit.benchmark.record}
-            rows[fit.key] = [{**source, **row} for row in comparison.rows]
+            rows[fit.key] = [{**source, **_pool(row)} for row in comparison.rows]
             self.finished.append(fit, rows[fit.key])
             if fit.seed == 0:
                 paths |= {(fit.benchmark.name, *key): value for key, value in comparison.paths.items()}
@@ -147,6 +147,11 @@ class Field(Experiment[Part]):
         overview = "".join(map(grid_html, summary.grids()))
         sections = sections_html([part.section() for part in benchmarks], with_verdict=True)
         return page_shell(self.title, " ".join(summary.sentences()), overview + sections, meta)
+
+
+def _pool(row: Mapping[str, Any]) -> dict[str, Any]:
+    # The table has the scores of all outputs together.
+    return {name: value for name, value in row.items() if name != "outputs"}
 
 
 def load_field() -> Field:
