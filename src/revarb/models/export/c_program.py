@@ -7,6 +7,7 @@ from functools import cached_property
 from revarb.models.export.c_identifiers import CNames, name_program
 from revarb.models.export.c_member import CMember
 from revarb.models.export.c_tables import CReal
+from revarb.models.export.moment_model import MomentModel, ResidualModel
 from revarb.models.export.step_model import StepModel
 
 
@@ -18,6 +19,7 @@ class CProgram:
     name: str
     base: str  # the type of its numbers: double or float
     units: Mapping[str, str]  # by column
+    std: MomentModel | ResidualModel | None = None  # None: the mean only
 
     @cached_property
     def names(self) -> CNames:

@@ -6,6 +6,7 @@ from zlib import crc32
 from revarb.models.export.c_header import write_declarations, write_header
 from revarb.models.export.c_identifiers import check_include
 from revarb.models.export.c_program import CProgram, write_function
+from revarb.models.export.c_std import write_std_code, write_std_declarations
 
 
 class CFiles(NamedTuple):
@@ -17,7 +18,8 @@ class CFiles(NamedTuple):
 
 def make_c(program: CProgram, header_file: str) -> CFiles:
     """Write both files; a number in both says that they belong together."""
-    declarations, code = write_declarations(program), _write_code(program)
+    declarations = write_declarations(program) + write_std_declarations(program)
+    code = _write_code(program) + write_std_code(program)
     mark = f"0x{crc32((declarations + code).encode()):08x}UL"
     source = f"""/* One step of a trained model; the header says how to use it. */
 #include "{check_include(header_file)}"
@@ -35,7 +37,8 @@ def make_c(program: CProgram, header_file: str) -> CFiles:
 def _write_code(program: CProgram) -> str:
     members = [member.write() for member in program.members]
     mean = [_write_mean(program)] if len(members) > 1 else []
-    return "\n".join([_write_tools(program), *members, *mean, _write_starts(program), _write_step(program)])
+    recent = [_write_remember(program)] if program.model.inputs else []
+    return "\n".join([_write_tools(program), *members, *mean, *recent, _write_starts(program), _write_step(program)])
 
 
 def _write_tools(program: CProgram) -> str:
@@ -123,9 +126,20 @@ def _write_starts(program: CProgram) -> str:
     return "\n".join([*table, *functions])
 
 
+def _write_remember(program: CProgram) -> str:
+    model, real = program.model, program.real.name
+    past = model.past_inputs * model.inputs
+    drop = ("int i;", "", f"for (i = 0; i < {past}; i++)", f"    recent[i] = recent[i + {model.inputs}];")
+    return write_function(
+        f"static void remember({real} *recent, const {real} *u)",
+        (*(drop if past else ()), f"copy({model.inputs}, u, recent + {past});"),
+        "Put the inputs of a sample behind those before it, and drop the oldest ones.",
+    )
+
+
 def _write_step(program: CProgram) -> str:
     name, model, real = program.name, program.model, program.real.name
-    past, outputs = model.past_inputs * model.inputs, model.outputs
+    outputs = model.outputs
     resets = [
         line
         for each in program.members
@@ -135,11 +149,8 @@ def _write_step(program: CProgram) -> str:
             f"    fill({each.member.states}, state->x + {each.offset});",
         )
     ]
-    drop = ("int i;", "", f"for (i = 0; i < {past}; i++)", f"    state->u[i] = state->u[i + {model.inputs}];")
-    take = f"copy({model.inputs}, u, state->u + {past});" if model.inputs else "(void) u;"
     lines = [
-        *(drop if past else ()),
-        take,
+        "remember(state->u, u);" if model.inputs else "(void) u;",
         *resets,
         *(each.call_advance() for each in program.members),
         "observe(state->x, state->y);",

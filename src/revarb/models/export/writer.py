@@ -12,6 +12,7 @@ from revarb.models.export.c_program import CProgram
 from revarb.models.export.c_source import make_c
 from revarb.models.export.c_tables import SUFFIXES
 from revarb.models.export.fmu import make_fmu
+from revarb.models.export.moment_model import MomentModel, make_moment_model
 from revarb.models.export.step_model import StepModel, make_step_model
 from revarb.runtime.files import check_writable, is_stream, write_atomic
 from revarb.runtime.interrupts import defer_interrupts
@@ -50,7 +51,10 @@ class ExportTask:
         """The step as a C program."""
         names = (*self.step.input_names, *self.step.output_names)
         units = find_units(names, self.options.units)
-        return CProgram(self.step, check_name(self.options.name, self.path), self.options.precision, units)
+        std = make_moment_model(self.model) if self.options.with_std else None
+        if isinstance(std, MomentModel) and self.options.precision == "float":
+            raise InputError("propagated moments need double precision; leave out with_std, or export double")
+        return CProgram(self.step, check_name(self.options.name, self.path), self.options.precision, units, std)
 
 
 FileContents = dict[Path, bytes]  # in the order in which they are written
@@ -130,7 +134,7 @@ def _make_casadi_file(task: ExportTask) -> FileContents:
 
 
 FORMATS = {
-    "c": ExportFormat(".c", _make_c_files, ("name", "precision", "units")),
+    "c": ExportFormat(".c", _make_c_files, ("name", "precision", "with_std", "units")),
     "fmu": ExportFormat(".fmu", _make_fmu_file, ("name", "precision", "units")),
     "onnx": ExportFormat(".onnx", _make_onnx_file),
     "casadi": ExportFormat(".casadi", _make_casadi_file),
