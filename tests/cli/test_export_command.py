@@ -13,7 +13,7 @@ import pytest
 
 import revarb
 from support import small
-from support.c_programs import build, run_program
+from support.c_programs import MOMENTS, build, run_moments, run_program
 from support.command_line import run
 
 with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -51,6 +51,14 @@ def test_c_files_that_compile_and_simulate(capsys, folder, model, option, tolera
     np.testing.assert_allclose(found, model.simulate(u).mean, rtol=tolerance, atol=tolerance)
 
 
+@with_compiler
+def test_c_files_with_standard_deviations(capsys, folder, model):
+    assert run(capsys, "export", "m.rgp", "-o", "tank.c", "--with-std")[0] == 0
+    u, path = small.record(3).u, model.simulate(small.record(3).u)
+    found = run_moments(build(folder / "tank.c", main_text=MOMENTS), u, 1)
+    np.testing.assert_allclose(found, (path.mean, path.std), rtol=1e-8, atol=1e-9)
+
+
 @pytest.mark.parametrize("ending", ["onnx", "casadi", pytest.param("fmu", marks=with_compiler)])
 def test_the_ending_says_the_format(capsys, folder, model, ending):
     code, out, err = run(capsys, "export", "m.rgp", "-o", f"x.{ending}")
@@ -69,6 +77,7 @@ def test_the_ending_says_the_format(capsys, folder, model, ending):
         (("m.rgp", "-o", "x.c", "--name", "2 pumps"), "name must be an identifier of C"),
         (("m.rgp", "-o", "x.c", "--unit", "valve"), "--unit takes COLUMN=UNIT, received 'valve'"),
         (("m.rgp", "-o", "x.c", "--unit", "fan=%"), "units has the column 'fan', but those of the model are"),
+        (("m.rgp", "-o", "x.fmu", "--with-std"), "an export to fmu has no option with_std; leave it out"),
         (("m.rgp", "-o", "x.onnx", "--float"), "an export to onnx has no option precision"),
         (("none.rgp", "-o", "x.c"), "none.rgp"),
         (("train.csv", "-o", "x.c"), "train.csv"),

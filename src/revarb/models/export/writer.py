@@ -73,7 +73,7 @@ def export_model(model: Fitted, path: Path, to: str | None, options: ExportOptio
     kind = find_format(path, to)
     strange = [name for name in options.given if name not in FORMATS[kind].options]
     if strange:
-        raise InputError(f"an export to {kind} has no option {strange[0]}; leave it out, or export to c or fmu")
+        raise InputError(f"an export to {kind} has no option {strange[0]}; leave it out, or export to c")
     check_writable(path)
     return write_together(FORMATS[kind].make(ExportTask(model, make_step_model(model), path, options)))
 
