@@ -34,6 +34,7 @@ def main() -> None:
     rows += _run_part("observer", 1)
     rows += _run_part("frames", 1)
     rows += _run_part("fits", usable)
+    rows += _run_part("refits", usable)
     rows += _run_part("choosing", usable)
     Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
     if options.json is not None:

@@ -26,7 +26,8 @@ ORDER = (
 )
 PACKAGE = Path(__file__).parent.parent / "src" / "revarb"
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py" and path != PACKAGE / "__init__.py")
-FORWARDS = {"config/rgp.py": {"models", "training"}}  # RGP.fit forwards to what trains it
+# `RGP.fit` and `FittedRGP.refit` forward to what trains them, so that a user can write spec.fit(…) and model.refit(…).
+FORWARDS = {"config/rgp.py": {"models", "training"}, "models/fitted_rgp.py": {"training"}}
 
 
 def package_of(path):

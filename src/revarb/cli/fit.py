@@ -1,5 +1,6 @@
 """`revarb fit`: from records to a model."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,9 @@ from revarb.cli.application import app
 from revarb.cli.options import (
     INPUT_DELAY,
     Decimal,
+    FitOutputColumns,
     FitTimes,
     InputColumns,
-    OutputColumns,
     Separator,
     SkipRows,
     SplitGaps,
@@ -25,9 +26,13 @@ from revarb.runtime.interrupts import exit_on_interrupt
 @app.command()
 def fit(
     train: Annotated[list[Path], typer.Argument(metavar="TRAIN", help="CSV or Parquet file(s); each is one record.")],
-    outputs: OutputColumns,
     model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
     inputs: InputColumns = None,
+    outputs: FitOutputColumns = None,
+    trained: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="MODEL", help="Refit this model to TRAIN; it says what the columns are."),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -40,11 +45,15 @@ def fit(
     hidden: Annotated[int | None, typer.Option(help="Hidden layers H; default: 2.")] = None,
     inducing: Annotated[int | None, typer.Option(help="Inducing inputs M per layer; default: 100.")] = None,
     latent_dim: Annotated[int | None, typer.Option(help="Latent states per layer; default: 1.")] = None,
-    uncalibrated: Annotated[
-        bool, typer.Option("--no-calibrate", help="Leave the noise and the bands as fitted; saves four fits.")
-    ] = False,
+    calibrate: Annotated[
+        bool | None,
+        typer.Option(
+            "--calibrate/--no-calibrate",
+            help="Set the noise and the bands on held-out stretches, by four more fits; default: yes, with --from no.",
+        ),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a table [recipe].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the start.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the start; default: 0.")] = None,
     restarts: Annotated[
         int | None, typer.Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")
     ] = None,
@@ -84,6 +93,9 @@ def fit(
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
     file contains all fits, a simulation is their mixture, and the picture shows the best one.
 
+    With --from a model that was fitted before is trained on TRAIN, from its parameters and in a fifth of the time. It
+    knows these records only: pass old and new ones. Its bands stay calibrated as they were (see --calibrate).
+
     With --model another model is fitted, such as the one that `revarb compare` recommends, with --lags, --input-lags
     and --input-delay where it has them. ARX chooses its lags up to these.
 
@@ -92,36 +104,55 @@ def fit(
     """
     given = collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
-        latent_dim=latent_dim, calibrate=False if uncalibrated else None, linear=linear, recipe=recipe,
-        noise=noise,
+        latent_dim=latent_dim, calibrate=calibrate, linear=linear, recipe=recipe, noise=noise,
     )  # fmt: skip
+    others = collect_given(
+        config=None if config is None else str(config), restarts=restarts, jobs=jobs, members=members,
+        resume=resume or None,
+    )  # fmt: skip
+    if trained is not None:
+        _check_refit(given | others | collect_given(model=baseline, seed=seed))
+    elif outputs is None:
+        raise InputError("Missing option '-y' / '--output-column': name the output column(s)")
     if baseline is not None:
-        given |= collect_given(
-            config=None if config is None else str(config), restarts=restarts, jobs=jobs, members=members,
-            resume=resume or None,
-        )  # fmt: skip
-    elif list(given) == ["calibrate"] and config is None and restarts is None:
-        raise InputError("--no-calibrate needs --lags or another option that says what the model is")
-    chosen = baseline is None and not given and config is None and restarts is None
+        given |= others
+    elif list(given) == ["calibrate"] and config is None and restarts is None and trained is None:
+        option = "--calibrate" if calibrate else "--no-calibrate"
+        raise InputError(f"{option} needs --lags or another option that says what the model is")
+    chosen = baseline is None and trained is None and not given and config is None and restarts is None
     _check_combination(chosen or baseline is not None, restarts, jobs, members)
     with exit_on_interrupt():
         from revarb.cli.work.baseline import fit_baseline, make_baseline
-        from revarb.cli.work.fit import Work, check_targets, choose, fit_spec, make_spec
+        from revarb.cli.work.fit import Work, check_targets, choose, fit_spec, make_spec, refit
         from revarb.cli.work.reading import count_rows_to_fit, leave_out_short, read_files
+        from revarb.cli.work.refit import read_source
         from revarb.data.tables.csv_form import CsvForm
         from revarb.data.tables.records import Times
-    other = None if baseline is None else make_baseline(baseline, given)
-    spec = None if chosen or other is not None else make_spec(config, given)
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    by_file = read_files(train, inputs or [], outputs, times, form)
+    other = None if baseline is None else make_baseline(baseline, given)
+    spec = None if chosen or other is not None or trained is not None else make_spec(config, given)
+    source = None if trained is None else read_source(trained, train, inputs, outputs, times, form)
+    if source is not None:
+        spec, inputs, outputs, times = source.model.spec, source.inputs, source.outputs, source.times
+    by_file = read_files(train, inputs or [], outputs or [], times, form)
     records = leave_out_short(by_file, count_rows_to_fit(other or spec, len(inputs or [])))
-    work = Work(records, seed, jobs, resume, *check_targets(model_file, train, chosen))
-    if other is not None:
+    read = train if trained is None else [*train, trained]
+    work = Work(records, seed or 0, jobs, resume, *check_targets(model_file, read, chosen))
+    if source is not None:
+        refit(work, source.model, calibrate is True)
+    elif other is not None:
         fit_baseline(work, other)
     elif spec is not None:
         fit_spec(work, spec, restarts)
     else:
         choose(work, members or 1)
+
+
+def _check_refit(given: Mapping[str, int | str]) -> None:
+    names = [name for name, value in given.items() if name != "calibrate" or value is False]
+    if names:
+        option = "--no-calibrate" if names[0] == "calibrate" else f"--{names[0].replace('_', '-')}"
+        raise InputError(f"{option} does not go with --from: the model says what it is; leave one of them out")
 
 
 def _check_combination(chosen: bool, restarts: int | None, jobs: int | None, members: int | None) -> None:

@@ -13,6 +13,12 @@ InputColumns = Annotated[
 OutputColumns = Annotated[
     list[str], typer.Option("-y", "--output-column", metavar="COLUMN", help="Output column; repeat for several.")
 ]
+FitOutputColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-y", "--output-column", metavar="COLUMN", help="Output column; repeat for several. With --from none."
+    ),
+]
 TimeStep = Annotated[float | None, typer.Option(help="Sampling interval, for pictures; default: 1.")]
 FitTimes = Annotated[
     str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and gives dt.")

@@ -183,7 +183,7 @@ class RGP(Lagged):
         >>> spec.fit(revarb.Series(u, np.cumsum(u)), seed=1).status.words
         'finished'
         """
-        # The only imports to the right in the package order: the configuration forwards to what trains it.
+        # Imports to the right in the package order, as in `FittedRGP.refit`: they forward to what trains a model.
         if restarts is None:
             if jobs is not None:
                 raise InputError(

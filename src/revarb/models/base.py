@@ -140,9 +140,9 @@ class Fitted(ABC):
         name : str, optional
             What the functions of a C program, or the FMU, are called; by default as the file.
         precision : "double" or "float"
-            The type of the numbers of a C program.
+            The type of the numbers of a C program, also inside an FMU.
         with_std : bool
-            Also the standard deviation of the outputs (C and FMU).
+            C: also the standard deviation of the outputs, by propagated moments where the model has them.
         units : dict, optional
             Units by column, for the comments of a C program and the variables of an FMU; by default what a name has in
             brackets, as "level [cm]".
@@ -253,6 +253,18 @@ class Fitted(ABC):
         if horizon is not None:
             raise InputError("with_std is of one step from a known state; leave horizon out, or simulate by 'moments'")
         return make_casadi_with_std(self)
+
+    def refit(self, records: Series | Sequence[Series], progress: bool = False, *, calibrate: bool = False) -> "Fitted":
+        """Train further on more records. Only a single recurrent GP can: as in `FittedRGP.refit`.
+
+        Raises
+        ------
+        InputError
+            Models of any other kind are fitted again.
+        """
+        raise InputError(
+            f"a {type(self).__name__} cannot be refitted, only a single recurrent GP; fit it again to all records"
+        )
 
     def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
         """Draw the measured outputs and the free run over the training records.

@@ -80,6 +80,27 @@ def fit_spec(work: Work, spec: RGP, restarts: int | None) -> None:
         stop_interrupted(kept + (GO_ON if _has_journal(restarts) else ""))
 
 
+def refit(work: Work, trained: FittedRGP, calibrated: bool) -> None:
+    """Refit a trained model."""
+    started = time.perf_counter()
+    model = trained.refit(work.records, progress=True, calibrate=calibrated)
+    seconds = time.perf_counter() - started
+    written = _write(work, model)
+    ended = f"{model.status.words} after {len(model.history)} iterations, bound {model.bound:.2f}"
+    screen.print(f"refitted to {work.size} in {seconds:.1f} s: {ended}", soft_wrap=True)
+    if model.calibration is trained.calibration:
+        screen.print(f"{'not ' if model.calibration is None else ''}calibrated, as before")
+    else:
+        screen.print(_describe_calibration([model], work.records), soft_wrap=True)
+        _print_verdict(model)
+    _print_outliers([model])
+    if model.status is Status.NOT_FINITE:
+        print_line("warning", "the refit failed: every further step gave NaN or infinity; fit the model again")
+    print_written(*written)
+    if model.status is Status.INTERRUPTED:
+        stop_interrupted("the best model so far was kept")
+
+
 def choose(work: Work, members: int) -> None:
     """Choose the model, or a mixture of `members` of them."""
     started = time.perf_counter()
