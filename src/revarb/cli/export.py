@@ -33,9 +33,10 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Export one step of a model for other tools: from state and inputs to the next state and outputs.
+    """Export one step of a model to C, FMU, ONNX or CasADi.
 
-    It is the step of the mean-only run; an ensemble is exported as the mean of its members.
+    From state and inputs to the next state and outputs, by the mean-only run. An ensemble is exported as the mean of
+    its members.
     """
     with exit_on_interrupt():
         from revarb.cli.work.export import export_file
