@@ -26,8 +26,7 @@ ORDER = (
 )
 PACKAGE = Path(__file__).parent.parent / "src" / "revarb"
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py" and path != PACKAGE / "__init__.py")
-# `RGP.fit` and `FittedRGP.refit` forward to what trains them, so that a user can write spec.fit(…) and model.refit(…).
-FORWARDS = {"config/rgp.py": {"models", "training"}, "models/fitted_rgp.py": {"training"}}
+FORWARDS = {"config/rgp.py": {"models", "training"}}  # RGP.fit and RGP.refit forward to what trains a model
 
 
 def package_of(path):

@@ -183,7 +183,7 @@ class RGP(Lagged):
         >>> spec.fit(revarb.Series(u, np.cumsum(u)), seed=1).status.words
         'finished'
         """
-        # Imports to the right in the package order, as in `FittedRGP.refit`: they forward to what trains a model.
+        # The only imports to the right in the package order, with those of `refit`: forwarded to what trains a model.
         if restarts is None:
             if jobs is not None:
                 raise InputError(
@@ -195,6 +195,35 @@ class RGP(Lagged):
         from revarb.training.restarts import fit_restarts
 
         return fit_restarts(self, train, seed=seed, restarts=restarts, jobs=jobs, progress=progress, resume=resume)
+
+    def refit(
+        self, model: "FittedRGP", train: Series | Sequence[Series], progress: bool = False, *, calibrate: bool = False
+    ) -> "FittedRGP":
+        """Train a fitted model of this configuration further on more records: what `FittedRGP.refit` does.
+
+        Parameters
+        ----------
+        model : FittedRGP
+            A trained model with this configuration.
+        train : Series or list of Series
+            All records to train on.
+        progress, calibrate : bool
+            As in `FittedRGP.refit`.
+
+        Returns
+        -------
+        FittedRGP
+
+        Raises
+        ------
+        InputError
+            If the model has another configuration, or the records do not fit it.
+        """
+        if getattr(model, "spec", None) != self:
+            raise InputError("the model was fitted with another configuration; call model.refit(records)")
+        from revarb.training.refit import refit_rgp
+
+        return refit_rgp(model, train, progress=progress, calibrated=calibrate)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values, for JSON and TOML.

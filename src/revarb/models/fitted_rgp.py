@@ -345,9 +345,7 @@ class FittedRGP(Predictor):
         >>> len(model.history), len(model.refit(record).history)
         (150, 30)
         """
-        from revarb.training.refit import refit_rgp  # to the right in the package order, as in `RGP.fit`
-
-        return refit_rgp(self, records, progress=progress, calibrated=calibrate)
+        return self.spec.refit(self, records, progress, calibrate=calibrate)
 
     @property
     def _degrees(self) -> float | None:
