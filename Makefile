@@ -55,6 +55,7 @@ results: $(READY)
 	$(BIN)/revarb reproduce field --seeds 3 --json results/field.json --page build/results/field.html
 	$(BIN)/revarb reproduce outliers --seeds 5 --json results/outliers.json --page build/results/outliers.html --pictures build/results
 	$(BIN)/revarb reproduce export --json results/export.json
+	$(BIN)/revarb reproduce mpc --seeds 3 --json results/mpc.json --pictures build/results
 	$(BIN)/revarb reproduce recognition --seeds 5 --json results/recognition.json
 	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures build/results
 	$(BIN)/revarb reproduce avatar --out build/results --json results/avatar.json

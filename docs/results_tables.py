@@ -15,6 +15,8 @@ from revarb.experiments.export import load_export
 from revarb.experiments.export_targets import export_cells, list_export_targets
 from revarb.experiments.field import load_field
 from revarb.experiments.field_targets import CHOSEN, list_targets
+from revarb.experiments.mpc import load_mpc
+from revarb.experiments.mpc_targets import control_cells, list_control_outcomes, list_control_targets
 from revarb.experiments.outlier_targets import (
     GAUSSIAN,
     NO_OUTLIERS,
@@ -123,7 +125,7 @@ def calibration():
     return lines
 
 
-FIELD, OUTLIERS, EXPORT = "field.json", "outliers.json", "export.json"
+FIELD, OUTLIERS, EXPORT, MPC = "field.json", "outliers.json", "export.json", "mpc.json"
 COMMANDS = {
     FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
     OUTLIERS: (
@@ -131,6 +133,7 @@ COMMANDS = {
         "--pictures build/results"
     ),
     EXPORT: f"revarb reproduce export --json results/{EXPORT}",
+    MPC: f"revarb reproduce mpc --seeds 3 --json results/{MPC}",
 }
 """Of the files that take so long to make that they may be absent."""
 
@@ -269,6 +272,23 @@ def export_targets():
     return [["target", "found", "met"], *([each.what, each.found, "yes" if each.met else "no"] for each in targets)]
 
 
+def mpc():
+    """Tracking, violations and times of every controller; nothing before the command has been run."""
+    outcomes = list_control_outcomes(results(MPC)["rows"]) if is_there(MPC) else {}
+    times = ["solve, ms", "95 %, ms", "observer, ms"]
+    head = ["controller", "tracking RMSE, mmol/L", "violations", "largest, mmol/L", *times]
+    return [head, *([name, *control_cells(outcome)] for name, outcome in outcomes.items())]
+
+
+def mpc_targets():
+    """Every target, what was found, and whether it is reached."""
+    head = [["target", "found", ""]]
+    if not is_there(MPC):
+        return head
+    targets = list_control_targets(list_control_outcomes(results(MPC)["rows"]), load_mpc().limits)
+    return [*head, *([each.what, each.found, state_judgement(each)] for each in targets)]
+
+
 def avatar():
     """The avatar's figures, a line per signal and phase."""
     lines = [["signal", "out of range", "jump", "gait", "hip, Hz", "in training, Hz", "settled after, s"]]
@@ -387,6 +407,8 @@ TABLES = {
     "outliers_targets": outliers_targets,
     "export": export,
     "export_targets": export_targets,
+    "mpc": mpc,
+    "mpc_targets": mpc_targets,
     "avatar": avatar,
     "bench": bench,
     "h200": h200,
@@ -412,6 +434,8 @@ SOURCES = {
     "outliers_targets": (OUTLIERS,),
     "export": (EXPORT,),
     "export_targets": (EXPORT,),
+    "mpc": (MPC,),
+    "mpc_targets": (MPC,),
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
     "h200": ("bench_h200.json",),

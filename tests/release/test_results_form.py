@@ -14,6 +14,9 @@ ACCURACY = {"dataset", "model", "method", "start", "skip", "seed", "rmse", "nrms
 MOTION = {"dataset", "model", "method", "start", "skip", "seed", "coverage95", "status", "fit_seconds"} | {
     f"{score}_{channels}" for score in ("motions", "pooled", "channels", "walks", "runs") for channels in (53, 57)
 }
+CLOSED_LOOP = {"plant", "controller", "seed", "model", "fit_seconds", "tracking_rmse", "violations"} | {
+    "largest_violation", "samples", "not_solved", "solve_ms", "solve_ms_95", "observer_ms",
+}  # fmt: skip
 COLUMNS = {
     "table1": ACCURACY | {"fit_seconds", "simulate_seconds"},
     "table2": MOTION | {"simulate_seconds"},
@@ -21,6 +24,8 @@ COLUMNS = {
     "calibration": ACCURACY,
     "field": ACCURACY | {"fit_seconds", "simulate_seconds"},
     "outliers": ACCURACY | {"kind", "share", "coverage50", "coverage90", "fit_seconds", "simulate_seconds", "reason"},
+    "export": {"dataset", "format", "rows", "seed", "difference", "kilobytes", "microseconds", "speedup", "status"},
+    "mpc": CLOSED_LOOP,
     "demo": {"model", "rmse", "nrmse", "nlpd", "coverage95", "skip"},
     "avatar": {"signal", "seconds", "range_excess", "jump_ratio", "phases"},
     "bench": {"part", "name", "n", "threads", "seconds"},

@@ -12,6 +12,11 @@ from jaxtyping import Float64
 
 from revarb.errors import InputError
 
+# Errors and moves are scaled to about 1, so that the last digits do not matter. A plan that has been good enough for
+# four iterations is taken, and a small barrier at the beginning keeps the guess: it is nearly the solution.
+IPOPT = {"print_level": 0, "sb": "yes", "tol": 1e-4, "acceptable_tol": 1e-2, "acceptable_iter": 4, "max_iter": 50,
+         "mu_init": 1e-3}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class ControlSettings:
@@ -62,18 +67,21 @@ class Controller:
         horizon, `limits` are those of the outputs at the next N samples.
         """
         start = time.perf_counter()
-        guess = np.append(np.full(self.settings.horizon, last), 0.0) if self._guess is None else self._guess
         values = np.concatenate([state, [last, offset, target], limits])
-        found = self._solver(x0=guess, p=values, **self._bounds)
-        x = found["x"].full().ravel()
+        held = np.append(np.full(self.settings.horizon, last), 0.0)
+        x, solved = self._optimise(held if self._guess is None else self._guess, values)
+        if not solved and self._guess is not None:
+            x, solved = self._optimise(held, values)  # the last plan can be a bad guess after a step of the set-point
         seconds = time.perf_counter() - start
         inputs = np.clip(x[:-1], self.settings.lowest, self.settings.highest)  # bounds hold to 1e-8 only
         self._guess = np.concatenate([inputs[1:], inputs[-1:], x[-1:]])
-        return Plan(inputs, seconds, bool(self._solver.stats()["success"]))
+        return Plan(inputs, seconds, solved)
 
-    def forget(self) -> None:
-        """Start the next solve at the last input."""
-        self._guess = None
+    def _optimise(
+        self, guess: Float64[np.ndarray, " X"], values: Float64[np.ndarray, " P"]
+    ) -> tuple[Float64[np.ndarray, " X"], bool]:
+        found = self._solver(x0=guess, p=values, **self._bounds)
+        return found["x"].full().ravel(), bool(self._solver.stats()["success"])
 
 
 def _make_solver(step: Any, settings: ControlSettings) -> tuple[Any, dict[str, Any]]:
@@ -89,7 +97,7 @@ def _make_solver(step: Any, settings: ControlSettings) -> tuple[Any, dict[str, A
     cost = ca.sumsqr(residuals) + settings.slack_weight * (slack + slack**2)
     unknown, known = ca.vertcat(u, slack), ca.vertcat(state, last, offset, target, limits)
     problem = {"x": unknown, "p": known, "f": cost, "g": (y - limits) / settings.output_scale - slack}
-    options = {"ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-6, "max_iter": 100}, "print_time": False,
+    options = {"ipopt": IPOPT, "print_time": False,
                "hess_lag": _make_hessian(ca, unknown, known, residuals, settings)}  # fmt: skip
     bounds = {"lbx": np.append(np.full(count, settings.lowest), 0.0),
               "ubx": np.append(np.full(count, settings.highest), np.inf), "lbg": -np.inf, "ubg": 0.0}  # fmt: skip
