@@ -43,10 +43,17 @@ def resolve_start(
     final_states: Sequence[StartState],
     filter_record: Filter = filter_states,
 ) -> Origin:
-    """Return the start state that the `start` argument of `simulate` stands for."""
+    """Return the start state of a chain that the `start` argument of `simulate` stands for."""
     cold = make_cold_origin(prep, chain)
+    return choose_origin(start, cold, final_states, lambda window: infer_state(window, prep, chain, filter_record))
+
+
+def choose_origin(
+    start: StartChoice, cold: Origin, final_states: Sequence[StartState], infer: Callable[[Window], StartState]
+) -> Origin:
+    """Return the start state that the `start` argument of `simulate` stands for; `infer` filters a measured window."""
     if isinstance(start, Window):
-        return Origin(infer_state(start, prep, chain, filter_record), f"window of {len(start)} samples")
+        return Origin(infer(start), f"window of {len(start)} samples")
     if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold.state) and _is_numeric(start):
         return Origin(jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), start), "given state")
     if isinstance(start, str) and start == "cold":

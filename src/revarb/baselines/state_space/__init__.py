@@ -1,0 +1,1 @@
+"""GP state-space models: particles, variational training, reduced rank with particle Gibbs."""
