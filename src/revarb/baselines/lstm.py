@@ -8,11 +8,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.lstm_network import UPDATES_PER_ROUND, LSTMNetwork, Subsequences, run_network, train_rounds
+from revarb.baselines.lstm_network import UPDATES_PER_ROUND, LSTMNetwork, run_network, train_rounds
 from revarb.baselines.narx import require_complete
+from revarb.baselines.subsequences import Subsequences, delay_inputs
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.data.windows import Order, input_windows_after
+from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.models.by_residuals import FittedByResiduals
 from revarb.optim.status import Status
@@ -151,7 +152,7 @@ class FittedLSTM(FittedByResiduals):
         array [T, outputs]
             Outputs, z-scored.
         """
-        return run_network(self.network, _delay_inputs(self.preprocessor, z))
+        return run_network(self.network, delay_inputs(self.preprocessor, z))
 
 
 class _Trial(NamedTuple):
@@ -244,18 +245,13 @@ def _cut_records(prep: Preprocessor, records: Sequence[Series], heads: Sequence[
     if not usable:
         lengths = [len(record) for record in records][:5]
         raise InputError(f"records of {lengths} samples leave no rows to train on; an LSTM needs longer ones")
-    u_bars = [_delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
+    u_bars = [delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
     outputs = [prep.scaling.outputs(record.y) for record in records]
     return Subsequences.from_records(u_bars, outputs, heads, min(subsequence, max(usable)))
-
-
-def _delay_inputs(prep: Preprocessor, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Du"]:
-    # One input per step, delayed by `input_delay`; inputs before the record are at their mean.
-    return input_windows_after(np.zeros((prep.order.reach, z.shape[1])), z, prep.order)
 
 
 def _compute_tail_errors(
     prep: Preprocessor, records: Sequence[Series], network: LSTMNetwork
 ) -> Float64[np.ndarray, "E Dy"]:
-    runs = [np.asarray(run_network(network, _delay_inputs(prep, prep.scaling.inputs(record.u)))) for record in records]
+    runs = [np.asarray(run_network(network, delay_inputs(prep, prep.scaling.inputs(record.u)))) for record in records]
     return compute_held_out_errors(prep, records, runs, TAIL)

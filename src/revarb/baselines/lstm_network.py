@@ -1,16 +1,15 @@
 """The network of lstm.py and its training by Adam on random sub-sequences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from jaxtyping import Float, Float64, Int, Key
+from jaxtyping import Float, Int, Key
 
+from revarb.baselines.subsequences import Subsequences, cut_rows
 from revarb.runtime.numerics import AnyArray
 
 UPDATES_PER_ROUND = 25  # updates per compiled call; the error on the tail is computed after each round
@@ -47,28 +46,6 @@ class LSTMNetwork(eqx.Module):
 run_network = jax.jit(lambda network, u_bar: network(u_bar))
 
 
-class Subsequences(NamedTuple):
-    """Stacked records, and the samples at which a training sub-sequence of `length` samples can start."""
-
-    u_bar: Float64[np.ndarray, "N Du"]
-    y: Float64[np.ndarray, "N Dy"]
-    starts: Int[np.ndarray, " C"]
-    length: int
-
-    @classmethod
-    def from_records(
-        cls,
-        u_bars: Sequence[Float64[np.ndarray, "_ Du"]],
-        outputs: Sequence[Float64[np.ndarray, "_ Dy"]],
-        heads: Sequence[int],
-        length: int,
-    ) -> "Subsequences":
-        """Collect the sub-sequences of the first `heads[k]` samples of every record; none crosses a seam."""
-        offsets = np.cumsum([0, *(len(y) for y in outputs[:-1])])
-        starts = [offset + np.arange(max(head - length + 1, 0)) for offset, head in zip(offsets, heads, strict=True)]
-        return cls(np.concatenate(u_bars), np.concatenate(outputs), np.concatenate(starts).astype(np.int32), length)
-
-
 def train_rounds(
     network: LSTMNetwork, cuts: Subsequences, batch: int, learning_rate: float, key: Key[jax.Array, ""]
 ) -> Iterator[LSTMNetwork]:
@@ -94,11 +71,8 @@ def _run_round(
     # Makes one update of Adam for every row of `starts`.
     optimiser = _make_optimiser(learning_rate)
 
-    def cut(values, start):
-        return jax.lax.dynamic_slice_in_dim(values, start, length)
-
     def loss(network, chosen):
-        u_cuts, y_cuts = (jax.vmap(cut, (None, 0))(values, chosen) for values in (u_bar, y))
+        u_cuts, y_cuts = (cut_rows(values, chosen, length) for values in (u_bar, y))
         # A sub-sequence starts with an empty memory, unlike the record: its first half is not scored.
         errors = (jax.vmap(network)(u_cuts) - y_cuts)[:, length // 2 :]
         return jnp.mean(errors**2)

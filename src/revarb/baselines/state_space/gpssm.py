@@ -1,0 +1,342 @@
+"""GP state-space models with variational inference, after Doerr (2018), Ialongo (2019) and Frigola (2014)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Float, Float64, Int, Key
+
+from revarb.baselines.state_space.elbo import Segments, SSMParameters, estimate_elbo
+from revarb.baselines.state_space.fitted_state_space import FittedStateSpace, infer_final_state, make_cold_state
+from revarb.baselines.state_space.gpssm_start import (
+    guess_states,
+    start_corrections,
+    start_recognition,
+    start_transition,
+)
+from revarb.baselines.state_space.structures import STRUCTURES
+from revarb.baselines.state_space.transition import DrawnTransition, Transition
+from revarb.baselines.subsequences import Subsequences, cut_rows, delay_inputs
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.series import Series, as_records
+from revarb.data.windows import Order
+from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.models.summary import SummaryTable
+from revarb.optim.status import Status
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.runtime.progress import progress_bar
+from revarb.training.initial_values import fill_gaps
+
+Structure = Literal["prior", "mean-field", "markov"]
+UPDATES_PER_CALL = 50  # updates per compiled call; an interrupt is noticed after each
+PRECISION = 50  # estimates of the bound that the end of a training averages over
+
+
+@dataclass(frozen=True)
+class GPSSM:
+    """A GP state-space model x_t = x_{t−1} + f(x_{t−1}, u) + noise, whose first states are the outputs.
+
+    f has one sparse GP per state. Trained by Adam on a stochastic bound, on random sub-trajectories whose first state
+    is recognised from their first samples.
+
+    Parameters
+    ----------
+    states : int
+        Number of states, at least one per output.
+    structure : "prior", "mean-field" or "markov"
+        How the variational states follow f. "prior": by the model's own transition (PR-SSM, Doerr et al. 2018).
+        "markov": by the transition with a linear correction at every sample (VCDT, Ialongo et al. 2019).
+        "mean-field": by a linear chain that does not depend on f (after Frigola et al. 2014).
+    mean : "identity" or "linear"
+        Mean of the next state: the state itself, or a linear function of states and inputs that is trained too.
+    inducing : int
+        Number of inducing inputs of every GP.
+    input_delay : int
+        Age of the newest input: 1 by default, 0 for direct feedthrough, k for a dead time of k samples.
+    subsequence : int
+        Length of a sub-trajectory; less if the records are shorter.
+    window : int
+        Number of samples that recognise the first state of a sub-trajectory.
+    batch : int
+        Number of sub-trajectories per update.
+    samples : int
+        Number of sampled paths per sub-trajectory.
+    learning_rate : float
+        Of Adam at the start; it falls to a hundredth.
+    updates : int
+        Number of updates, in rounds of 50.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> spec = revarb.GPSSM(states=2, inducing=8, subsequence=20, window=4, batch=2, samples=2, updates=50)
+    >>> model = spec.fit(revarb.Series(u, y))
+    >>> path = model.simulate(u)
+    >>> path.mean.shape, path.std.shape
+    ((60, 1), (60, 1))
+    """
+
+    states: int = 4
+    structure: Structure = "prior"
+    mean: Literal["identity", "linear"] = "identity"
+    inducing: int = 20
+    input_delay: int = 1
+    subsequence: int = 50
+    window: int = 10
+    batch: int = 10
+    samples: int = 10
+    learning_rate: float = 0.02
+    updates: int = 1000
+
+    def __post_init__(self):
+        for name, least in (("states", 1), ("inducing", 1), ("input_delay", 0), ("subsequence", 2), ("window", 1),
+                            ("batch", 1), ("samples", 1), ("updates", 1)):  # fmt: skip
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
+        object.__setattr__(self, "learning_rate", check_number("learning_rate", self.learning_rate, above=0.0))
+        if self.structure not in STRUCTURES:
+            raise InputError(f"structure must be one of {', '.join(STRUCTURES)}; received {self.structure!r}")
+        if self.mean not in ("identity", "linear"):
+            raise InputError(f"mean must be 'identity' or 'linear', received {self.mean!r}")
+
+    @with_numerics
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPSSM":
+        """Train the model on one record or several.
+
+        Ctrl-C returns the model as it is then.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records; outputs may be missing.
+        seed : int
+            Seed of the inducing inputs, the sub-trajectories and the sampled states.
+        progress : bool
+            Show a progress bar on a terminal.
+
+        Returns
+        -------
+        FittedGPSSM
+
+        Raises
+        ------
+        InputError
+            If the records do not fit the settings.
+        ComputationError
+            If the training diverges.
+        """
+        records, number = as_records(train), check_seed(seed)
+        prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
+        data = _prepare(self, prep, records)
+        parameters, status = _train(self, data, number, progress)
+        with capture_interrupts() as pressed:  # an exception here would lose the result
+            bound = _average_bound(self, parameters, data)
+            cold = make_cold_state([_recognise(parameters, data)], prep)
+            ends = tuple(_end_states(prep, parameters.transition, cold, records))
+        status = Status.INTERRUPTED if pressed else status
+        return FittedGPSSM(prep, status, number, cold, ends, self, parameters.transition, bound)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedGPSSM(FittedStateSpace):
+    """A trained GP state-space model.
+
+    Attributes
+    ----------
+    spec : GPSSM
+        Its configuration.
+    transition : Transition
+        Posterior of f, and the noises, z-scored.
+    bound : float
+        Estimate of the evidence lower bound at the end.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0) ** 1.5)
+    >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
+    >>> spec = revarb.GPSSM(states=2, inducing=8, subsequence=20, window=4, batch=2, samples=2, updates=50)
+    >>> spec.fit(revarb.Series(u, y)).simulate(u, start="continue")
+    Trajectory(60 rows, outputs ('y',), method='samples', start='continued')
+    """
+
+    spec: GPSSM
+    transition: Transition
+    bound: float
+
+    def mean_dynamics(self) -> DrawnTransition:
+        """The transition of one particle by the mean of the inducing outputs.
+
+        Returns
+        -------
+        DrawnTransition
+        """
+        return self.transition.expect()
+
+    def draw_dynamics(self, key: Key[jax.Array, ""], count: int) -> DrawnTransition:
+        """The transitions of particles, each with inducing outputs drawn from their posterior.
+
+        Parameters
+        ----------
+        key : key
+            Random key.
+        count : int
+            Number of particles.
+
+        Returns
+        -------
+        DrawnTransition
+        """
+        return self.transition.draw(key, count)
+
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        process = ", ".join(f"{std:.3g}" for std in np.sqrt(np.asarray(self.transition.process_variance)))
+        rows = (
+            ("states", str(self.states)),
+            ("structure of q(x)", self.spec.structure),
+            ("estimate of the bound", f"{self.bound:.2f}"),
+            ("process noise, z-scored", process),
+            ("output noise, z-scored", ", ".join(f"{std:.3g}" for std in np.asarray(self.transition.output_std))),
+        )
+        return (SummaryTable("fit", ("", ""), rows),)
+
+
+class _Data(NamedTuple):
+    # The training records, z-scored and stacked.
+    cuts: Subsequences
+    windows: Float64[np.ndarray, "C W"]  # of all possible sub-trajectories: what recognises their first states
+    guess: Float64[np.ndarray, "N Dx"]
+    later: Int[np.ndarray, " R"]  # samples with another one before them in their record
+
+
+def _prepare(spec: GPSSM, prep: Preprocessor, records: Sequence[Series]) -> _Data:
+    outputs = len(prep.output_names)
+    if spec.states < outputs:
+        raise InputError(f"states={spec.states} are fewer than the {outputs} outputs, which are states; use more")
+    u_bars = [delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
+    ys = [prep.scaling.outputs(record.y) for record in records]
+    lengths = [len(y) for y in ys]
+    length = min(spec.subsequence, max(lengths))
+    cuts = Subsequences.from_records(u_bars, ys, lengths, length)
+    known = np.concatenate([cuts.u_bar, np.concatenate([fill_gaps(y) for y in ys])], axis=1)
+    rows = cuts.starts[:, None] + np.arange(min(spec.window, length))
+    windows = known[rows].reshape(len(rows), -1)
+    firsts = np.cumsum([0, *lengths[:-1]])
+    later = np.setdiff1d(np.arange(len(known)), firsts)
+    return _Data(cuts, windows, guess_states(ys, spec.states), later)
+
+
+def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
+    cuts, guess = data.cuts, data.guess
+    outputs, linear_mean = cuts.y.shape[1], spec.mean == "linear"
+    transition = start_transition(guess, cuts.u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
+    start = start_recognition(data.windows, guess[cuts.starts])
+    return SSMParameters(transition, start, start_corrections(spec.structure, guess))
+
+
+def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[SSMParameters, Status]:
+    calls = -(-spec.updates // UPDATES_PER_CALL)
+    rounds = _train_rounds(spec, data, seed, calls)
+    with progress_bar("fitting GP-SSM", calls * UPDATES_PER_CALL, progress) as update:
+        for done in range(1, calls + 1):
+            with capture_interrupts() as pressed:
+                parameters, bound = next(rounds)
+            if not np.isfinite(bound):
+                raise ComputationError("the training of the GP-SSM diverged; use a smaller learning_rate")
+            update(done * UPDATES_PER_CALL, f"bound {float(bound):.1f}")
+            if pressed:
+                return jax.tree.map(np.asarray, parameters), Status.INTERRUPTED
+    return jax.tree.map(np.asarray, parameters), Status.ITERATION_LIMIT
+
+
+def _train_rounds(spec: GPSSM, data: _Data, seed: int, calls: int) -> Iterator[tuple[SSMParameters, AnyArray]]:
+    # Yields the parameters after every compiled call, with the mean of the estimates of the bound during it.
+    parameters = _start(spec, data, np.random.default_rng(seed))
+    state = _make_optimiser(spec, calls).init(eqx.filter(parameters, eqx.is_array))
+    key = jax.random.key(seed)
+    for _ in range(calls):
+        key, now = jax.random.split(key)
+        parameters, state, bound = _run_round(
+            parameters, state, data.cuts[:3], data.windows, now, spec, data.cuts.length, calls
+        )
+        yield parameters, bound
+
+
+@partial(jax.jit, static_argnames=("spec", "length", "calls"))
+def _run_round(
+    parameters: SSMParameters,
+    state: optax.OptState,
+    records: tuple[AnyArray, AnyArray, AnyArray],
+    windows: Float[AnyArray, "C W"],
+    key: Key[jax.Array, ""],
+    spec: GPSSM,
+    length: int,
+    calls: int,
+) -> tuple[SSMParameters, optax.OptState, Float[AnyArray, ""]]:
+    optimiser = _make_optimiser(spec, calls)
+
+    def update(carry, now):
+        parameters, state = carry
+        bound, slope = jax.value_and_grad(_draw_bound)(parameters, spec, records, windows, length, now)
+        changes, state = optimiser.update(jax.tree.map(jnp.negative, slope), state, parameters)
+        return (eqx.apply_updates(parameters, changes), state), bound
+
+    keys = jax.random.split(key, UPDATES_PER_CALL)
+    (parameters, state), bounds = jax.lax.scan(update, (parameters, state), keys)
+    return parameters, state, jnp.mean(bounds) * len(records[1])
+
+
+def _draw_bound(
+    parameters: SSMParameters,
+    spec: GPSSM,
+    records: tuple[AnyArray, AnyArray, AnyArray],
+    windows: Float[AnyArray, "C W"],
+    length: int,
+    key: Key[jax.Array, ""],
+) -> Float[AnyArray, ""]:
+    # The bound per sample of the records, estimated on random sub-trajectories.
+    u_bar, y, starts = records
+    if spec.mean == "identity":
+        parameters = eqx.tree_at(lambda tree: tree.transition.linear, parameters, replace_fn=jax.lax.stop_gradient)
+    choice_key, elbo_key = jax.random.split(key)
+    chosen = jax.random.choice(choice_key, len(starts), (spec.batch,))
+    first = starts[chosen]
+    corrections = jax.tree.map(lambda leaf: cut_rows(leaf, first, length), parameters.corrections)
+    segments = Segments(cut_rows(u_bar, first, length), cut_rows(y, first, length), windows[chosen], corrections)
+    return estimate_elbo(parameters, segments, len(y), STRUCTURES[spec.structure], spec.samples, elbo_key) / len(y)
+
+
+def _make_optimiser(spec: GPSSM, calls: int) -> optax.GradientTransformation:
+    rate = optax.cosine_decay_schedule(spec.learning_rate, calls * UPDATES_PER_CALL, alpha=0.01)
+    return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(rate))
+
+
+@partial(jax.jit, static_argnames=("spec", "length"))
+def _draw_bounds(parameters, spec, records, windows, length, keys):
+    return jax.lax.map(lambda key: _draw_bound(parameters, spec, records, windows, length, key), keys)
+
+
+def _average_bound(spec: GPSSM, parameters: SSMParameters, data: _Data) -> float:
+    keys = jax.random.split(jax.random.key(0), PRECISION)
+    return float(jnp.mean(_draw_bounds(parameters, spec, data.cuts[:3], data.windows, data.cuts.length, keys))) * len(
+        data.cuts.y
+    )
+
+
+def _recognise(parameters: SSMParameters, data: _Data) -> Float64[np.ndarray, "C Dx"]:
+    # The recognised states at all samples where a sub-trajectory can start.
+    return np.asarray(parameters.start.weights.mean(data.windows))
+
+
+def _end_states(prep, transition, cold, records):
+    for record in records:
+        z, y = prep.scaling.inputs(record.u), prep.scaling.outputs(record.y)
+        yield infer_final_state(transition.draw, cold, prep.order, z, y)

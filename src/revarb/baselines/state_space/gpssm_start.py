@@ -1,0 +1,91 @@
+"""Start values of a GP state-space model: states at the outputs and their differences, f by GP regression on them."""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.baselines.state_space.elbo import RecognisedStart
+from revarb.baselines.state_space.structures import Corrections
+from revarb.baselines.state_space.transition import JITTER, Transition
+from revarb.gp.collapsed import inducing_covariance
+from revarb.gp.kmeans import find_centres
+from revarb.gp.layer import Gaussians, Layer, Linear, inverse_softplus
+from revarb.gp.posterior import compute_posterior
+from revarb.training.initial_values import fill_gaps, initialise_means
+
+PROCESS_VARIANCE = 1e-3  # small: sampled states that wander at first hide what f could learn
+OUTPUT_VARIANCE = 0.1
+START_VARIANCE = 0.01  # of the recognised first state
+V_STD = 0.05  # of the whitened inducing outputs
+RIDGE = 1e-2  # of the linear maps, relative to the number of rows
+MIN_KERNEL_VARIANCE = 0.01
+
+
+def guess_states(outputs: Sequence[Float64[np.ndarray, "_ Dy"]], states: int) -> Float64[np.ndarray, "N Dx"]:
+    """Guess the states of all records: the outputs, interpolated where missing, then their differences."""
+    filled = [fill_gaps(y) for y in outputs]
+    dims = filled[0].shape[1]
+    differences = initialise_means([np.gradient(y, axis=0) for y in filled], states - dims) if states > dims else None
+    measured = np.concatenate(filled)
+    return measured if differences is None else np.concatenate([measured, differences], axis=1)
+
+
+def start_transition(
+    x: Float64[np.ndarray, "N Dx"],
+    u_bar: Float64[np.ndarray, "N Du"],
+    outputs: int,
+    later: np.ndarray,
+    inducing: int,
+    linear_mean: bool,
+    rng: np.random.Generator,
+) -> Transition:
+    """Regress every state on the states and inputs before it; `later` are the samples that have one before them."""
+    x_hat, states = np.concatenate([x[later - 1], u_bar[later]], axis=1), x.shape[1]
+    identity = Linear(np.eye(x_hat.shape[1], states), np.zeros(states))
+    linear = _fit_linear(x_hat, x[later]) if linear_mean else identity
+    residual = x[later] - np.asarray(linear.mean(x_hat))
+    zeta = find_centres(x_hat, min(inducing, len(x_hat)), iterations=50, starts=1, rng=rng)
+    parts = [_start_layer(x_hat, zeta, residual[:, [state]]) for state in range(states)]
+    layers, v_means = (jax.tree.map(lambda *leaves: np.stack(leaves), *each) for each in zip(*parts, strict=True))
+    root = np.log(V_STD) * np.eye(len(zeta))
+    raw_output = np.full(outputs, inverse_softplus(OUTPUT_VARIANCE))
+    return Transition(layers, v_means, np.stack([root] * states), linear, raw_output)
+
+
+def _start_layer(
+    x_hat: Float64[np.ndarray, "R D"], zeta: Float64[np.ndarray, "M D"], y: Float64[np.ndarray, "R 1"]
+) -> tuple[Layer, Float64[np.ndarray, " M"]]:
+    # The layer of one state, and the whitened inducing outputs of a GP regression: v = Aᵀ β.
+    variance = max(4.0 * float(np.var(y)), MIN_KERNEL_VARIANCE)
+    w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])  # as GP-NARX starts
+    noise = max(float(np.var(y)), MIN_KERNEL_VARIANCE)
+    layer = Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, variance, noise)))
+    beta = np.asarray(compute_posterior(layer, Gaussians(x_hat, None), y, JITTER).beta)[:, 0]
+    root = np.linalg.cholesky(np.asarray(inducing_covariance(layer, JITTER)))
+    quiet = Layer(layer.zeta, layer.raw_w, layer.raw_variance, np.asarray(inverse_softplus(PROCESS_VARIANCE)))
+    return quiet, root.T @ beta
+
+
+def start_recognition(windows: Float64[np.ndarray, "C W"], x: Float64[np.ndarray, "C Dx"]) -> RecognisedStart:
+    """Regress the guessed states on the windows by which they are recognised."""
+    return RecognisedStart(_fit_linear(windows, x), np.full(x.shape[1], inverse_softplus(START_VARIANCE)))
+
+
+def start_corrections(structure: str, x: Float64[np.ndarray, "N Dx"]) -> Corrections | None:
+    """No correction of the transition, or for the mean-field chain the guessed states themselves."""
+    if structure == "prior":
+        return None
+    follows = structure == "markov"
+    raw_variance = np.full(x.shape, inverse_softplus(PROCESS_VARIANCE))
+    return Corrections(np.full(x.shape, float(follows)), np.zeros_like(x) if follows else x, raw_variance)
+
+
+def _fit_linear(x_hat: Float64[np.ndarray, "R D"], y: Float64[np.ndarray, "R Dy"]) -> Linear:
+    # Ridge regression with an offset.
+    centre, target = x_hat.mean(axis=0), y.mean(axis=0)
+    centred = x_hat - centre
+    normal = centred.T @ centred + RIDGE * len(x_hat) * np.eye(x_hat.shape[1])
+    coefficients = np.linalg.solve(normal, centred.T @ (y - target))
+    return Linear(coefficients, target - centre @ coefficients)
