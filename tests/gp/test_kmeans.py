@@ -1,8 +1,50 @@
-"""k-means: the best of several starts, separate clusters, repeated points."""
+"""k-means: the digits of SciPy and plain loops, the best of several starts, separate clusters, repeated points."""
 
 import numpy as np
+import pytest
+from scipy.cluster.vq import kmeans2, vq
 
+from revarb.gp import kmeans
 from revarb.gp.kmeans import draw_seeds, find_centres
+
+
+def draw_by_loop(points, count, rng):
+    """Greedy k-means++ of one start, one centre after the other."""
+    chosen = [rng.integers(len(points))]
+    nearest = np.sum((points - points[chosen[0]]) ** 2, axis=1)
+    norms = np.sum(points**2, axis=1)
+    for _ in range(count - 1):
+        uniform = rng.random(2 + int(np.log(count)))
+        drawn = np.searchsorted(np.cumsum(nearest), np.cumsum(nearest)[-1] * uniform, side="right")
+        drawn = np.minimum(drawn, len(points) - 1)
+        distances = norms[drawn][:, None] + norms - 2.0 * points[drawn] @ points.T
+        distances = np.minimum(nearest, np.maximum(distances, 0.0))
+        best = np.argmin(distances.sum(axis=1))
+        chosen.append(drawn[best])
+        nearest = distances[best]
+    return points[chosen]
+
+
+def find_by_loop(points, count, iterations, starts, rng):
+    """All iterations of SciPy's k-means, from every start."""
+    seeds = [draw_by_loop(points, count, rng) for _ in range(starts)]
+    centres = [kmeans2(points, start, iter=iterations, minit="matrix")[0] for start in seeds]
+    return min(centres, key=lambda each: np.sum(vq(points, each)[1] ** 2))
+
+
+@pytest.mark.filterwarnings("ignore:One of the clusters is empty")
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("columns", [1, 4, 5, 20])
+@pytest.mark.parametrize("coarse", [False, True])  # on a coarse grid rounding decides between equal distances
+def test_kmeans_has_the_digits_of_scipy(columns, coarse, stored, rng, monkeypatch):
+    points = rng.normal(size=(150, columns))
+    points = 0.3 * np.round(2.0 * points) if coarse else points
+    monkeypatch.setattr(kmeans, "TABLE_ROWS", len(points) if stored else 0)
+    ours, slow = np.random.default_rng(1), np.random.default_rng(1)
+    for iterations in (1, 3, 50):
+        expected = find_by_loop(points, 40, iterations, 4, slow)
+        np.testing.assert_array_equal(find_centres(points, 40, iterations, 4, ours), expected)
+    assert ours.random() == slow.random()
 
 
 def spread(points, centres):
@@ -26,4 +68,4 @@ def test_kmeans_finds_separate_clusters(rng):
 
 
 def test_points_may_be_repeated(rng):
-    assert draw_seeds(np.ones((5, 2)), 4, rng).shape == (4, 2)
+    assert draw_seeds(np.ones((5, 2)), 4, 3, rng).shape == (3, 4, 2)
