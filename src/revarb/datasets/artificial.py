@@ -21,9 +21,14 @@ def simulate_artificial(u: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N
 
 def generate_artificial(seed: int) -> tuple[Series, Series]:
     """Generate a training record (uniform input, noisy output) and the test record (two sines, no noise)."""
+    return draw_artificial(seed, SAMPLES, NOISE_STD)
+
+
+def draw_artificial(seed: int, samples: int, noise_std: float) -> tuple[Series, Series]:
+    """Generate a training record of any length and noise, and the test record, which has 300 samples."""
     rng = np.random.default_rng(seed)
-    u_train = rng.uniform(-2.5, 2.5, SAMPLES)
-    y_train = simulate_artificial(u_train) + NOISE_STD * rng.standard_normal(SAMPLES)
+    u_train = rng.uniform(-2.5, 2.5, samples)
+    y_train = simulate_artificial(u_train) + noise_std * rng.standard_normal(samples)
     k = np.arange(1, SAMPLES + 1)
     u_test = np.sin(2.0 * np.pi * k / 10.0) + np.sin(2.0 * np.pi * k / 25.0)
     return Series(u_train, y_train), Series(u_test, simulate_artificial(u_test))

@@ -21,6 +21,7 @@ START_VARIANCE = 0.01  # of the recognised first state
 V_STD = 0.05  # of the whitened inducing outputs
 RIDGE = 1e-2  # of the linear maps, relative to the number of rows
 MIN_KERNEL_VARIANCE = 0.01
+MARKOV_GAIN = 0.5  # the corrected states start half way between the transition and the guess
 
 
 def guess_states(outputs: Sequence[Float64[np.ndarray, "_ Dy"]], states: int) -> Float64[np.ndarray, "N Dx"]:
@@ -77,9 +78,9 @@ def start_corrections(structure: str, x: Float64[np.ndarray, "N Dx"]) -> Correct
     """No correction of the transition, or for the mean-field chain the guessed states themselves."""
     if structure == "prior":
         return None
-    follows = structure == "markov"
+    gain = MARKOV_GAIN if structure == "markov" else 0.0
     raw_variance = np.full(x.shape, inverse_softplus(PROCESS_VARIANCE))
-    return Corrections(np.full(x.shape, float(follows)), np.zeros_like(x) if follows else x, raw_variance)
+    return Corrections(np.full(x.shape, gain), (1.0 - gain) * x, raw_variance)
 
 
 def _fit_linear(x_hat: Float64[np.ndarray, "R D"], y: Float64[np.ndarray, "R Dy"]) -> Linear:

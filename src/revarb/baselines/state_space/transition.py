@@ -47,6 +47,13 @@ class Transition(eqx.Module):
         """The transition of one particle by the mean of the inducing outputs."""
         return self._condition(self.v_mean[None])
 
+    def marginal(self, x_hat: Float[AnyArray, "T D"]) -> tuple[Float[AnyArray, "T Dx"], Float[AnyArray, "T Dx"]]:
+        """Mean and variance of f at known states and inputs, the inducing outputs integrated out (Eq. 60)."""
+        mean, variance = jax.vmap(_predict_marginal, (0, 0, 0, None))(
+            self.layers, self.v_mean, _triangular(self.v_root), x_hat
+        )
+        return mean.T + self.linear.mean(x_hat), variance.T
+
     def _condition(self, v: Float[AnyArray, "K Dx M"]) -> "DrawnTransition":
         inverse_A = jax.vmap(_invert_root)(self.layers)
         beta = jnp.einsum("snm,ksn->skm", inverse_A, v)
@@ -81,6 +88,14 @@ class DrawnTransition(eqx.Module):
         """Sampled next states, process noise included."""
         mean, variance = self.predict(x, u_bar)
         return mean + jnp.sqrt(variance + self.process_variance) * jax.random.normal(key, x.shape)
+
+
+def _predict_marginal(
+    layer: Layer, v_mean: Float[AnyArray, " M"], v_root: Float[AnyArray, "M M"], x_hat: Float[AnyArray, "T D"]
+) -> tuple[Float[AnyArray, " T"], Float[AnyArray, " T"]]:
+    white = rbf(x_hat, layer.zeta, layer.w, layer.variance) @ _invert_root(layer).T
+    variance = layer.variance - jnp.sum(white**2, axis=1) + jnp.sum((white @ v_root) ** 2, axis=1)
+    return white @ v_mean, jnp.maximum(variance, 0.0)
 
 
 def kl_divergence(transition: Transition) -> Float[AnyArray, ""]:
