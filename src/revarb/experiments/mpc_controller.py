@@ -14,8 +14,11 @@ from revarb.errors import InputError
 
 # Errors and moves are scaled to about 1, so that the last digits do not matter. A plan that has been good enough for
 # four iterations is taken, and a small barrier at the beginning keeps the guess: it is nearly the solution.
-IPOPT = {"print_level": 0, "sb": "yes", "tol": 1e-4, "acceptable_tol": 1e-2, "acceptable_iter": 4, "max_iter": 50,
+IPOPT = {"print_level": 0, "sb": "yes", "tol": 1e-4, "acceptable_tol": 1e-2, "acceptable_iter": 4, "max_iter": 100,
          "mu_init": 1e-3}  # fmt: skip
+# The method of Gauss and Newton takes four iterations, and rarely more than ten. After a large step of the set-point
+# the curvature that it leaves out can be larger than what it has: its steps oscillate, for hundreds of iterations.
+GAUSS_NEWTON_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,14 @@ class Controller:
     """The optimisation of one model, compiled once; every solve starts at the last solution, moved by a sample.
 
     Single shooting: the outputs are written in terms of the inputs, which are the only unknowns besides one slack. The
-    limit of the output is soft, so that a state outside of it has a solution too. Its Hessian is that of Gauss and
-    Newton: the first derivatives of the outputs are enough, and it is positive definite.
+    limit of the output is soft, so that a state outside of it has a solution too. The Hessian is that of Gauss and
+    Newton: the first derivatives of the outputs are enough, and it is positive definite. Where that does not converge,
+    the solve is repeated with the exact Hessian, whose iterations take several times as long.
     """
 
     def __init__(self, step: Any, settings: ControlSettings):
         self.settings = settings
-        self._solver, self._bounds = _make_solver(step, settings)
+        self._solvers, self._bounds = _make_solvers(step, settings)
         self._guess: Any = None
 
     def solve(
@@ -68,10 +72,8 @@ class Controller:
         """
         start = time.perf_counter()
         values = np.concatenate([state, [last, offset, target], limits])
-        held = np.append(np.full(self.settings.horizon, last), 0.0)
-        x, solved = self._optimise(held if self._guess is None else self._guess, values)
-        if not solved and self._guess is not None:
-            x, solved = self._optimise(held, values)  # the last plan can be a bad guess after a step of the set-point
+        guess = np.append(np.full(self.settings.horizon, last), 0.0) if self._guess is None else self._guess
+        x, solved = self._optimise(guess, values)
         seconds = time.perf_counter() - start
         inputs = np.clip(x[:-1], self.settings.lowest, self.settings.highest)  # bounds hold to 1e-8 only
         self._guess = np.concatenate([inputs[1:], inputs[-1:], x[-1:]])
@@ -80,11 +82,16 @@ class Controller:
     def _optimise(
         self, guess: Float64[np.ndarray, " X"], values: Float64[np.ndarray, " P"]
     ) -> tuple[Float64[np.ndarray, " X"], bool]:
-        found = self._solver(x0=guess, p=values, **self._bounds)
-        return found["x"].full().ravel(), bool(self._solver.stats()["success"])
+        x, solved = guess, False
+        for solver in self._solvers:
+            x, solved = solver(x0=guess, p=values, **self._bounds)["x"].full().ravel(), solver.stats()["success"]
+            if solved:
+                break
+        return x, bool(solved)
 
 
-def _make_solver(step: Any, settings: ControlSettings) -> tuple[Any, dict[str, Any]]:
+def _make_solvers(step: Any, settings: ControlSettings) -> tuple[list[Any], dict[str, Any]]:
+    # The one that is tried first, the one after it, and the bounds of both.
     ca, count = import_casadi(), settings.horizon
     size = step.size1_in(0)
     u, slack = ca.MX.sym("u", count), ca.MX.sym("slack")
@@ -97,11 +104,12 @@ def _make_solver(step: Any, settings: ControlSettings) -> tuple[Any, dict[str, A
     cost = ca.sumsqr(residuals) + settings.slack_weight * (slack + slack**2)
     unknown, known = ca.vertcat(u, slack), ca.vertcat(state, last, offset, target, limits)
     problem = {"x": unknown, "p": known, "f": cost, "g": (y - limits) / settings.output_scale - slack}
-    options = {"ipopt": IPOPT, "print_time": False,
-               "hess_lag": _make_hessian(ca, unknown, known, residuals, settings)}  # fmt: skip
+    exact = {"ipopt": IPOPT, "print_time": False}
+    quick = {"ipopt": {**IPOPT, "max_iter": GAUSS_NEWTON_ITERATIONS}, "print_time": False,
+             "hess_lag": _make_hessian(ca, unknown, known, residuals, settings)}  # fmt: skip
     bounds = {"lbx": np.append(np.full(count, settings.lowest), 0.0),
               "ubx": np.append(np.full(count, settings.highest), np.inf), "lbg": -np.inf, "ubg": 0.0}  # fmt: skip
-    return ca.nlpsol("controller", "ipopt", problem, options), bounds
+    return [ca.nlpsol("controller", "ipopt", problem, options) for options in (quick, exact)], bounds
 
 
 def _make_hessian(ca: Any, unknown: Any, known: Any, residuals: Any, settings: ControlSettings) -> Any:
