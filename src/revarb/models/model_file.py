@@ -219,7 +219,7 @@ def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
     template = _template(spec, lengths, records, inducing, inputs, outputs, header.get("outputs_apart") is True)
     trained = fill_template(template, arrays)
     check_chain(trained.chain)
-    _check_starts(trained.final_states)
+    check_starts(trained.final_states)
     return FittedRGP(
         *fields,
         spec=spec,
@@ -296,7 +296,7 @@ def check_chain(chain: Chain[Posterior]) -> None:
         )
 
 
-def _check_starts(starts: Sequence[StartState]) -> None:
+def check_starts(starts: Sequence[StartState]) -> None:
     """Refuse final states whose covariance is not symmetric and positive semi-definite."""
     for start in starts:
         cov = np.asarray(start.cov)

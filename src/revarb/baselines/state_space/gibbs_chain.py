@@ -1,0 +1,114 @@
+"""The Markov chain of a reduced-rank GP state-space model: states, weights, noises and hyperparameters in turn."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float, Key
+
+from revarb.baselines.state_space.laplace_basis import LaplaceBasis
+from revarb.baselines.state_space.matrix_normal import (
+    Statistics,
+    WeightPosterior,
+    WeightPrior,
+    collect_statistics,
+    update_weights,
+)
+from revarb.baselines.state_space.particle_gibbs import Noise, Rows, sample_path
+from revarb.baselines.state_space.reduced_rank_dynamics import compute_features
+from revarb.runtime.numerics import AnyArray
+
+# Priors on z-scored data. They are wide: a record of 150 samples outweighs them.
+AFFINE_VARIANCE = 1e4  # of the weights of the affine part, in units of the process noise
+PROCESS_VARIANCE = 1e-2  # mean of the inverse Wishart of Q
+OUTPUT_SHAPE, OUTPUT_SCALE = 1.0, 1e-2  # of the inverse gamma of R
+LOG_SIGNAL_MEAN, LOG_SIGNAL_STD = 4.0, 2.0  # of the signal variance, in units of the process noise
+LOG_LENGTH_MEAN, LOG_LENGTH_STD = 0.4, 0.5  # of every lengthscale: 0.5 to 4 standard deviations of the data
+PROPOSAL_STD = 0.15  # of a Metropolis step of these logarithms: 20 to 50 % are accepted
+
+
+class Hyperparameters(NamedTuple):
+    """Logarithms of the signal variance, in units of the process noise, and of the lengthscales."""
+
+    log_signal: Float[AnyArray, ""]
+    log_lengths: Float[AnyArray, " D"]
+
+
+class Draw(NamedTuple):
+    """Weights A and noise of the model; many draws have an axis in front."""
+
+    weights: Float[AnyArray, "*S Dx n"]
+    Q: Float[AnyArray, "*S Dx Dx"]
+    R: Float[AnyArray, "*S Dy"]
+
+
+class ChainState(NamedTuple):
+    """One sweep of the chain: the states of all rows, weights and noise, hyperparameters."""
+
+    path: Float[AnyArray, "T Dx"]
+    draw: Draw
+    hyperparameters: Hyperparameters
+
+
+@partial(jax.jit, static_argnames=("sweeps", "particles"))
+def run_sweeps(
+    state: ChainState, basis: LaplaceBasis, rows: Rows, key: Key[jax.Array, ""], sweeps: int, particles: int
+) -> ChainState:
+    """Run several sweeps, and return the last one."""
+
+    def step(state: ChainState, sweep_key: Key[jax.Array, ""]) -> tuple[ChainState, None]:
+        return _sweep(state, basis, rows, sweep_key, particles), None
+
+    return jax.lax.scan(step, state, jax.random.split(key, sweeps))[0]
+
+
+def make_weight_prior(hyperparameters: Hyperparameters, basis: LaplaceBasis, states: int) -> WeightPrior:
+    """The prior of the weights of all features (docs/theory/derivation.md, Eq. NN)."""
+    log_signal, log_lengths = hyperparameters
+    affine = jnp.full(1 + len(basis.half_width), AFFINE_VARIANCE)
+    sines = jnp.exp(log_signal) * basis.spectral_density(jnp.exp(log_lengths))
+    return WeightPrior(jnp.concatenate([affine, sines]), jnp.asarray(states + 2.0), PROCESS_VARIANCE * jnp.eye(states))
+
+
+def _sweep(state: ChainState, basis: LaplaceBasis, rows: Rows, key: Key[jax.Array, ""], particles: int) -> ChainState:
+    keys = jax.random.split(key, 4)
+    features = compute_features(basis, jnp.roll(state.path, 1, axis=0), rows.u_bar)
+    statistics = collect_statistics(state.path, features, 1.0 - rows.is_initial)
+    hyperparameters, posterior = _step_hyperparameters(keys[0], state.hyperparameters, basis, statistics)
+    weights, Q = posterior.draw(keys[1])
+
+    def mean(x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
+        return compute_features(basis, x, u_bar) @ weights.T
+
+    path = sample_path(mean, Noise(Q, state.draw.R), rows, state.path, particles, keys[2])
+    R = draw_output_noise(keys[3], rows.y, path)
+    return ChainState(path, Draw(weights, Q, R), hyperparameters)
+
+
+def _step_hyperparameters(
+    key: Key[jax.Array, ""], old: Hyperparameters, basis: LaplaceBasis, statistics: Statistics
+) -> tuple[Hyperparameters, WeightPosterior]:
+    # A Metropolis step of their posterior given the states, with weights and process noise integrated out.
+    keys, states = jax.random.split(key, 3), len(statistics.targets)
+    steps = Hyperparameters(jax.random.normal(keys[0]), jax.random.normal(keys[1], old.log_lengths.shape))
+    new = jax.tree.map(lambda now, step: now + PROPOSAL_STD * step, old, steps)
+    before, after = (update_weights(make_weight_prior(each, basis, states), statistics) for each in (old, new))
+    gain = after.log_evidence + _log_prior(new) - before.log_evidence - _log_prior(old)
+    accepted = jnp.log(jax.random.uniform(keys[2])) < gain
+    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), (new, after), (old, before))
+
+
+def _log_prior(hyperparameters: Hyperparameters) -> Float[AnyArray, ""]:
+    signal = (hyperparameters.log_signal - LOG_SIGNAL_MEAN) / LOG_SIGNAL_STD
+    lengths = (hyperparameters.log_lengths - LOG_LENGTH_MEAN) / LOG_LENGTH_STD
+    return -0.5 * (signal**2 + jnp.sum(lengths**2))
+
+
+def draw_output_noise(
+    key: Key[jax.Array, ""], y: Float[AnyArray, "T Dy"], path: Float[AnyArray, "T Dx"]
+) -> Float[AnyArray, " Dy"]:
+    """Draw the outputs' noise variances from their inverse gamma posterior, given the states."""
+    errors = jnp.where(jnp.isfinite(y), y - path[:, : y.shape[1]], 0.0)
+    shape = OUTPUT_SHAPE + 0.5 * jnp.sum(jnp.isfinite(y), axis=0)
+    return (OUTPUT_SCALE + 0.5 * jnp.sum(errors**2, axis=0)) / jax.random.gamma(key, shape)

@@ -1,0 +1,93 @@
+"""File formats of the trained state-space models, for models/model_file.py."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
+from revarb.baselines.state_space.gibbs_chain import Draw
+from revarb.baselines.state_space.laplace_basis import LaplaceBasis
+from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM
+from revarb.errors import InputError, check_integer
+from revarb.models.container import fill_template
+from revarb.models.model_file import (
+    MAX_ORDER,
+    Arrays,
+    CommonFields,
+    Header,
+    ModelFormat,
+    blank_array,
+    check_starts,
+    common_fields,
+)
+from revarb.simulation.chain import StartState
+
+Tree = dict[str, Any]
+MAX_STATES = 1000
+
+
+class StartStates(NamedTuple):
+    """The start states of a trained state-space model."""
+
+    cold: StartState
+    final_states: tuple[StartState, ...]
+
+
+def write_starts(model: FittedStateSpace) -> tuple[dict[str, int], Tree]:
+    """The start states, as header and arrays: `cold`, then the ends of the records, stacked."""
+    starts = (model.cold, *model.final_states)
+    arrays = {name: np.stack([getattr(start, name) for start in starts]) for name in ("mean", "cov", "past_u")}
+    return {"states": model.states, "starts": len(starts)}, {"starts": arrays}
+
+
+def blank_starts(header: Header, fields: CommonFields) -> Tree:
+    """The template of what `write_starts` wrote."""
+    states = check_integer("states", header["states"], len(fields.preprocessor.output_names), MAX_STATES)
+    starts = check_integer("starts", header["starts"], 2, MAX_ORDER)
+    past_u = blank_array(starts, fields.preprocessor.order.reach, len(fields.preprocessor.input_names))
+    arrays = {"mean": blank_array(starts, states), "cov": blank_array(starts, states, states), "past_u": past_u}
+    return {"starts": arrays}
+
+
+def read_starts(arrays: Mapping[str, np.ndarray]) -> StartStates:
+    """The start states from the arrays of `write_starts`, validated."""
+    parts = zip(arrays["mean"], arrays["cov"], arrays["past_u"], strict=True)
+    cold, *final_states = (StartState(*each) for each in parts)
+    check_starts((cold, *final_states))
+    return StartStates(cold, tuple(final_states))
+
+
+def _write_reduced_rank(model: FittedReducedRankGPSSM) -> tuple[dict[str, Any], Tree]:
+    header, starts = write_starts(model)
+    sizes = {"basis": model.basis.count, "draws": len(model.posterior.R)}
+    return {**header, **sizes}, {**starts, "basis": model.basis, "posterior": model.posterior}
+
+
+def _read_reduced_rank(header: Header, arrays: Arrays) -> FittedReducedRankGPSSM:
+    fields = common_fields(header)
+    starts = blank_starts(header, fields)
+    count, draws = (check_integer(name, header[name], 1, MAX_ORDER) for name in ("basis", "draws"))
+    trained = fill_template({**starts, **_reduced_rank_template(header["states"], count, draws, fields)}, arrays)
+    _check_posterior(trained["basis"], trained["posterior"])
+    return FittedReducedRankGPSSM(*fields, *read_starts(trained["starts"]), trained["basis"], trained["posterior"])
+
+
+def _reduced_rank_template(states: int, count: int, draws: int, fields: CommonFields) -> Tree:
+    prep, blank = fields.preprocessor, blank_array
+    dimensions = states + prep.order.input_lags * len(prep.input_names)
+    weights, Q = blank(draws, states, 1 + dimensions + count), blank(draws, states, states)
+    posterior = Draw(weights, Q, blank(draws, len(prep.output_names)))
+    return {"basis": LaplaceBasis(blank(dimensions), count), "posterior": posterior}
+
+
+def _check_posterior(basis: LaplaceBasis, posterior: Draw) -> None:
+    if not (basis.half_width > 0.0).all():
+        raise InputError("a width of its box is not positive")
+    if not ((np.linalg.eigvalsh(posterior.Q) > 0.0).all() and (posterior.R > 0.0).all()):
+        raise InputError("a draw has a noise that is not positive")
+
+
+STATE_SPACE_FORMATS = (
+    ModelFormat("reduced-rank GP-SSM", FittedReducedRankGPSSM, _write_reduced_rank, _read_reduced_rank),
+)

@@ -1,0 +1,136 @@
+"""Particle Gibbs with ancestor sampling against the exact posterior of linear Gaussian models."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from revarb.baselines.state_space.gibbs_chain import OUTPUT_SCALE, OUTPUT_SHAPE, draw_output_noise
+from revarb.baselines.state_space.matrix_normal import WeightPrior, collect_statistics, update_weights
+from revarb.baselines.state_space.particle_gibbs import Noise, sample_path, stack_records
+
+A = np.array([[0.8, 0.3], [-0.2, 0.7]])
+B = np.array([[0.5], [-0.4]])
+NOISE = Noise(np.array([[0.3, 0.1], [0.1, 0.2]]), np.array([0.1]))
+
+
+def draw_record(rng, samples, noise=NOISE):
+    u, x, y = rng.normal(size=(samples, 1)), rng.normal(size=2), []
+    for now in u:
+        x = A @ x + B @ now + np.linalg.cholesky(noise.Q) @ rng.normal(size=2)
+        y.append(x[: len(noise.R)] + np.sqrt(noise.R) * rng.normal(size=len(noise.R)))
+    return u, np.array(y)
+
+
+def smooth_densely(u, y, noise):
+    """Mean and variance of the states, initial one included, from their joint Gaussian."""
+    size, inverse = 2 * (len(y) + 1), np.linalg.inv(noise.Q)
+    precision, shift = np.zeros((size, size)), np.zeros(size)
+    precision[:2, :2] = np.eye(2)
+    for t in range(len(y)):
+        rows = slice(2 * t, 2 * t + 4)
+        step = np.hstack([-A, np.eye(2)])  # x_t − A x_{t−1}
+        precision[rows, rows] += step.T @ inverse @ step
+        shift[rows] += step.T @ inverse @ (B @ u[t])
+        for output in np.flatnonzero(np.isfinite(y[t])):
+            precision[2 * t + 2 + output, 2 * t + 2 + output] += 1.0 / noise.R[output]
+            shift[2 * t + 2 + output] += y[t, output] / noise.R[output]
+    cov = np.linalg.inv(precision)
+    return (cov @ shift).reshape(-1, 2), np.diag(cov).reshape(-1, 2)
+
+
+def sample_paths(rows, noise, particles, sweeps):
+    def mean(x, u_bar):
+        return x @ A.T + B @ u_bar
+
+    def sweep(path, key):
+        path = sample_path(mean, noise, rows, path, particles, key)
+        return path, path
+
+    keys = jax.random.split(jax.random.key(1), sweeps)
+    return np.asarray(jax.jit(lambda: jax.lax.scan(sweep, jnp.zeros((len(rows.y), 2)), keys)[1])())
+
+
+def check_smoothing(records, noise):
+    rows = stack_records([u for u, _ in records], [y for _, y in records])
+    paths = sample_paths(rows, noise, particles=6, sweeps=8000)[100:]
+    exact = [smooth_densely(u, y, noise) for u, y in records]
+    means, variances = (np.concatenate(each) for each in zip(*exact, strict=True))
+    np.testing.assert_allclose(paths.mean(axis=0), means, atol=0.05)
+    np.testing.assert_allclose(paths.var(axis=0), variances, rtol=0.12)
+
+
+def test_paths_have_the_smoothed_moments(rng):
+    """Two records and a missing output."""
+    records = [draw_record(rng, 8), draw_record(rng, 5)]
+    records[0][1][3] = np.nan
+    check_smoothing(records, NOISE)
+
+
+def test_paths_of_two_outputs_of_which_one_is_missing_at_times(rng):
+    noise = Noise(NOISE.Q, np.array([0.1, 0.4]))
+    u, y = draw_record(rng, 7, noise)
+    y[2, 0] = y[4, 1] = np.nan
+    check_smoothing([(u, y)], noise)
+
+
+def test_outputs_nearly_without_noise_do_not_stop_the_chain(rng):
+    """The fully adapted filter weighs predictions: it moves where a bootstrap filter keeps only the reference."""
+    noise = Noise(NOISE.Q, np.array([1e-8]))
+    u, y = draw_record(rng, 20, noise)
+    paths = sample_paths(stack_records([u], [y]), noise, particles=6, sweeps=400)
+    assert np.mean(paths[1:, 1:, 1] != paths[:-1, 1:, 1]) > 0.6
+
+
+VARIANCE, DEGREES, SCALE = 4.0, 5.0, 0.5  # prior of a model with one state and one weight
+
+
+def sample_parameters(y, sweeps):
+    """Draws of a, log q and log r of x_t = a x_{t−1} + v_t by particle Gibbs."""
+    rows = stack_records([np.empty((len(y), 0))], [y])
+    prior = WeightPrior(np.array([VARIANCE]), np.array(DEGREES), np.array([[SCALE]]))
+
+    def sweep(state, key):
+        path, r = state
+        keys = jax.random.split(key, 3)
+        statistics = collect_statistics(path, jnp.roll(path, 1, axis=0), 1.0 - rows.is_initial)
+        a, Q = update_weights(prior, statistics).draw(keys[0])
+        path = sample_path(lambda x, _: x @ a.T, Noise(Q, r), rows, path, 8, keys[1])
+        r = draw_output_noise(keys[2], rows.y, path)
+        return (path, r), jnp.array([a[0, 0], jnp.log(Q[0, 0]), jnp.log(r[0])])
+
+    start = jnp.zeros((len(rows.y), 1)), jnp.ones(1)
+    return np.asarray(
+        jax.jit(lambda keys: jax.lax.scan(sweep, start, keys)[1])(jax.random.split(jax.random.key(0), sweeps))
+    )
+
+
+def integrate_parameters(y):
+    """Mean and standard deviation of the same parameters on a grid, with the likelihood of a Kalman filter."""
+    a, log_q, log_r = np.meshgrid(
+        np.linspace(-1.5, 2.5, 50), np.linspace(-5.0, 3.0, 50), np.linspace(-11.0, 3.0, 70), indexing="ij"
+    )
+    q, r = np.exp(log_q), np.exp(log_r)
+    log_weights = stats.norm.logpdf(a, 0.0, np.sqrt(q * VARIANCE))
+    log_weights += stats.invgamma.logpdf(q, DEGREES / 2.0, scale=SCALE / 2.0) + log_q  # log: density of the logarithm
+    log_weights += stats.invgamma.logpdf(r, OUTPUT_SHAPE, scale=OUTPUT_SCALE) + log_r
+    mean, variance = np.zeros_like(a), np.ones_like(a)
+    for value in y[:, 0]:
+        mean, variance = a * mean, a**2 * variance + q
+        log_weights += stats.norm.logpdf(value, mean, np.sqrt(variance + r))
+        gain = variance / (variance + r)
+        mean, variance = mean + gain * (value - mean), (1.0 - gain) * variance
+    weights = np.exp(log_weights - log_weights.max())
+    moments = [(np.average(each, weights=weights), np.average(each**2, weights=weights)) for each in (a, log_q, log_r)]
+    return np.array([[first, np.sqrt(second - first**2)] for first, second in moments]).T
+
+
+def test_weights_and_noises_have_the_posterior_of_a_grid(rng):
+    x, y = 0.0, []
+    for _ in range(25):
+        x = 0.8 * x + 0.6 * rng.normal()
+        y.append([x + 0.3 * rng.normal()])
+    draws = sample_parameters(np.array(y), 30000)[500:]
+    means, stds = integrate_parameters(np.array(y))
+    np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.12 * stds.max(), rtol=0.0)
+    np.testing.assert_allclose(draws.std(axis=0), stds, rtol=0.1)
