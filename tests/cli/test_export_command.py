@@ -9,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import onnx
 import pytest
 
 import revarb
@@ -66,6 +67,14 @@ def test_the_ending_says_the_format(capsys, folder, model, ending):
     assert list_new(folder) == [f"x.{ending}"]
 
 
+@pytest.mark.parametrize("option", ["--with-std", "--step"])
+def test_onnx_files_of_the_step(capsys, folder, option):
+    small.spec().fit(small.record()).save("m.rgp")
+    assert run(capsys, "export", "m.rgp", "-o", "x.onnx", option)[0] == 0
+    names = [each.name for each in onnx.load("x.onnx").graph.output]
+    assert names == (["next_state", "y", "std"] if option == "--with-std" else ["next_state", "y"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -121,10 +130,11 @@ def test_ctrl_c_while_an_fmu_is_compiled_leaves_nothing(folder, model):
     environment = {**os.environ, "CC": str(slow), "TMPDIR": str(folder)}
     command = [sys.executable, "-m", "revarb", "export", "m.rgp", "-o", "x.fmu"]
     process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-    for _ in range(600):
+    for _ in range(1800):
         if (folder / "started").exists():
             break
         time.sleep(0.1)
+    assert (folder / "started").exists()
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"

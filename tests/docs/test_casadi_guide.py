@@ -27,6 +27,9 @@ def test_its_program_runs(in_empty_folder):
     for block in blocks[5:]:
         exec(block, names)
     assert Path("tank.casadi").is_file() and Path("tank_run.c").is_file()
+    run = names["session"].run(["y"], {"u": names["valve"][240:, None], "state": names["state"]})[0]
+    np.testing.assert_allclose(run, names["path"].mean, rtol=1e-9)
+    np.testing.assert_allclose(names["std"], 0.056, atol=0.002)
     if importlib.util.find_spec("do_mpc") is not None:  # it is no extra of revarb
         exec(controller, names)
         assert abs(names["levels"][-1] - 1.47) < 0.02

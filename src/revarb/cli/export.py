@@ -21,7 +21,14 @@ def export(
     ] = None,
     single: Annotated[bool, typer.Option("--float", help="C and FMU: compute in float instead of double.")] = False,
     with_std: Annotated[
-        bool, typer.Option("--with-std", help="C: also the standard deviation, by propagated moments.")
+        bool,
+        typer.Option(
+            "--with-std",
+            help="Also the standard deviation; C: by propagated moments; CasADi, ONNX: of one step from a known state.",
+        ),
+    ] = False,
+    step_only: Annotated[
+        bool, typer.Option("--step", help="ONNX: the step alone, instead of a run over any number of rows.")
     ] = False,
     name: Annotated[
         str | None, typer.Option(help="C and FMU: what functions are called; default: as the file.")
@@ -40,4 +47,4 @@ def export(
     """
     with exit_on_interrupt():
         from revarb.cli.work.export import export_file
-    export_file(model_file, target, to, single, with_std, name, unit or [])
+    export_file(model_file, target, to, single, with_std, step_only, name, unit or [])

@@ -126,6 +126,7 @@ class Fitted(ABC):
         precision: str = "double",
         with_std: bool = False,
         units: Mapping[str, str] | None = None,
+        step_only: bool = False,
     ) -> tuple[Path, ...]:
         """Write one step of the model for another tool: state and inputs in, next state and outputs out.
 
@@ -142,10 +143,13 @@ class Fitted(ABC):
         precision : "double" or "float"
             The type of the numbers of a C program, also inside an FMU.
         with_std : bool
-            C: also the standard deviation of the outputs, by propagated moments where the model has them.
+            C: also the standard deviation of the outputs, by propagated moments where the model has them. CasADi and
+            ONNX: that of one step, given the state before it exactly.
         units : dict, optional
             Units by column, for the comments of a C program and the variables of an FMU; by default what a name has in
             brackets, as "level [cm]".
+        step_only : bool
+            ONNX: the step alone, instead of the run over any number of rows; with `with_std` it always is.
 
         Returns
         -------
@@ -169,7 +173,7 @@ class Fitted(ABC):
         """
         from revarb.models.export.writer import ExportOptions, export_model  # which imports this module
 
-        return export_model(self, Path(path), to, ExportOptions(name, precision, with_std, units))
+        return export_model(self, Path(path), to, ExportOptions(name, precision, with_std, units, step_only))
 
     @with_numerics
     def step_state(self, start: Any = "cold") -> Float64[np.ndarray, " S"]:

@@ -32,6 +32,8 @@ def test_formats_that_are_not_known(tmp_path):
         model.export(tmp_path / "m.c", "matlab")
     with pytest.raises(InputError, match="an export to onnx has no option precision; leave it out"):
         model.export(tmp_path / "m.onnx", precision="float")
+    with pytest.raises(InputError, match="an export to c has no option step_only; leave it out, or export to onnx"):
+        model.export(tmp_path / "m.c", step_only=True)
     with pytest.raises(InputError, match="an export to casadi has no option name"):
         model.export(tmp_path / "m.casadi", name="tank")
     assert list_names(tmp_path) == []

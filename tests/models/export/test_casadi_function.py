@@ -102,7 +102,7 @@ def test_generated_code_gives_the_same(name, tmp_path, monkeypatch):
 
 def test_a_file_of_it_is_loaded_again(tmp_path):
     model = fit_small("two layers")
-    (tmp_path / "model.casadi").write_bytes(serialise(make_step_model(model)))
+    (tmp_path / "model.casadi").write_bytes(serialise(model.to_casadi()))
     step = ca.Function.load(str(tmp_path / "model.casadi"))
     args = model.step_state("continue"), 3.0
     for found, expected in zip(step(*args), model.to_casadi()(*args), strict=True):

@@ -69,6 +69,14 @@ def test_it_can_be_differentiated():
     np.testing.assert_allclose(np.asarray(slope(u0)), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_a_file_of_it_is_loaded_again(tmp_path):
+    model = fit_small("two layers")
+    [file] = model.export(tmp_path / "m.casadi", with_std=True)
+    args = model.step_state("continue"), 3.0
+    for found, expected in zip(ca.Function.load(str(file))(*args), model.to_casadi(with_std=True)(*args), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
 def test_refusals():
     with pytest.raises(InputError, match="a FittedARX has no variance of its own; leave with_std out"):
         fit_small("ARX").to_casadi(with_std=True)

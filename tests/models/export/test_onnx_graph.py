@@ -2,6 +2,7 @@
 
 import json
 import sys
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
@@ -24,7 +25,8 @@ def open_session(content):
 
 
 def make_step(model):
-    session = open_session(make_onnx(make_step_model(model), "step"))
+    with TemporaryDirectory() as folder:
+        session = open_session(model.export(f"{folder}/m.onnx", step_only=True)[0].read_bytes())
     return lambda state, u: session.run(["next_state", "y"], {"state": state, "u": u})
 
 

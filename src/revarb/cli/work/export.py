@@ -11,7 +11,14 @@ from revarb.runtime.files import check_writable
 
 
 def export_file(
-    model_file: Path, target: Path, to: str | None, single: bool, with_std: bool, name: str | None, units: Sequence[str]
+    model_file: Path,
+    target: Path,
+    to: str | None,
+    single: bool,
+    with_std: bool,
+    step_only: bool,
+    name: str | None,
+    units: Sequence[str],
 ) -> None:
     """`revarb export` with its options."""
     if str(target) == "-":
@@ -26,6 +33,7 @@ def export_file(
         precision="float" if single else "double",
         with_std=with_std,
         units=_read_units(units) or None,
+        step_only=step_only,
     )
     for path in written:
         screen.print(f"wrote {path}, {path.stat().st_size / 1000:.1f} kB", soft_wrap=True)

@@ -28,9 +28,8 @@ def make_casadi(model: StepModel, horizon: int | None = None) -> "casadi.Functio
     return ca.Function("run", [state, u], list(step.fold(steps)(state, u)), ["state", "u"], ["final_state", "y"])
 
 
-def serialise(model: StepModel) -> bytes:
-    """The step as the content of a file that `casadi.Function.load` reads, in Python, MATLAB or C++."""
-    step = make_casadi(model)
+def serialise(step: "casadi.Function") -> bytes:
+    """The content of a file that `casadi.Function.load` reads, in Python, MATLAB or C++."""
     with tempfile.TemporaryDirectory() as folder:  # CasADi writes this form to files only
         path = Path(folder) / "step.casadi"
         step.save(str(path))

@@ -1,65 +1,46 @@
 """The mean-only run of a trained model as an ONNX graph in float64: a `Scan` whose body is the step, or the step alone.
 
 The run has the inputs `u` [T, inputs] and `state`, whose default is the state vector of a cold start, and the outputs
-`final_state` and `y` [T, outputs]. The step has `state` and `u` [inputs], and `next_state` and `y` [outputs]. Raw units
-in and out; the state vector is that of `Fitted.step_state`.
+`final_state` and `y` [T, outputs]. The step has `state` and `u` [inputs], and `next_state` and `y` [outputs]; it can
+also have `std` [outputs], given the state exactly (one_step_std.py). Raw units in and out; the state vector is that of
+`Fitted.step_state`.
 """
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib.metadata import version
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from revarb.errors import InputError, describe
-from revarb.models.export.expanded_basis import ExpandedBasis, expand_basis
+from revarb.models.export.one_step_std import StdMember
+from revarb.models.export.onnx_parts import GraphParts, Value, evaluate, import_onnx
+from revarb.models.export.onnx_std import add_variance
 from revarb.models.export.step_model import StepMember, StepModel
-from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 if TYPE_CHECKING:
     import onnx
 
 OPSET, IR_VERSION = 17, 8  # of 2022: old runtimes read them, and nothing newer is needed
 
-Value = str  # values of a graph go by their names
+
+class Advanced(NamedTuple):
+    """A member after the step, z-scored: its windows, its outputs, and the regressors of all its layers."""
+
+    windows: list[Value]
+    y: Value
+    regressors: list[Value]
 
 
-@dataclass(frozen=True)
-class GraphParts:
-    """Nodes and constants of a graph that is being built; every value gets a name of its own."""
-
-    nodes: "list[onnx.NodeProto]" = field(default_factory=list)
-    constants: "list[onnx.TensorProto]" = field(default_factory=list)
-
-    def constant(self, values: Any) -> Value:
-        """Add a constant."""
-        onnx, name = _import_onnx(), f"constant_{len(self.constants)}"
-        self.constants.append(onnx.numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def apply(self, operator: str, *values: Value, name: Value | None = None, **attributes: Any) -> Value:
-        """Add a node with one output."""
-        name = f"value_{len(self.nodes)}" if name is None else name
-        self.nodes.append(_import_onnx().helper.make_node(operator, list(values), [name], **attributes))
-        return name
-
-    def select(self, vector: Value, positions: Any) -> Value:
-        """Entries of a vector."""
-        return self.apply("Gather", vector, self.constant(np.asarray(positions, dtype=np.int64)))
-
-    def join(self, *vectors: Value, name: Value | None = None) -> Value:
-        """One vector after the other."""
-        return self.apply("Concat", *vectors, name=name, axis=0)
-
-
-def make_onnx(model: StepModel, kind: Literal["run", "step"] = "run") -> bytes:
-    """The content of an ONNX file with the run, or with the step alone."""
+def make_onnx(
+    model: StepModel, kind: Literal["run", "step"] = "run", std_members: Sequence[StdMember] | None = None
+) -> bytes:
+    """The content of an ONNX file with the run, or with the step alone; `std_members` add its standard deviation."""
     if kind not in ("run", "step"):
         raise InputError(f"kind must be 'run' or 'step', received {describe(kind)}")
-    onnx = _import_onnx()
-    graph = _make_step(model) if kind == "step" else _make_run(model)
+    onnx = import_onnx()
+    graph = _make_step(model, std_members) if kind == "step" else _make_run(model)
     file = onnx.helper.make_model(
         graph,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -73,14 +54,6 @@ def make_onnx(model: StepModel, kind: Literal["run", "step"] = "run") -> bytes:
     return file.SerializeToString()
 
 
-def _import_onnx() -> ModuleType:
-    try:
-        import onnx
-    except ImportError as error:
-        raise InputError(f'an ONNX file needs {error.name}; pip install "revarb[onnx]"') from None
-    return onnx
-
-
 def _list_properties(model: StepModel) -> dict[str, str]:
     columns = {"input_names": list(model.input_names), "output_names": list(model.output_names)}
     sizes = {"dt": model.dt, "past_inputs": model.past_inputs, "cold_state": model.make_cold_state().tolist()}
@@ -88,7 +61,7 @@ def _list_properties(model: StepModel) -> dict[str, str]:
 
 
 def _make_run(model: StepModel) -> "onnx.GraphProto":
-    onnx, body = _import_onnx(), _make_step(model)
+    onnx, body = import_onnx(), _make_step(model, None)
     scan = onnx.helper.make_node("Scan", ["state", "u"], ["final_state", "y"], body=body, num_scan_inputs=1)
     return onnx.helper.make_graph(
         [scan],
@@ -99,66 +72,62 @@ def _make_run(model: StepModel) -> "onnx.GraphProto":
     )
 
 
-def _make_step(model: StepModel) -> "onnx.GraphProto":
+def _make_step(model: StepModel, std_members: Sequence[StdMember] | None) -> "onnx.GraphProto":
     parts = GraphParts()
     past = parts.select("state", np.arange(model.states, model.state_size))
-    window, states, outputs = parts.join(past, "u"), [], []
+    window, members = parts.join(past, "u"), []
     for member, own in zip(model.members, model.locate_members(), strict=True):
         recent = parts.select(window, model.locate_inputs(member))
         mean, std = (np.tile(each, member.order.input_lags) for each in (member.scaling.u_mean, member.scaling.u_std))
         u_bar = parts.apply("Div", parts.apply("Sub", recent, parts.constant(mean)), parts.constant(std))
-        windows, y = _advance(parts, member, parts.select("state", np.arange(own.start, own.stop)), u_bar)
-        states += windows
-        outputs.append(_add_scaled(parts, y, member, len(model.members)))
+        members.append(_advance(parts, member, parts.select("state", np.arange(own.start, own.stop)), u_bar))
     kept = parts.select(window, np.arange(model.inputs, model.inputs * (model.past_inputs + 1)))
-    parts.join(*states, kept, name="next_state")
-    parts.apply("Sum", *outputs, name="y")
-    return _import_onnx().helper.make_graph(
+    parts.join(*(each for now in members for each in now.windows), kept, name="next_state")
+    shares = [_scale(parts, now.y, member, len(members)) for now, member in zip(members, model.members, strict=True)]
+    parts.apply("Sum", *shares, name="y")
+    names = ["y"] if std_members is None else ["y", _add_std(parts, model, std_members, members)]
+    return import_onnx().helper.make_graph(
         parts.nodes,
         "step",
         [_declare("state", model.state_size), _declare("u", model.inputs)],
-        [_declare("next_state", model.state_size), _declare("y", model.outputs)],
+        [_declare("next_state", model.state_size), *(_declare(name, model.outputs) for name in names)],
         parts.constants,
     )
 
 
 def _declare(name: Value, *sizes: int | str) -> "onnx.ValueInfoProto":
-    onnx = _import_onnx()
+    onnx = import_onnx()
     return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, sizes)
 
 
-def _add_scaled(parts: GraphParts, y: Value, member: StepMember, members: int) -> Value:
+def _scale(parts: GraphParts, y: Value, member: StepMember, members: int) -> Value:
     # Outputs in raw units, as a member's share of the mean. A product with a matrix: onnxruntime joins a matrix product
     # and a multiplication by one number (MatMulScaleFusion), and keeps that number in single precision.
     scaled = parts.apply("MatMul", y, parts.constant(np.diag(member.scaling.y_std / members)))
     return parts.apply("Add", scaled, parts.constant(member.scaling.y_mean / members))
 
 
-def _advance(parts: GraphParts, member: StepMember, joint: Value, u_bar: Value) -> tuple[list[Value], Value]:
-    # The windows after the step, and the outputs, all z-scored.
-    windows, new, below = [], u_bar, u_bar
+def _advance(parts: GraphParts, member: StepMember, joint: Value, u_bar: Value) -> Advanced:
+    windows, regressors, new, below = [], [], u_bar, u_bar
     for layer, window in zip(member.hidden, member.windows, strict=True):
-        new = _evaluate(parts, layer, parts.join(parts.select(joint, window), below))
+        regressors.append(parts.join(parts.select(joint, window), below))
+        new = evaluate(parts, layer, regressors[-1])
         below = parts.join(new, parts.select(joint, window[: -layer.outputs]))
         windows.append(below)
-    return windows, new if member.output is None else _evaluate(parts, member.output, below)
+    if member.output is None:
+        return Advanced(windows, new, regressors)
+    return Advanced(windows, evaluate(parts, member.output, below), [*regressors, below])
 
 
-def _evaluate(parts: GraphParts, formula: Formula, x: Value) -> Value:
-    if isinstance(formula, Affine):
-        product = parts.apply("MatMul", x, parts.constant(formula.coefficients))
-        return parts.apply("Add", product, parts.constant(formula.offset))
-    if isinstance(formula, RadialBasis):
-        basis = _evaluate_basis(parts, expand_basis(formula), x)
-        return basis if formula.affine is None else parts.apply("Add", basis, _evaluate(parts, formula.affine, x))
-    hidden = parts.apply("Tanh", _evaluate(parts, formula.hidden, x))
-    return _evaluate(parts, formula.readout, hidden)
-
-
-def _evaluate_basis(parts: GraphParts, basis: ExpandedBasis, x: Value) -> Value:
-    # With expanded squares a step takes a third of the time.
-    away = parts.apply("Sub", x, parts.constant(basis.centre))
-    squares = parts.apply("MatMul", parts.apply("Mul", away, away), parts.constant(-basis.half_w))
-    products = parts.apply("MatMul", away, parts.constant(basis.products.T))
-    exponents = parts.apply("Sum", products, parts.constant(basis.offsets), squares)
-    return parts.apply("MatMul", parts.apply("Exp", exponents), parts.constant(basis.weights))
+def _add_std(
+    parts: GraphParts, model: StepModel, std_members: Sequence[StdMember], members: Sequence[Advanced]
+) -> Value:
+    # Law of total variance over the members, whose shares have the factor 1 / N.
+    shares, count = [], len(members)
+    for part, now, member in zip(std_members, members, model.members, strict=True):
+        factors = np.diag((part.width * member.scaling.y_std) ** 2 / count)
+        shares.append(parts.apply("MatMul", add_variance(parts, part, now.regressors), parts.constant(factors)))
+        away = parts.apply("Sub", _scale(parts, now.y, member, 1), "y")
+        squares = parts.apply("Mul", away, away)
+        shares.append(parts.apply("MatMul", squares, parts.constant(np.eye(model.outputs) / count)))
+    return parts.apply("Sqrt", parts.apply("Sum", *shares), name="std")

@@ -13,6 +13,7 @@ from revarb.models.export.c_source import make_c
 from revarb.models.export.c_tables import SUFFIXES
 from revarb.models.export.fmu import make_fmu
 from revarb.models.export.moment_model import MomentModel, make_moment_model
+from revarb.models.export.one_step_std import describe_std
 from revarb.models.export.step_model import StepModel, make_step_model
 from revarb.runtime.files import check_writable, is_stream, write_atomic
 from revarb.runtime.interrupts import defer_interrupts
@@ -26,6 +27,7 @@ class ExportOptions:
     precision: str = "double"
     with_std: bool = False
     units: Mapping[str, str] | None = None
+    step_only: bool = False
 
     def __post_init__(self):
         if self.precision not in SUFFIXES:
@@ -73,9 +75,15 @@ def export_model(model: Fitted, path: Path, to: str | None, options: ExportOptio
     kind = find_format(path, to)
     strange = [name for name in options.given if name not in FORMATS[kind].options]
     if strange:
-        raise InputError(f"an export to {kind} has no option {strange[0]}; leave it out, or export to c")
+        raise InputError(
+            f"an export to {kind} has no option {strange[0]}; leave it out, or export to {_find_owner(strange[0])}"
+        )
     check_writable(path)
     return write_together(FORMATS[kind].make(ExportTask(model, make_step_model(model), path, options)))
+
+
+def _find_owner(option: str) -> str:
+    return next(kind for kind, each in FORMATS.items() if option in each.options)
 
 
 def find_format(path: Path, to: str | None) -> str:
@@ -124,18 +132,19 @@ def _make_fmu_file(task: ExportTask) -> FileContents:
 def _make_onnx_file(task: ExportTask) -> FileContents:
     from revarb.models.export.onnx_graph import make_onnx  # onnx is optional
 
-    return {task.path: make_onnx(task.step)}
+    std = describe_std(task.model) if task.options.with_std else None
+    return {task.path: make_onnx(task.step, "run" if std is None and not task.options.step_only else "step", std)}
 
 
 def _make_casadi_file(task: ExportTask) -> FileContents:
     from revarb.models.export.casadi_function import serialise  # CasADi is optional
 
-    return {task.path: serialise(task.step)}
+    return {task.path: serialise(task.model.to_casadi(with_std=task.options.with_std))}
 
 
 FORMATS = {
     "c": ExportFormat(".c", _make_c_files, ("name", "precision", "with_std", "units")),
     "fmu": ExportFormat(".fmu", _make_fmu_file, ("name", "precision", "units")),
-    "onnx": ExportFormat(".onnx", _make_onnx_file),
-    "casadi": ExportFormat(".casadi", _make_casadi_file),
+    "onnx": ExportFormat(".onnx", _make_onnx_file, ("with_std", "step_only")),
+    "casadi": ExportFormat(".casadi", _make_casadi_file, ("with_std",)),
 }
