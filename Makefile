@@ -59,6 +59,7 @@ results: $(READY)
 	$(BIN)/revarb reproduce recognition --seeds 5 --json results/recognition.json
 	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures build/results
 	$(BIN)/revarb reproduce avatar --out build/results --json results/avatar.json
+	$(BIN)/python -m bench --only observer refits --json results/bench_loop.json
 	$(BIN)/revarb demo --out build/results/demo
 	cp build/results/demo/scores.json results/demo.json
 	$(BIN)/python docs/results_tables.py

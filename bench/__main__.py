@@ -1,4 +1,4 @@
-"""`python -m bench [--json FILE]`: run all parts and print one table (Linux only: affinity and memory)."""
+"""`python -m bench [--only PART …] [--json FILE]`: run the parts and print one table (Linux only: affinity, memory)."""
 
 import argparse
 import json
@@ -16,6 +16,20 @@ from bench.notes import NOTES
 from revarb.evaluation.results_file import write_results
 from revarb.runtime.files import check_writable, make_folder
 
+USABLE = len(os.sched_getaffinity(0))
+PARTS = (
+    *(("evaluation", threads) for threads in sorted({1, USABLE})),
+    ("simulation", USABLE),
+    *(("long_records", USABLE, samples) for samples in ("1000", "10000", "100000")),
+    ("long_fits", USABLE, "100000"),
+    ("observer", 1),
+    ("frames", 1),
+    ("fits", USABLE),
+    ("refits", USABLE),
+    ("choosing", USABLE),
+)
+"""Modules with their numbers of cores and arguments."""
+
 
 def main() -> None:
     options = _options()
@@ -23,27 +37,18 @@ def main() -> None:
         make_folder(options.json.parent)
         check_writable(options.json)
     load = os.getloadavg()[0]  # before the benchmark adds its own load
-    usable = len(os.sched_getaffinity(0))
-    rows: list[dict[str, Any]] = []
-    for threads in sorted({1, usable}):
-        rows += _run_part("evaluation", threads)
-    rows += _run_part("simulation", usable)
-    for samples in (1_000, 10_000, 100_000):
-        rows += _run_part("long_records", usable, str(samples))
-    rows += _run_part("long_fits", usable, "100000")
-    rows += _run_part("observer", 1)
-    rows += _run_part("frames", 1)
-    rows += _run_part("fits", usable)
-    rows += _run_part("refits", usable)
-    rows += _run_part("choosing", usable)
+    parts = [part for part in PARTS if not options.only or part[0] in options.only]
+    rows = [row for part in parts for row in _run_part(*part)]
     Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
     if options.json is not None:
-        meta = {"command": "python -m bench", "gpy": version("GPy"), "load_before": load, "notes": NOTES}
+        only = "".join(f" {name}" for name in ("--only", *options.only)) if options.only else ""
+        meta = {"command": f"python -m bench{only}", "gpy": version("GPy"), "load_before": load, "notes": NOTES}
         write_results(options.json, meta, rows)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Speed and memory of revarb.")
+    parser.add_argument("--only", nargs="+", choices=sorted({name for name, *_ in PARTS}), metavar="PART", default=[])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     return parser.parse_args()
 

@@ -20,8 +20,8 @@ NOTES = {
     "imports": "python -X importtime -c 'import revarb': the total; and with a name that loads JAX and all that a fit "
     "needs",
     "refits": "medians over three seeds, everything compiled before, not calibrated: a model of half of Drive's "
-    "training part, refitted to all of it; a fit of it from scratch; rmse: of a cold run over the test part; of_fit: "
-    "seconds over those of the fit from scratch",
+    "training part, refitted to all of it; a fit of it from scratch; rmse: of a cold run over the test part, with the "
+    "smallest and the largest; of_fit: seconds over those of the fit from scratch",
     "choosing": "revarb.fit in a fresh interpreter, from before the import to the chosen and calibrated model, cache "
     "of compiled programs full; rmse: of a cold run over the test part, in standard deviations of the training part. "
     "The slow way: the same candidates, folds and rule, but every weight of every fold from its own cold start, one "

@@ -125,7 +125,7 @@ def calibration():
     return lines
 
 
-FIELD, OUTLIERS, EXPORT, MPC = "field.json", "outliers.json", "export.json", "mpc.json"
+FIELD, OUTLIERS, EXPORT, MPC, LOOP = "field.json", "outliers.json", "export.json", "mpc.json", "bench_loop.json"
 COMMANDS = {
     FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
     OUTLIERS: (
@@ -134,6 +134,7 @@ COMMANDS = {
     ),
     EXPORT: f"revarb reproduce export --json results/{EXPORT}",
     MPC: f"revarb reproduce mpc --seeds 3 --json results/{MPC}",
+    LOOP: f"python -m bench --only observer refits --json results/{LOOP}",
 }
 """Of the files that take so long to make that they may be absent."""
 
@@ -328,6 +329,28 @@ def _describe_bench(row):
     return ", ".join(part for part in parts if part)
 
 
+def loop_rows(part):
+    """Rows of a part of the bench of observer and refit; nothing before the command has been run."""
+    return [row for row in results(LOOP)["rows"] if row["part"] == part] if is_there(LOOP) else []
+
+
+def observer():
+    """Time of a step of the observer with its correction."""
+    times = ((seconds(row["median_seconds"]), seconds(row["seconds"])) for row in loop_rows("observer"))
+    return [["median", "99 % of the steps within"], *map(list, times)]
+
+
+def refits():
+    """Time and error of a refit, beside fits from scratch."""
+    lines = [["", "time", "of the fit from scratch", "RMSE, test part"]]
+    for row in loop_rows("refits"):
+        share = f"{row['of_fit']:.2f}" if "of_fit" in row else ""
+        lines.append(
+            [row["name"], seconds(row["seconds"]), share, spread([row["rmse_low"], row["rmse"], row["rmse_high"]])]
+        )
+    return lines
+
+
 def h200():
     """Times on a GPU."""
     return [["", "N", "time"]] + [
@@ -411,6 +434,8 @@ TABLES = {
     "mpc_targets": mpc_targets,
     "avatar": avatar,
     "bench": bench,
+    "observer": observer,
+    "refits": refits,
     "h200": h200,
 }
 
@@ -438,6 +463,8 @@ SOURCES = {
     "mpc_targets": (MPC,),
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
+    "observer": (LOOP,),
+    "refits": (LOOP,),
     "h200": ("bench_h200.json",),
 }
 

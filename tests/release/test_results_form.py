@@ -30,8 +30,9 @@ COLUMNS = {
     "avatar": {"signal", "seconds", "range_excess", "jump_ratio", "phases"},
     "bench": {"part", "name", "n", "threads", "seconds"},
     "bench_h200": {"name", "n", "seconds"},
+    "bench_loop": {"part", "name", "n", "threads", "seconds"},
 }
-LONG = {"field", "outliers"}
+LONG = {"field", "outliers", "bench_loop"}
 """Files that take long to make and may be absent; test_field_results.py and test_outlier_results.py have more."""
 
 NAMES = [name for name in COLUMNS if name not in LONG or name in WRITTEN]
