@@ -53,29 +53,48 @@ class ChainState(NamedTuple):
 
 @partial(jax.jit, static_argnames=("sweeps", "particles"))
 def run_sweeps(
-    state: ChainState, basis: LaplaceBasis, rows: Rows, key: Key[jax.Array, ""], sweeps: int, particles: int
+    state: ChainState,
+    basis: LaplaceBasis,
+    rows: Rows,
+    key: Key[jax.Array, ""],
+    floor: Float[AnyArray, ""],
+    sweeps: int,
+    particles: int,
 ) -> ChainState:
-    """Run several sweeps, and return the last one."""
+    """Run several sweeps, and return the last one.
+
+    The burn-in has a `floor`, a variance below which the process noise hardly falls, so that the states can move.
+    """
 
     def step(state: ChainState, sweep_key: Key[jax.Array, ""]) -> tuple[ChainState, None]:
-        return _sweep(state, basis, rows, sweep_key, particles), None
+        return _sweep(state, basis, rows, sweep_key, floor, particles), None
 
     return jax.lax.scan(step, state, jax.random.split(key, sweeps))[0]
 
 
-def make_weight_prior(hyperparameters: Hyperparameters, basis: LaplaceBasis, states: int) -> WeightPrior:
-    """The prior of the weights of all features (docs/theory/derivation.md, Eq. NN)."""
+def make_weight_prior(
+    hyperparameters: Hyperparameters, basis: LaplaceBasis, process: Float[AnyArray, "Dx Dx"]
+) -> WeightPrior:
+    """The prior of the weights of all features (docs/theory/derivation.md, Eq. NN); `process` is the scale of Q's."""
     log_signal, log_lengths = hyperparameters
     affine = jnp.full(1 + len(basis.half_width), AFFINE_VARIANCE)
     sines = jnp.exp(log_signal) * basis.spectral_density(jnp.exp(log_lengths))
-    return WeightPrior(jnp.concatenate([affine, sines]), jnp.asarray(states + 2.0), PROCESS_VARIANCE * jnp.eye(states))
+    return WeightPrior(jnp.concatenate([affine, sines]), jnp.asarray(len(process) + 2.0), process)
 
 
-def _sweep(state: ChainState, basis: LaplaceBasis, rows: Rows, key: Key[jax.Array, ""], particles: int) -> ChainState:
+def _sweep(
+    state: ChainState,
+    basis: LaplaceBasis,
+    rows: Rows,
+    key: Key[jax.Array, ""],
+    floor: Float[AnyArray, ""],
+    particles: int,
+) -> ChainState:
     keys = jax.random.split(key, 4)
     features = compute_features(basis, jnp.roll(state.path, 1, axis=0), rows.u_bar)
     statistics = collect_statistics(state.path, features, 1.0 - rows.is_initial)
-    hyperparameters, posterior = _step_hyperparameters(keys[0], state.hyperparameters, basis, statistics)
+    process = (PROCESS_VARIANCE + floor * statistics.rows) * jnp.eye(state.path.shape[1])
+    hyperparameters, posterior = _step_hyperparameters(keys[0], state.hyperparameters, basis, process, statistics)
     weights, Q = posterior.draw(keys[1])
 
     def mean(x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
@@ -87,13 +106,17 @@ def _sweep(state: ChainState, basis: LaplaceBasis, rows: Rows, key: Key[jax.Arra
 
 
 def _step_hyperparameters(
-    key: Key[jax.Array, ""], old: Hyperparameters, basis: LaplaceBasis, statistics: Statistics
+    key: Key[jax.Array, ""],
+    old: Hyperparameters,
+    basis: LaplaceBasis,
+    process: Float[AnyArray, "Dx Dx"],
+    statistics: Statistics,
 ) -> tuple[Hyperparameters, WeightPosterior]:
     # A Metropolis step of their posterior given the states, with weights and process noise integrated out.
-    keys, states = jax.random.split(key, 3), len(statistics.targets)
+    keys = jax.random.split(key, 3)
     steps = Hyperparameters(jax.random.normal(keys[0]), jax.random.normal(keys[1], old.log_lengths.shape))
     new = jax.tree.map(lambda now, step: now + PROPOSAL_STD * step, old, steps)
-    before, after = (update_weights(make_weight_prior(each, basis, states), statistics) for each in (old, new))
+    before, after = (update_weights(make_weight_prior(each, basis, process), statistics) for each in (old, new))
     gain = after.log_evidence + _log_prior(new) - before.log_evidence - _log_prior(old)
     accepted = jnp.log(jax.random.uniform(keys[2])) < gain
     return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), (new, after), (old, before))

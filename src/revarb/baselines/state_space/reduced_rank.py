@@ -17,6 +17,7 @@ from revarb.baselines.state_space.gibbs_chain import (
     run_sweeps,
 )
 from revarb.baselines.state_space.laplace_basis import LaplaceBasis
+from revarb.baselines.state_space.observer_form import compute_observer_states
 from revarb.baselines.state_space.particle_gibbs import Rows, stack_records
 from revarb.baselines.state_space.reduced_rank_dynamics import ReducedRankDynamics
 from revarb.data.preprocessor import Preprocessor
@@ -28,8 +29,9 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import StartState
-from revarb.training.initial_values import fill_gaps, initialise_means
+from revarb.training.initial_values import fill_gaps
 
+START_FLOOR, END_FLOOR = 3e-2, 1e-5  # of the process noise's variance in the burn-in
 START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start without any
 
 
@@ -46,7 +48,8 @@ class ReducedRankGPSSM:
     Parameters
     ----------
     states : int
-        Number of states, at least the number of outputs. The states beyond the outputs start as rates of change.
+        Number of states, at least the number of outputs. The chain starts from
+        those of an ARX model in observer canonical form.
     basis : int
         Number of products of sines; the smoothest ones are taken.
     input_delay : int
@@ -114,12 +117,18 @@ class ReducedRankGPSSM:
         records = as_records(train)
         self._check_outputs(records[0])
         prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
-        rows, path = _stack_rows(prep, records), _start_path(prep, records, self.states)
+        rows = stack_records(_delay_inputs(prep, records), [prep.scaling.outputs(record.y) for record in records])
+        path = _start_path(rows, self.states)
         basis = _make_basis(rows, path, self)
         key = jax.random.key(check_seed(seed))
         with progress_bar("fitting reduced-rank GP-SSM", self._rounds * self.thinning, progress) as update:
             chain, status = _run_chain(self, _start_chain(path, rows, basis), basis, rows, key, update)
         return _summarise_chain(self, prep, records, chain, basis, rows, status, seed)
+
+    def _floor(self, number: int) -> Float64[np.ndarray, ""]:
+        # Of the process noise's variance: falls geometrically in the burn-in, and is zero after it.
+        done = number / max(self._burn_in_rounds, 1)
+        return np.array(START_FLOOR * (END_FLOOR / START_FLOOR) ** done if done < 1.0 else 0.0)
 
     @property
     def _burn_in_rounds(self) -> int:
@@ -173,19 +182,18 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         return ReducedRankDynamics(self.basis, draw.weights, np.linalg.cholesky(draw.Q), output_std)
 
 
-def _stack_rows(prep: Preprocessor, records: Sequence[Series]) -> Rows:
+def _delay_inputs(prep: Preprocessor, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Du"]]:
     past_u = np.zeros((prep.order.reach, len(prep.input_names)))
-    u_bars = [input_windows_after(past_u, prep.scaling.inputs(record.u), prep.order) for record in records]
-    return stack_records(u_bars, [prep.scaling.outputs(record.y) for record in records])
+    return [input_windows_after(past_u, prep.scaling.inputs(record.u), prep.order) for record in records]
 
 
-def _start_path(prep: Preprocessor, records: Sequence[Series], states: int) -> Float64[np.ndarray, "T Dx"]:
-    # The first states are the outputs, the others rates of change; the state before a record is that of its first row.
-    ys = [fill_gaps(prep.scaling.outputs(record.y)) for record in records]
-    path, outputs = initialise_means(ys, states), ys[0].shape[1]
-    path[:, :outputs] = np.concatenate(ys)
-    ends = np.cumsum([len(y) for y in ys])
-    return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in np.split(path, ends[:-1])])
+def _start_path(rows: Rows, states: int) -> Float64[np.ndarray, "T Dx"]:
+    # The state before a record is that of its first row.
+    starts = np.flatnonzero(rows.is_initial)[1:]
+    u_bars = [block[1:] for block in np.split(rows.u_bar, starts)]
+    ys = [fill_gaps(block[1:]) for block in np.split(rows.y, starts)]
+    blocks = compute_observer_states(u_bars, ys, states)
+    return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in blocks])
 
 
 def _make_basis(rows: Rows, path: Float64[np.ndarray, "T Dx"], spec: ReducedRankGPSSM) -> LaplaceBasis:
@@ -212,7 +220,7 @@ def _run_chain(
     chain: list[ChainState] = []
     for number, round_key in enumerate(jax.random.split(key, spec._rounds)):
         with capture_interrupts() as pressed:
-            state = run_sweeps(state, basis, rows, round_key, spec.thinning, spec.particles)
+            state = run_sweeps(state, basis, rows, round_key, spec._floor(number), spec.thinning, spec.particles)
             chain.append(jax.tree.map(np.asarray, state))
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(chain[-1])):
             raise ComputationError("the sampling of the states diverged; use more particles or a larger box")
