@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from revarb import baselines, datasets
-    from revarb.baselines import ARX, GPNARX, LSTM, MLPNARX, Mean
+    from revarb.baselines import ARX, GPNARX, GPSSM, LSTM, MLPNARX, Mean, ReducedRankGPSSM
     from revarb.config.recipe import Recipe, Stage
     from revarb.config.recognition import Recognition
     from revarb.config.rgp import RGP
@@ -34,7 +34,7 @@ else:
     # Public names are imported when they are first used (PEP 562): JAX and SciPy take seconds, and `revarb --help`
     # needs neither.
     _MODULES = {
-        "revarb.baselines": ("ARX", "GPNARX", "LSTM", "MLPNARX", "Mean"),
+        "revarb.baselines": ("ARX", "GPNARX", "GPSSM", "LSTM", "MLPNARX", "Mean", "ReducedRankGPSSM"),
         "revarb.config.recipe": ("Recipe", "Stage"),
         "revarb.config.recognition": ("Recognition",),
         "revarb.config.rgp": ("RGP",),
@@ -91,6 +91,7 @@ else:
 __all__ = [
     "ARX",
     "GPNARX",
+    "GPSSM",
     "LSTM",
     "MLPNARX",
     "RGP",
@@ -111,6 +112,7 @@ __all__ = [
     "QualityWarning",
     "Recipe",
     "Recognition",
+    "ReducedRankGPSSM",
     "Residuals",
     "RevarbError",
     "Scores",

@@ -39,6 +39,9 @@ def compare_models(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with fields of RGP and a table [recipe], for REVARB.")
     ] = None,
+    family: Annotated[
+        bool, typer.Option("--family", help="Also compare GP state-space models: GPSSM and reduced-rank GPSSM.")
+    ] = False,
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this model, by its name in the table; repeat.")
     ] = None,
@@ -73,7 +76,7 @@ def compare_models(
         from revarb.cli.work.reading import count_rows_to_compare, leave_out_short, read_files
         from revarb.data.tables.csv_form import CsvForm
         from revarb.data.tables.records import Times
-    models = list_models(config, given, jobs, only)
+    models = list_models(config, given, jobs, only, family)
     files = Files([train, *(more_train or [])], [test, *(more_test or [])], folder)
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
     by_file = read_files(files.read, inputs or [], outputs, times, form)

@@ -36,7 +36,9 @@ def fit(
     baseline: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="arx|gp-narx|mlp-narx|lstm", help="Fit this model instead of a recurrent GP or a choice."
+            "--model",
+            metavar="arx|gp-narx|mlp-narx|lstm|gpssm|reduced-rank-gpssm",
+            help="Fit this model instead of a recurrent GP or a choice.",
         ),
     ] = None,
     lags: Annotated[int | None, typer.Option(help="State lags L; default: 10.")] = None,

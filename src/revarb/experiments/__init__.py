@@ -2,6 +2,7 @@
 
 from revarb.experiments.calibration import load_calibration
 from revarb.experiments.export import load_export
+from revarb.experiments.family import load_family
 from revarb.experiments.field import load_field
 from revarb.experiments.mpc import load_mpc
 from revarb.experiments.outliers import load_outliers
@@ -12,6 +13,7 @@ from revarb.experiments.table2 import load_table2
 __all__ = [
     "load_calibration",
     "load_export",
+    "load_family",
     "load_field",
     "load_mpc",
     "load_outliers",

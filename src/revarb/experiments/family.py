@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 from matplotlib.figure import Figure
 
 from revarb import datasets
-from revarb.baselines.state_space.gpssm import GPSSM
-from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.config.rgp import RGP
+from revarb.evaluation.comparison.comparison import family_models
 from revarb.experiments.common import read_settings, select_records
 from revarb.experiments.experiment import Experiment, Part, Report
 from revarb.experiments.family_figure import draw_transitions
@@ -39,8 +38,8 @@ from revarb.training.choose import Chosen
 
 STRUCTURED = (PRIOR, MARKOV, MEAN_FIELD)
 NOTES = (
-    "continued: from the end of the training part, all rows scored, as published. cold: without knowledge of the state, "
-    "scored after 40 samples. RMSE in raw units by what `simulate` does by default, median (smallest – largest).",
+    "continued: from the end of the training part, all rows scored, as published. cold: without knowledge of the "
+    "state, scored after 40 samples. RMSE in raw units by what `simulate` does by default, median (range).",
     "published: EnVI (IEEE Transactions on Signal Processing, 2024), Table II, of the same method.",
     "process noise / true: over-estimated where it is above 1. error of f: along a new run, in standard deviations.",
 )
@@ -85,35 +84,35 @@ class Family(Experiment[FamilyPart]):
 
     title: str
     sizes: Sizes
+    known: Mapping[str, int]  # settings of the models of systems with known states
     revarb: Mapping[str, Any]
+    chosen_seeds: int  # a choice takes minutes
     limits: FamilyLimits
     records: tuple[FamilyRecord, ...]
+    generated: tuple[str, ...] = (*SYSTEMS, NARENDRA_LI)
     finished: RowsFile = field(default_factory=RowsFile)
 
     def models(self, dataset: str, jobs: int = 1) -> dict[str, ModelSpec]:
         """The models of one record of the table; `jobs` is the number of fits at a time."""
-        structured: dict[str, ModelSpec] = {
-            name: GPSSM(structure=structure)
-            for name, structure in ((PRIOR, "prior"), (MARKOV, "markov"), (MEAN_FIELD, "mean-field"))
-        }
-        chosen = Chosen(jobs=None if jobs == 1 else 1)  # processes do not start processes of their own
+        relatives, chosen = family_models(), Chosen(jobs=None if jobs == 1 else 1)  # no processes inside processes
         if dataset in SYSTEMS:
-            states = SYSTEMS[dataset].states
-            return {name: replace(structured[name], states=states) for name in STRUCTURED}  # pyright: ignore
+            sizes = {"states": SYSTEMS[dataset].states, **self.known}
+            return {name: replace(relatives[name], **sizes) for name in STRUCTURED}  # pyright: ignore[reportArgumentType, reportCallIssue] (dataclasses)
         if dataset == NARENDRA_LI:
-            return {REDUCED_RANK: ReducedRankGPSSM(), CHOSEN: chosen}
+            return {REDUCED_RANK: relatives[REDUCED_RANK], CHOSEN: chosen}
         lags = datasets.load(dataset).lags
-        paper = RGP.from_dict({**self.revarb, "lags": lags, "input_lags": lags})
-        return {**structured, REDUCED_RANK: ReducedRankGPSSM(), R0: paper, CHOSEN: chosen}
+        return {**relatives, R0: RGP.from_dict({**self.revarb, "lags": lags, "input_lags": lags}), CHOSEN: chosen}
 
     def only(self, names: Sequence[str]) -> "Family":
-        """The same with some of the benchmarks, without the generated records."""
-        return replace(self, records=select_records(self.records, names))
+        """The same with some of the records, generated ones included."""
+        generated = tuple(name for name in self.generated if name in names)
+        benchmarks = [name for name in names if name not in generated]
+        return replace(self, records=select_records(self.records, benchmarks), generated=generated)
 
     @property
     def datasets(self) -> list[str]:
-        """Names of all records; the generated ones only where no record was left out."""
-        return [*(record.name for record in self.records), *SYSTEMS, NARENDRA_LI]
+        """Names of all records."""
+        return [*(record.name for record in self.records), *self.generated]
 
     def list_fits(self, seeds: int) -> list[FamilyFit]:
         """All fits, those of the first seed first."""
@@ -122,6 +121,7 @@ class Family(Experiment[FamilyPart]):
             for seed in range(seeds)
             for dataset in self.datasets
             for model in self.models(dataset)
+            if model != CHOSEN or seed < self.chosen_seeds
         ]
 
     def count_steps(self, seeds: int) -> int:
@@ -165,4 +165,4 @@ def load_family() -> Family:
     values = tomllib.loads(read_settings("family.toml"))
     records = tuple(FamilyRecord(**item) for item in values["records"])
     sizes, limits = Sizes(**values["sizes"]), FamilyLimits(**values["limits"])
-    return Family(values["title"], sizes, values["revarb"], limits, records)
+    return Family(values["title"], sizes, values["known"], values["revarb"], values["chosen_seeds"], limits, records)

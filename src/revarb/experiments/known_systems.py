@@ -50,7 +50,7 @@ def _oscillator(x: States, u: Inputs) -> States:
 SYSTEMS = {
     system.name: system
     for system in (
-        KnownSystem("kink", 1, 0, _kink, process_std=0.1, output_std=0.3),
-        KnownSystem("two states", 2, 1, _oscillator, process_std=0.1, output_std=0.3),
+        KnownSystem("kink", 1, 0, _kink, process_std=0.1, output_std=0.2),
+        KnownSystem("two states", 2, 1, _oscillator, process_std=0.1, output_std=0.2),
     )
 }

@@ -32,11 +32,12 @@ from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
+from revarb.simulation.chain import StartState
 from revarb.training.initial_values import fill_gaps
 
 Structure = Literal["prior", "mean-field", "markov"]
 UPDATES_PER_CALL = 50  # updates per compiled call; an interrupt is noticed after each
-PRECISION = 50  # estimates of the bound that the end of a training averages over
+ESTIMATES = 50  # estimates of the bound that the end of a training averages over
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class GPSSM:
     batch: int = 10
     samples: int = 10
     learning_rate: float = 0.02
-    updates: int = 1000
+    updates: int = 600
 
     def __post_init__(self):
         for name, least in (("states", 1), ("inducing", 1), ("input_delay", 0), ("subsequence", 2), ("window", 1),
@@ -209,10 +210,17 @@ class FittedGPSSM(FittedStateSpace):
         return (SummaryTable("fit", ("", ""), rows),)
 
 
+class _Arrays(NamedTuple):
+    # The training records, z-scored and stacked; where sub-trajectories can start, and what recognises their states.
+    u_bar: Float[AnyArray, "N Du"]
+    y: Float[AnyArray, "N Dy"]
+    starts: Int[AnyArray, " C"]
+    windows: Float[AnyArray, "C W"]
+
+
 class _Data(NamedTuple):
-    # The training records, z-scored and stacked.
     cuts: Subsequences
-    windows: Float64[np.ndarray, "C W"]  # of all possible sub-trajectories: what recognises their first states
+    arrays: _Arrays
     guess: Float64[np.ndarray, "N Dx"]
     later: Int[np.ndarray, " R"]  # samples with another one before them in their record
 
@@ -231,51 +239,44 @@ def _prepare(spec: GPSSM, prep: Preprocessor, records: Sequence[Series]) -> _Dat
     windows = known[rows].reshape(len(rows), -1)
     firsts = np.cumsum([0, *lengths[:-1]])
     later = np.setdiff1d(np.arange(len(known)), firsts)
-    return _Data(cuts, windows, guess_states(ys, spec.states), later)
+    arrays = _Arrays(cuts.u_bar, cuts.y, cuts.starts, windows)
+    return _Data(cuts, arrays, guess_states(ys, spec.states), later)
 
 
 def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
     cuts, guess = data.cuts, data.guess
     outputs, linear_mean = cuts.y.shape[1], spec.mean == "linear"
     transition = start_transition(guess, cuts.u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
-    start = start_recognition(data.windows, guess[cuts.starts])
+    start = start_recognition(np.asarray(data.arrays.windows), guess[cuts.starts])
     return SSMParameters(transition, start, start_corrections(spec.structure, guess))
 
 
 def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[SSMParameters, Status]:
-    calls = -(-spec.updates // UPDATES_PER_CALL)
-    rounds = _train_rounds(spec, data, seed, calls)
+    # Adam in compiled calls of several updates each.
+    calls, key, status = -(-spec.updates // UPDATES_PER_CALL), jax.random.key(seed), Status.ITERATION_LIMIT
+    parameters = _start(spec, data, np.random.default_rng(seed))
+    state = _make_optimiser(spec, calls).init(parameters)  # pyright: ignore[reportArgumentType] (a tree)
     with progress_bar("fitting GP-SSM", calls * UPDATES_PER_CALL, progress) as update:
         for done in range(1, calls + 1):
+            key, now = jax.random.split(key)
             with capture_interrupts() as pressed:
-                parameters, bound = next(rounds)
+                parameters, state, bound = _run_updates(
+                    parameters, state, data.arrays, now, spec, data.cuts.length, calls
+                )
             if not np.isfinite(bound):
                 raise ComputationError("the training of the GP-SSM diverged; use a smaller learning_rate")
             update(done * UPDATES_PER_CALL, f"bound {float(bound):.1f}")
             if pressed:
-                return jax.tree.map(np.asarray, parameters), Status.INTERRUPTED
-    return jax.tree.map(np.asarray, parameters), Status.ITERATION_LIMIT
-
-
-def _train_rounds(spec: GPSSM, data: _Data, seed: int, calls: int) -> Iterator[tuple[SSMParameters, AnyArray]]:
-    # Yields the parameters after every compiled call, with the mean of the estimates of the bound during it.
-    parameters = _start(spec, data, np.random.default_rng(seed))
-    state = _make_optimiser(spec, calls).init(eqx.filter(parameters, eqx.is_array))
-    key = jax.random.key(seed)
-    for _ in range(calls):
-        key, now = jax.random.split(key)
-        parameters, state, bound = _run_round(
-            parameters, state, data.cuts[:3], data.windows, now, spec, data.cuts.length, calls
-        )
-        yield parameters, bound
+                status = Status.INTERRUPTED
+                break
+    return jax.tree.map(np.asarray, parameters), status
 
 
 @partial(jax.jit, static_argnames=("spec", "length", "calls"))
-def _run_round(
+def _run_updates(
     parameters: SSMParameters,
     state: optax.OptState,
-    records: tuple[AnyArray, AnyArray, AnyArray],
-    windows: Float[AnyArray, "C W"],
+    arrays: _Arrays,
     key: Key[jax.Array, ""],
     spec: GPSSM,
     length: int,
@@ -285,25 +286,24 @@ def _run_round(
 
     def update(carry, now):
         parameters, state = carry
-        bound, slope = jax.value_and_grad(_draw_bound)(parameters, spec, records, windows, length, now)
+        bound, slope = jax.value_and_grad(_draw_bound)(parameters, spec, arrays, length, now)
         changes, state = optimiser.update(jax.tree.map(jnp.negative, slope), state, parameters)
         return (eqx.apply_updates(parameters, changes), state), bound
 
     keys = jax.random.split(key, UPDATES_PER_CALL)
     (parameters, state), bounds = jax.lax.scan(update, (parameters, state), keys)
-    return parameters, state, jnp.mean(bounds) * len(records[1])
+    return parameters, state, jnp.mean(bounds) * len(arrays.y)
 
 
 def _draw_bound(
     parameters: SSMParameters,
     spec: GPSSM,
-    records: tuple[AnyArray, AnyArray, AnyArray],
-    windows: Float[AnyArray, "C W"],
+    arrays: _Arrays,
     length: int,
     key: Key[jax.Array, ""],
 ) -> Float[AnyArray, ""]:
     # The bound per sample of the records, estimated on random sub-trajectories.
-    u_bar, y, starts = records
+    u_bar, y, starts, windows = arrays
     if spec.mean == "identity":
         parameters = eqx.tree_at(lambda tree: tree.transition.linear, parameters, replace_fn=jax.lax.stop_gradient)
     choice_key, elbo_key = jax.random.split(key)
@@ -320,23 +320,26 @@ def _make_optimiser(spec: GPSSM, calls: int) -> optax.GradientTransformation:
 
 
 @partial(jax.jit, static_argnames=("spec", "length"))
-def _draw_bounds(parameters, spec, records, windows, length, keys):
-    return jax.lax.map(lambda key: _draw_bound(parameters, spec, records, windows, length, key), keys)
+def _draw_bounds(
+    parameters: SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, keys: Key[jax.Array, " E"]
+) -> Float[AnyArray, " E"]:
+    return jax.lax.map(lambda key: _draw_bound(parameters, spec, arrays, length, key), keys)
 
 
 def _average_bound(spec: GPSSM, parameters: SSMParameters, data: _Data) -> float:
-    keys = jax.random.split(jax.random.key(0), PRECISION)
-    return float(jnp.mean(_draw_bounds(parameters, spec, data.cuts[:3], data.windows, data.cuts.length, keys))) * len(
-        data.cuts.y
-    )
+    keys = jax.random.split(jax.random.key(0), ESTIMATES)
+    bounds = _draw_bounds(parameters, spec, data.arrays, data.cuts.length, keys)
+    return float(jnp.mean(bounds)) * len(data.cuts.y)
 
 
 def _recognise(parameters: SSMParameters, data: _Data) -> Float64[np.ndarray, "C Dx"]:
     # The recognised states at all samples where a sub-trajectory can start.
-    return np.asarray(parameters.start.weights.mean(data.windows))
+    return np.asarray(parameters.start.weights.mean(data.arrays.windows))
 
 
-def _end_states(prep, transition, cold, records):
+def _end_states(
+    prep: Preprocessor, transition: Transition, cold: StartState, records: Sequence[Series]
+) -> Iterator[StartState]:
     for record in records:
         z, y = prep.scaling.inputs(record.u), prep.scaling.outputs(record.y)
         yield infer_final_state(transition.draw, cold, prep.order, z, y)

@@ -62,11 +62,11 @@ def _start_layer(
     variance = max(4.0 * float(np.var(y)), MIN_KERNEL_VARIANCE)
     w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])  # as GP-NARX starts
     noise = max(float(np.var(y)), MIN_KERNEL_VARIANCE)
-    layer = Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, variance, noise)))
+    raw_w, raw_variance, raw_noise = (np.asarray(inverse_softplus(value)) for value in (w, variance, noise))
+    layer = Layer(zeta, raw_w, raw_variance, raw_noise)
     beta = np.asarray(compute_posterior(layer, Gaussians(x_hat, None), y, JITTER).beta)[:, 0]
     root = np.linalg.cholesky(np.asarray(inducing_covariance(layer, JITTER)))
-    quiet = Layer(layer.zeta, layer.raw_w, layer.raw_variance, np.asarray(inverse_softplus(PROCESS_VARIANCE)))
-    return quiet, root.T @ beta
+    return Layer(zeta, raw_w, raw_variance, np.asarray(inverse_softplus(PROCESS_VARIANCE))), root.T @ beta
 
 
 def start_recognition(windows: Float64[np.ndarray, "C W"], x: Float64[np.ndarray, "C Dx"]) -> RecognisedStart:
@@ -80,7 +80,7 @@ def start_corrections(structure: str, x: Float64[np.ndarray, "N Dx"]) -> Correct
         return None
     gain = MARKOV_GAIN if structure == "markov" else 0.0
     raw_variance = np.full(x.shape, inverse_softplus(PROCESS_VARIANCE))
-    return Corrections(np.full(x.shape, gain), (1.0 - gain) * x, raw_variance)
+    return Corrections(gain * np.stack([np.eye(x.shape[1])] * len(x)), (1.0 - gain) * x, raw_variance)
 
 
 def _fit_linear(x_hat: Float64[np.ndarray, "R D"], y: Float64[np.ndarray, "R Dy"]) -> Linear:

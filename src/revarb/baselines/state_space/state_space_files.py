@@ -1,15 +1,21 @@
 """File formats of the trained state-space models, for models/model_file.py."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.baselines.state_space.gibbs_chain import Draw
+from revarb.baselines.state_space.gpssm import GPSSM, FittedGPSSM
 from revarb.baselines.state_space.laplace_basis import LaplaceBasis
 from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM
-from revarb.errors import InputError, check_integer
+from revarb.baselines.state_space.transition import Transition
+from revarb.config.plain_values import check_keys
+from revarb.errors import InputError, check_integer, check_number
+from revarb.gp.layer import Layer, Linear
 from revarb.models.container import fill_template
 from revarb.models.model_file import (
     MAX_ORDER,
@@ -88,6 +94,33 @@ def _check_posterior(basis: LaplaceBasis, posterior: Draw) -> None:
         raise InputError("a draw has a noise that is not positive")
 
 
+def _write_gpssm(model: FittedGPSSM) -> tuple[dict[str, Any], Tree]:
+    header, starts = write_starts(model)
+    about = {"configuration": asdict(model.spec), "inducing": model.transition.v_mean.shape[1], "bound": model.bound}
+    return {**header, **about}, {**starts, "transition": model.transition}
+
+
+def _read_gpssm(header: Header, arrays: Arrays) -> FittedGPSSM:
+    fields, spec = common_fields(header), GPSSM(**check_keys(GPSSM, header["configuration"]))
+    starts = blank_starts(header, fields)
+    inducing = check_integer("inducing", header["inducing"], 1, MAX_ORDER)
+    template = _gpssm_template(header["states"], inducing, fields)
+    trained = fill_template({**starts, "transition": template}, arrays)
+    bound = check_number("bound", header["bound"])
+    return FittedGPSSM(*fields, *read_starts(trained["starts"]), spec, trained["transition"], bound)
+
+
+def _gpssm_template(states: int, inducing: int, fields: CommonFields) -> Transition:
+    prep, blank = fields.preprocessor, blank_array
+    size = states + prep.order.input_lags * len(prep.input_names)
+    layer = Layer(blank(inducing, size), blank(size), blank(), blank())
+    layers = jax.tree.map(lambda leaf: blank(states, *leaf.shape), layer)  # stacked along a first axis
+    linear = Linear(blank(size, states), blank(states))
+    v_mean, v_root = blank(states, inducing), blank(states, inducing, inducing)
+    return Transition(layers, v_mean, v_root, linear, blank(len(prep.output_names)))
+
+
 STATE_SPACE_FORMATS = (
+    ModelFormat("GP-SSM", FittedGPSSM, _write_gpssm, _read_gpssm),
     ModelFormat("reduced-rank GP-SSM", FittedReducedRankGPSSM, _write_reduced_rank, _read_reduced_rank),
 )

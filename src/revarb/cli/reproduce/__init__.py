@@ -1,7 +1,7 @@
 """`revarb reproduce`: the paper's experiments, one module each."""
 
 # In the order in which `revarb reproduce --help` names them.
-from revarb.cli.reproduce import table1, table2, recognition, avatar, calibration, field, outliers, export, mpc  # noqa: I001
+from revarb.cli.reproduce import table1, table2, recognition, avatar, calibration, field, outliers, export, mpc, family  # noqa: I001
 from revarb.cli.reproduce.options import experiments_app
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "calibration",
     "experiments_app",
     "export",
+    "family",
     "field",
     "mpc",
     "outliers",

@@ -11,6 +11,9 @@ from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX, FittedGPNARX
 from revarb.baselines.lstm import LSTM, FittedLSTM
 from revarb.baselines.mlp_narx import MLPNARX, FittedMLPNARX
+from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
+from revarb.baselines.state_space.gpssm import GPSSM
+from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.baselines.training_mean import Mean
 from revarb.cli.application import print_written, screen, stop_interrupted
 from revarb.cli.work.fit import Work
@@ -23,10 +26,17 @@ from revarb.optim.status import Status
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
 
-Baseline = ARX | GPNARX | MLPNARX | LSTM
-FittedBaseline = FittedARX | FittedGPNARX | FittedMLPNARX | FittedLSTM
+Baseline = ARX | GPNARX | MLPNARX | LSTM | GPSSM | ReducedRankGPSSM
+FittedBaseline = FittedARX | FittedGPNARX | FittedMLPNARX | FittedLSTM | FittedStateSpace
 
-BASELINES: dict[str, type[Baseline]] = {"arx": ARX, "gp-narx": GPNARX, "mlp-narx": MLPNARX, "lstm": LSTM}
+BASELINES: dict[str, type[Baseline]] = {
+    "arx": ARX,
+    "gp-narx": GPNARX,
+    "mlp-narx": MLPNARX,
+    "lstm": LSTM,
+    "gpssm": GPSSM,
+    "reduced-rank-gpssm": ReducedRankGPSSM,
+}
 OPTIONS = ("lags", "input_lags", "input_delay", "inducing")  # those of `revarb fit` that a baseline may have
 
 

@@ -10,7 +10,7 @@ from revarb.cli.work.fit import make_spec
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare
-from revarb.evaluation.comparison.comparison import Comparison, ComparisonInterrupted, default_models
+from revarb.evaluation.comparison.comparison import Comparison, ComparisonInterrupted, default_models, family_models
 from revarb.evaluation.results_file import write_results
 from revarb.models.base import ModelSpec
 from revarb.optim.journal import keep_journals
@@ -37,11 +37,15 @@ class Files(NamedTuple):
 
 
 def list_models(
-    config: Path | None, given: Mapping[str, int | str], jobs: int, only: Sequence[str] | None
+    config: Path | None, given: Mapping[str, int | str], jobs: int, only: Sequence[str] | None, family: bool
 ) -> dict[str, ModelSpec]:
-    """The models by their names in the table: REVARB as described, and all others with its lags."""
+    """The models by their names in the table: REVARB as described, and all others with its lags.
+
+    With `family` the GP state-space models too.
+    """
     spec = make_spec(config, given)
-    models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec}
+    relatives = family_models(spec.input_delay) if family else {}
+    models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec, **relatives}
     for name in only or []:
         if name not in models:
             raise InputError(f"--only {name}: there is no such model; there are {', '.join(models)}")

@@ -12,6 +12,8 @@ from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.lstm import LSTM
 from revarb.baselines.mlp_narx import MLPNARX
+from revarb.baselines.state_space.gpssm import GPSSM
+from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.baselines.training_mean import Mean
 from revarb.config.rgp import RGP
 from revarb.data.even_steps import is_same_interval
@@ -181,6 +183,16 @@ def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1, j
     """The models with common lags, and the one that `revarb.fit` chooses; `jobs` is the number of fits at a time."""
     chosen = Chosen(jobs=None if jobs == 1 else 1)  # processes do not start processes of their own
     return {**fixed_models(lags, input_lags, input_delay), CHOSEN: chosen}
+
+
+def family_models(input_delay: int = 1) -> dict[str, ModelSpec]:
+    """GP state-space models: the three structures of `GPSSM`, and the one of reduced rank."""
+    return {
+        "GPSSM, prior": GPSSM(structure="prior", input_delay=input_delay),
+        "GPSSM, markov": GPSSM(structure="markov", input_delay=input_delay),
+        "GPSSM, mean-field": GPSSM(structure="mean-field", input_delay=input_delay),
+        "reduced-rank GPSSM": ReducedRankGPSSM(input_delay=input_delay),
+    }
 
 
 def compare(

@@ -1,0 +1,151 @@
+"""GPSSM: training, starts, missing outputs, Ctrl-C and refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.baselines.state_space import gpssm
+from revarb.baselines.state_space.gpssm import GPSSM
+from revarb.baselines.training_mean import Mean
+from revarb.errors import ComputationError, InputError
+from revarb.models.model_file import load
+from revarb.optim.status import Status
+from support import small
+
+QUICK = GPSSM(states=2, inducing=8, subsequence=20, window=4, batch=3, samples=2, updates=50)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return QUICK.fit(small.record())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", ["prior", "markov", "mean-field"])
+def test_a_toy_system_is_learnt(structure):
+    spec = replace(QUICK, structure=structure, updates=300, batch=8, samples=4)
+    assert small.rmse(spec) < 0.5 * small.rmse(Mean())
+
+
+def test_runs_from_every_start(model):
+    u, record = small.record(5).u, small.record(6, samples=40)
+    paths = {start: model.simulate(u, start=start) for start in ("cold", "continue", revarb.Window(record.u, record.y))}
+    assert [path.start for path in paths.values()] == ["cold", "continued", "window of 40 samples"]
+    for path in paths.values():
+        assert path.mean.shape == (60, 1) and (path.std > 0.0).all() and path.samples.shape == (200, 60, 1)
+    assert model.simulate(u, "mean").std is None
+
+
+def test_a_window_finds_the_state(model):
+    """After a measured window the first samples are closer than after a cold start."""
+    record = small.record(7, samples=120)
+    before, after = record[:60], record[60:]
+    window = revarb.Window(before.u, before.y)
+    near, far = (model.simulate(after.u, "mean", start=start).mean[:2] - after.y[:2] for start in (window, "cold"))
+    assert np.abs(near).mean() < np.abs(far).mean()
+
+
+def test_the_summary_names_structure_and_noises(model):
+    text = str(model.summary())
+    assert "prior" in text and "process noise" in text and model.skip == 20
+
+
+def test_a_saved_model_simulates_the_same(model, tmp_path):
+    u = small.record(5).u
+    loaded = load(model.save(tmp_path / "m.rgp"))
+    for method in model.methods:
+        np.testing.assert_array_equal(loaded.simulate(u, method).mean, model.simulate(u, method).mean)
+    assert loaded.spec == model.spec and loaded.bound == model.bound
+    np.testing.assert_array_equal(loaded.simulate(u, start="continue").mean, model.simulate(u, start="continue").mean)
+
+
+def test_same_seed_same_model(model):
+    again, other = QUICK.fit(small.record()), QUICK.fit(small.record(), seed=1)
+    assert again.bound == model.bound != other.bound
+
+
+@pytest.mark.slow
+def test_missing_outputs_two_records_two_outputs_and_a_linear_mean():
+    records = [
+        small.with_gaps(small.record(0, samples=50, inputs=2, outputs=2), (slice(10, 15), 0)),
+        small.record(1, samples=40, inputs=2, outputs=2),
+    ]
+    model = replace(QUICK, mean="linear").fit(records)
+    path = model.simulate(small.record(5, inputs=2).u)
+    assert path.mean.shape == (60, 2) and np.isfinite(path.mean).all() and len(model.final_states) == 2
+
+
+@pytest.mark.slow
+def test_a_system_without_inputs():
+    y = np.sin(0.4 * np.arange(80.0)) + 0.01 * np.random.default_rng(0).normal(size=80)
+    assert QUICK.fit(revarb.Series(None, y)).simulate(steps=12).mean.shape == (12, 1)
+
+
+def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
+    captured = gpssm.capture_interrupts
+    calls = []
+
+    def press_once(*arguments):
+        # As if Ctrl-C came during the first compiled call.
+        calls.append(arguments)
+        context = captured(*arguments)
+        if len(calls) == 1:
+            pressed = context.__enter__()
+            pressed.append(2)
+            return _Entered(context, pressed)
+        return context
+
+    monkeypatch.setattr(gpssm, "capture_interrupts", press_once)
+    model = replace(QUICK, updates=500).fit(small.record())
+    assert model.status is Status.INTERRUPTED and len(calls) == 2
+    assert np.isfinite(model.simulate(small.record(5).u).mean).all()
+
+
+class _Entered:
+    """A context that was entered before."""
+
+    def __init__(self, context, value):
+        self.context, self.value = context, value
+
+    def __enter__(self):
+        return self.value
+
+    def __exit__(self, *error):
+        return self.context.__exit__(*error)
+
+
+@pytest.mark.slow
+def test_a_training_that_diverges_says_what_to_do():
+    with pytest.raises(ComputationError, match="smaller learning_rate"):
+        replace(QUICK, learning_rate=1e6).fit(small.record())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"structure": "full"}, "structure must be one of prior, mean-field, markov; received 'full'"),
+        ({"mean": "zero"}, "mean must be 'identity' or 'linear', received 'zero'"),
+        ({"states": 0}, "states must be"),
+        ({"learning_rate": -1.0}, "learning_rate must be"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(InputError, match=message):
+        GPSSM(**settings)
+
+
+def test_there_must_be_a_state_per_output():
+    with pytest.raises(InputError, match="states=1 are fewer than the 2 outputs"):
+        replace(QUICK, states=1).fit(small.record(outputs=2))
+
+
+def test_wrong_methods_starts_and_exports_are_refused(model):
+    u = small.record(5).u
+    with pytest.raises(InputError, match="method must be 'samples' or 'mean', received 'moments'"):
+        model.simulate(u, "moments")
+    with pytest.raises(InputError, match="start must be"):
+        model.simulate(u, start="hot")
+    with pytest.raises(InputError, match="FittedGPSSM"):
+        model.export("m.c")
