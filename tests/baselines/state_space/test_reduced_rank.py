@@ -135,6 +135,7 @@ def test_a_file_gives_the_same_simulations(model):
         ("posterior.R", -1.0, "a draw has a noise that is not positive"),
         ("posterior.Q", -1.0, "a draw has a noise that is not positive"),
         ("basis.half_width", 0.0, "a width of its box is not positive"),
+        ("basis.numbers", 1.5, "a number of half waves is not a whole number"),
         ("starts.cov", -1.0, "a final state has an invalid covariance"),
     ],
 )

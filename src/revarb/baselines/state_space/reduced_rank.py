@@ -198,13 +198,13 @@ def _start_path(rows: Rows, states: int) -> Float64[np.ndarray, "T Dx"]:
 
 def _make_basis(rows: Rows, path: Float64[np.ndarray, "T Dx"], spec: ReducedRankGPSSM) -> LaplaceBasis:
     largest = np.concatenate([np.abs(values).max(axis=0) for values in (path, rows.u_bar)])
-    return LaplaceBasis(spec.box * np.maximum(largest, 1.0), spec.basis)
+    return LaplaceBasis.build(spec.box * np.maximum(largest, 1.0), spec.basis)
 
 
 def _start_chain(path: Float64[np.ndarray, "T Dx"], rows: Rows, basis: LaplaceBasis) -> ChainState:
     # A sweep begins with weights and process noise, so that theirs do not count.
     states, dimensions = path.shape[1], len(basis.half_width)
-    weights = np.zeros((states, 1 + dimensions + basis.count))
+    weights = np.zeros((states, 1 + dimensions + len(basis.numbers)))
     hyperparameters = Hyperparameters(np.array(LOG_SIGNAL_MEAN), np.full(dimensions, LOG_LENGTH_MEAN))
     return ChainState(path, Draw(weights, np.eye(states), np.full(rows.y.shape[1], START_VARIANCE)), hyperparameters)
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float64
 
 from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.baselines.state_space.gibbs_chain import Draw
@@ -31,6 +32,7 @@ from revarb.simulation.chain import StartState
 
 Tree = dict[str, Any]
 MAX_STATES = 1000
+MAX_NUMBER = 10**5  # of half waves
 
 
 class StartStates(NamedTuple):
@@ -66,7 +68,7 @@ def read_starts(arrays: Mapping[str, np.ndarray]) -> StartStates:
 
 def _write_reduced_rank(model: FittedReducedRankGPSSM) -> tuple[dict[str, Any], Tree]:
     header, starts = write_starts(model)
-    sizes = {"basis": model.basis.count, "draws": len(model.posterior.R)}
+    sizes = {"basis": len(model.basis.numbers), "draws": len(model.posterior.R)}
     return {**header, **sizes}, {**starts, "basis": model.basis, "posterior": model.posterior}
 
 
@@ -75,8 +77,11 @@ def _read_reduced_rank(header: Header, arrays: Arrays) -> FittedReducedRankGPSSM
     starts = blank_starts(header, fields)
     count, draws = (check_integer(name, header[name], 1, MAX_ORDER) for name in ("basis", "draws"))
     trained = fill_template({**starts, **_reduced_rank_template(header["states"], count, draws, fields)}, arrays)
-    _check_posterior(trained["basis"], trained["posterior"])
-    return FittedReducedRankGPSSM(*fields, *read_starts(trained["starts"]), trained["basis"], trained["posterior"])
+    half_width, numbers = trained["basis"].half_width, trained["basis"].numbers
+    _check_box(half_width, numbers)
+    _check_noise(trained["posterior"])
+    basis = LaplaceBasis.from_numbers(half_width, numbers)
+    return FittedReducedRankGPSSM(*fields, *read_starts(trained["starts"]), basis, trained["posterior"])
 
 
 def _reduced_rank_template(states: int, count: int, draws: int, fields: CommonFields) -> Tree:
@@ -84,12 +89,17 @@ def _reduced_rank_template(states: int, count: int, draws: int, fields: CommonFi
     dimensions = states + prep.order.input_lags * len(prep.input_names)
     weights, Q = blank(draws, states, 1 + dimensions + count), blank(draws, states, states)
     posterior = Draw(weights, Q, blank(draws, len(prep.output_names)))
-    return {"basis": LaplaceBasis(blank(dimensions), count), "posterior": posterior}
+    return {"basis": LaplaceBasis(blank(dimensions), blank(count, dimensions), 1), "posterior": posterior}
 
 
-def _check_posterior(basis: LaplaceBasis, posterior: Draw) -> None:
-    if not (basis.half_width > 0.0).all():
+def _check_box(half_width: Float64[np.ndarray, " D"], numbers: Float64[np.ndarray, "n D"]) -> None:
+    if not (half_width > 0.0).all():
         raise InputError("a width of its box is not positive")
+    if not ((numbers >= 1.0) & (numbers <= MAX_NUMBER) & (numbers == np.round(numbers))).all():
+        raise InputError(f"a number of half waves is not a whole number from 1 to {MAX_NUMBER}")
+
+
+def _check_noise(posterior: Draw) -> None:
     if not ((np.linalg.eigvalsh(posterior.Q) > 0.0).all() and (posterior.R > 0.0).all()):
         raise InputError("a draw has a noise that is not positive")
 
