@@ -56,6 +56,7 @@ results: $(READY)
 	$(BIN)/revarb reproduce outliers --seeds 5 --json results/outliers.json --page build/results/outliers.html --pictures build/results
 	$(BIN)/revarb reproduce export --json results/export.json
 	$(BIN)/revarb reproduce mpc --seeds 3 --json results/mpc.json --pictures build/results
+	$(BIN)/revarb reproduce family --seeds 5 --json results/family.json --page build/results/family.html --pictures build/results
 	$(BIN)/revarb reproduce recognition --seeds 5 --json results/recognition.json
 	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures build/results
 	$(BIN)/revarb reproduce avatar --out build/results --json results/avatar.json

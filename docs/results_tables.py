@@ -6,6 +6,7 @@ directive `results-table` and percentages through the role `result` (docs/_ext/r
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from revarb.evaluation.comparison.lines import SCORES, mean_only_lines, summarise
 from revarb.experiments.export import load_export
 from revarb.experiments.export_targets import export_cells, list_export_targets
+from revarb.experiments.family import load_family
+from revarb.experiments.family_targets import family_grids, list_family_targets
 from revarb.experiments.field import load_field
 from revarb.experiments.field_targets import CHOSEN, list_targets
 from revarb.experiments.mpc import load_mpc
@@ -126,6 +129,7 @@ def calibration():
 
 
 FIELD, OUTLIERS, EXPORT, MPC, LOOP = "field.json", "outliers.json", "export.json", "mpc.json", "bench_loop.json"
+FAMILY = "family.json"
 COMMANDS = {
     FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
     OUTLIERS: (
@@ -134,6 +138,7 @@ COMMANDS = {
     ),
     EXPORT: f"revarb reproduce export --json results/{EXPORT}",
     MPC: f"revarb reproduce mpc --seeds 3 --json results/{MPC}",
+    FAMILY: f"revarb reproduce family --seeds 5 --json results/{FAMILY} --pictures build/results",
     LOOP: f"python -m bench --only observer refits --json results/{LOOP}",
 }
 """Of the files that take so long to make that they may be absent."""
@@ -290,6 +295,21 @@ def mpc_targets():
     return [*head, *([each.what, each.found, state_judgement(each)] for each in targets)]
 
 
+def family(number):
+    """One of the tables of the family; nothing before its command has been run."""
+    grids = family_grids(results(FAMILY)["rows"], load_family().records) if is_there(FAMILY) else []
+    return [grids[number].columns, *grids[number].rows] if grids else [["model"]]
+
+
+def family_targets():
+    """Every target, what was found, and whether it is reached."""
+    head, table = [["target", "found", ""]], load_family()
+    if not is_there(FAMILY):
+        return head
+    targets = list_family_targets(results(FAMILY)["rows"], table.records, table.limits)
+    return [*head, *([each.what, each.found, state_judgement(each)] for each in targets)]
+
+
 def avatar():
     """The avatar's figures, a line per signal and phase."""
     lines = [["signal", "out of range", "jump", "gait", "hip, Hz", "in training, Hz", "settled after, s"]]
@@ -432,6 +452,11 @@ TABLES = {
     "export_targets": export_targets,
     "mpc": mpc,
     "mpc_targets": mpc_targets,
+    "family_continued": partial(family, 0),
+    "family_cold": partial(family, 1),
+    "family_known": partial(family, 2),
+    "family_long": partial(family, 3),
+    "family_targets": family_targets,
     "avatar": avatar,
     "bench": bench,
     "observer": observer,
@@ -461,6 +486,7 @@ SOURCES = {
     "export_targets": (EXPORT,),
     "mpc": (MPC,),
     "mpc_targets": (MPC,),
+    **dict.fromkeys(("family_continued", "family_cold", "family_known", "family_long", "family_targets"), (FAMILY,)),
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
     "observer": (LOOP,),

@@ -26,13 +26,14 @@ COLUMNS = {
     "outliers": ACCURACY | {"kind", "share", "coverage50", "coverage90", "fit_seconds", "simulate_seconds", "reason"},
     "export": {"dataset", "format", "rows", "seed", "difference", "kilobytes", "microseconds", "speedup", "status"},
     "mpc": CLOSED_LOOP,
+    "family": {"part", "dataset", "model", "seed", "reason"},
     "demo": {"model", "rmse", "nrmse", "nlpd", "coverage95", "skip"},
     "avatar": {"signal", "seconds", "range_excess", "jump_ratio", "phases"},
     "bench": {"part", "name", "n", "threads", "seconds"},
     "bench_h200": {"name", "n", "seconds"},
     "bench_loop": {"part", "name", "n", "threads", "seconds"},
 }
-LONG = {"field", "outliers", "bench_loop"}
+LONG = {"field", "outliers", "bench_loop", "family"}
 """Files that take long to make and may be absent; test_field_results.py and test_outlier_results.py have more."""
 
 NAMES = [name for name in COLUMNS if name not in LONG or name in WRITTEN]

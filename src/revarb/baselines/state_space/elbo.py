@@ -1,4 +1,4 @@
-"""Evidence lower bound of a GP state-space model, estimated on sub-trajectories (docs/theory/derivation.md, Eq. 62)."""
+"""Evidence lower bound of a GP state-space model, estimated on sub-trajectories (docs/theory/derivation.md, Eq. 63)."""
 
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ class Segments(NamedTuple):
 def estimate_elbo(
     parameters: SSMParameters, segments: Segments, rows: int, follow: Follow, samples: int, key: Key[jax.Array, ""]
 ) -> Float[AnyArray, ""]:
-    """Estimate the bound of records with `rows` samples in all by sampled states of some sub-trajectories (Eq. 62)."""
+    """Estimate the bound of records with `rows` samples in all by sampled states of some sub-trajectories (Eq. 63)."""
     batch, length = segments.y.shape[:2]
     draw_key, start_key, walk_key = jax.random.split(key, 3)
     drawn = parameters.transition.draw(draw_key, batch * samples)

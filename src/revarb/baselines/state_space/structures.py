@@ -1,4 +1,4 @@
-"""Structures of q(x): how a step of the variational states follows the transition (docs/theory/derivation.md, Eq. 61).
+"""Structures of q(x): how a step of the variational states follows the transition (docs/theory/derivation.md, Eq. 62).
 
 A structure draws the next states and gives the divergence of its step from that of the model.
 """

@@ -1,6 +1,6 @@
 """Transition of a GP state-space model: one sparse GP per state around a linear mean.
 
-docs/theory/derivation.md, Eqs. 57 to 59.
+docs/theory/derivation.md, Eqs. 57 to 61.
 """
 
 import equinox as eqx
@@ -99,7 +99,7 @@ def _predict_marginal(
 
 
 def kl_divergence(transition: Transition) -> Float[AnyArray, ""]:
-    """KL divergence of q(v) from its prior N(0, I), over all states (Eq. 60)."""
+    """KL divergence of q(v) from its prior N(0, I), over all states (Eq. 61)."""
     root = _triangular(transition.v_root)
     log_diagonal = jnp.diagonal(transition.v_root, axis1=1, axis2=2)
     return 0.5 * (jnp.sum(root**2) + jnp.sum(transition.v_mean**2) - transition.v_mean.size) - jnp.sum(log_diagonal)
