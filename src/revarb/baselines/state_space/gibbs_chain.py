@@ -19,13 +19,13 @@ from revarb.baselines.state_space.particle_gibbs import Noise, Rows, sample_path
 from revarb.baselines.state_space.reduced_rank_dynamics import compute_features
 from revarb.runtime.numerics import AnyArray
 
-# Priors on z-scored data. They are wide: a record of 150 samples outweighs them.
+# Priors on z-scored data.
 AFFINE_VARIANCE = 1e4  # of the weights of the affine part, in units of the process noise
 PROCESS_VARIANCE = 1e-2  # mean of the inverse Wishart of Q
 OUTPUT_SHAPE, OUTPUT_SCALE = 1.0, 1e-2  # of the inverse gamma of R
 LOG_SIGNAL_MEAN, LOG_SIGNAL_STD = 4.0, 2.0  # of the signal variance, in units of the process noise
 LOG_LENGTH_MEAN, LOG_LENGTH_STD = 0.4, 0.5  # of every lengthscale: 0.5 to 4 standard deviations of the data
-PROPOSAL_STD = 0.15  # of a Metropolis step of these logarithms: 20 to 50 % are accepted
+PROPOSAL_STD = 0.15  # of a Metropolis step of these logarithms; not tuned
 
 
 class Hyperparameters(NamedTuple):
