@@ -15,7 +15,7 @@ from revarb.baselines.state_space.matrix_normal import (
     collect_statistics,
     update_weights,
 )
-from revarb.baselines.state_space.particle_gibbs import Noise, Rows, sample_path
+from revarb.baselines.state_space.particle_gibbs import Noise, StackedRecords, sample_path
 from revarb.baselines.state_space.reduced_rank_dynamics import compute_features
 from revarb.runtime.numerics import AnyArray
 
@@ -55,7 +55,7 @@ class ChainState(NamedTuple):
 def run_sweeps(
     state: ChainState,
     basis: LaplaceBasis,
-    rows: Rows,
+    rows: StackedRecords,
     key: Key[jax.Array, ""],
     floor: Float[AnyArray, ""],
     sweeps: int,
@@ -75,7 +75,7 @@ def run_sweeps(
 def make_weight_prior(
     hyperparameters: Hyperparameters, basis: LaplaceBasis, process: Float[AnyArray, "Dx Dx"]
 ) -> WeightPrior:
-    """The prior of the weights of all features (docs/theory/derivation.md, Eq. NN); `process` is the scale of Q's."""
+    """The prior of the weights of all features (docs/theory/derivation.md, Eq. 66); `process` is the scale of Q's."""
     log_signal, log_lengths = hyperparameters
     affine = jnp.full(1 + len(basis.half_width), AFFINE_VARIANCE)
     sines = jnp.exp(log_signal) * basis.spectral_density(jnp.exp(log_lengths))
@@ -85,7 +85,7 @@ def make_weight_prior(
 def _sweep(
     state: ChainState,
     basis: LaplaceBasis,
-    rows: Rows,
+    rows: StackedRecords,
     key: Key[jax.Array, ""],
     floor: Float[AnyArray, ""],
     particles: int,
@@ -131,7 +131,7 @@ def _log_prior(hyperparameters: Hyperparameters) -> Float[AnyArray, ""]:
 def draw_output_noise(
     key: Key[jax.Array, ""], y: Float[AnyArray, "T Dy"], path: Float[AnyArray, "T Dx"]
 ) -> Float[AnyArray, " Dy"]:
-    """Draw the outputs' noise variances from their inverse gamma posterior, given the states."""
+    """Draw the outputs' noise variances from their inverse gamma posterior, given the states (Eq. 69)."""
     errors = jnp.where(jnp.isfinite(y), y - path[:, : y.shape[1]], 0.0)
     shape = OUTPUT_SHAPE + 0.5 * jnp.sum(jnp.isfinite(y), axis=0)
     return (OUTPUT_SCALE + 0.5 * jnp.sum(errors**2, axis=0)) / jax.random.gamma(key, shape)

@@ -14,7 +14,7 @@ class LaplaceBasis(eqx.Module):
     """Products of sines that vanish at the border of the box [−half_width, half_width].
 
     The numbers of half waves j_d along every dimension give the eigenvalue Σ_d (π j_d / 2 L_d)²
-    (docs/theory/derivation.md, Eq. NN).
+    (docs/theory/derivation.md, Eq. 64).
     """
 
     half_width: Float[AnyArray, " D"]
@@ -40,7 +40,7 @@ class LaplaceBasis(eqx.Module):
         return jnp.prod(jnp.einsum("zdj,djn->dzn", sines, chosen), axis=0) / jnp.sqrt(jnp.prod(self.half_width))
 
     def spectral_density(self, lengthscales: Float[AnyArray, " D"]) -> Float[AnyArray, " n"]:
-        """Prior variance of every weight: the spectral density of the RBF kernel with variance 1 (Eq. NN)."""
+        """Prior variance of every weight: the spectral density of the RBF kernel with variance 1 (Eq. 65)."""
         frequencies = self.numbers * (0.5 * jnp.pi / self.half_width)
         size = jnp.prod(jnp.sqrt(2.0 * jnp.pi) * lengthscales)
         return size * jnp.exp(-0.5 * jnp.sum((frequencies * lengthscales) ** 2, axis=1))

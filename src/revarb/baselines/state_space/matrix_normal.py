@@ -1,6 +1,6 @@
 """Bayesian regression with a matrix-normal inverse-Wishart prior of its weights and noise covariance.
 
-docs/theory/derivation.md, Eqs. NN to NN.
+docs/theory/derivation.md, Eqs. 66 to 68.
 """
 
 from typing import NamedTuple

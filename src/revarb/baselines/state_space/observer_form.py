@@ -13,7 +13,7 @@ def compute_observer_states(
 
     The ARX model y_t = Σ_k A_k y_{t−k} + B_k ū_{t−k+1} has as many lags as the states need. Its first states are the
     outputs; the others, x^k_t = A_k y_{t−1} + B_k ū_t + x^{k+1}_{t−1}, are known from the past, and are scaled to unit
-    variance (docs/theory/derivation.md, Eq. NN).
+    variance (docs/theory/derivation.md, Eq. 72).
     """
     lags = -(-states // ys[0].shape[1])
     A, B = _fit_arx(u_bars, ys, lags)

@@ -1,7 +1,7 @@
 """Particle Gibbs with ancestor sampling (Lindsten, Jordan & Schön 2014): a new path of states, given an old one.
 
 The outputs are states plus Gaussian noise, so the proposal and the weights of the fully adapted filter are known: a
-particle is chosen by p(y_t | x_{t−1}) and moved by p(x_t | x_{t−1}, y_t) (docs/theory/derivation.md, Eqs. NN to NN).
+particle is chosen by p(y_t | x_{t−1}) and moved by p(x_t | x_{t−1}, y_t) (docs/theory/derivation.md, Eqs. 70 and 71).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from revarb.runtime.numerics import AnyArray
 MeanFunction = Callable[[Float[AnyArray, "K Dx"], Float[AnyArray, " Du"]], Float[AnyArray, "K Dx"]]
 
 
-class Rows(NamedTuple):
+class StackedRecords(NamedTuple):
     """All records, z-scored, one after the other; each begins with a row for the state before its first sample.
 
     That state has the prior N(0, I) and no output.
@@ -49,17 +49,21 @@ class _Step(NamedTuple):
     outputs: AnyArray  # and of the outputs' noise
 
 
-def stack_records(u_bars: Sequence[Float64[np.ndarray, "_ Du"]], ys: Sequence[Float64[np.ndarray, "_ Dy"]]) -> Rows:
+def stack_records(
+    u_bars: Sequence[Float64[np.ndarray, "_ Du"]], ys: Sequence[Float64[np.ndarray, "_ Dy"]]
+) -> StackedRecords:
     """Stack the records, with an initial row in front of each."""
     u_bar = [np.pad(each, ((1, 0), (0, 0))) for each in u_bars]
     y = [np.pad(each, ((1, 0), (0, 0)), constant_values=np.nan) for each in ys]
-    return Rows(np.concatenate(u_bar), np.concatenate(y), np.concatenate([np.arange(len(each)) == 0 for each in y]))
+    return StackedRecords(
+        np.concatenate(u_bar), np.concatenate(y), np.concatenate([np.arange(len(each)) == 0 for each in y])
+    )
 
 
 def sample_path(
     mean: MeanFunction,
     noise: Noise,
-    rows: Rows,
+    rows: StackedRecords,
     reference: Float[AnyArray, "T Dx"],
     particles: int,
     key: Key[jax.Array, ""],
@@ -84,7 +88,7 @@ def sample_path(
 
 
 def _prepare_steps(
-    noise: Noise, rows: Rows, reference: Float[AnyArray, "T Dx"], particles: int, key: Key[jax.Array, ""]
+    noise: Noise, rows: StackedRecords, reference: Float[AnyArray, "T Dx"], particles: int, key: Key[jax.Array, ""]
 ) -> _Step:
     Q, R = noise
     length, outputs = rows.y.shape

@@ -18,11 +18,12 @@ from revarb.baselines.state_space.gibbs_chain import (
 )
 from revarb.baselines.state_space.laplace_basis import LaplaceBasis
 from revarb.baselines.state_space.observer_form import compute_observer_states
-from revarb.baselines.state_space.particle_gibbs import Rows, stack_records
+from revarb.baselines.state_space.particle_gibbs import StackedRecords, stack_records
 from revarb.baselines.state_space.reduced_rank_dynamics import ReducedRankDynamics
+from revarb.baselines.subsequences import delay_inputs
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
-from revarb.data.windows import Order, input_windows_after
+from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
@@ -48,8 +49,8 @@ class ReducedRankGPSSM:
     Parameters
     ----------
     states : int
-        Number of states, at least the number of outputs. The chain starts from
-        those of an ARX model in observer canonical form.
+        Number of states, at least the number of outputs. The chain starts from those of an ARX model in observer
+        canonical form.
     basis : int
         Number of products of sines; the smoothest ones are taken.
     input_delay : int
@@ -70,7 +71,7 @@ class ReducedRankGPSSM:
     >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0) ** 1.5)
     >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
-    >>> spec = ReducedRankGPSSM(states=2, basis=20, burn_in=20, draws=10)
+    >>> spec = revarb.ReducedRankGPSSM(states=2, basis=20, burn_in=20, draws=10)
     >>> spec.fit(revarb.Series(u, y)).simulate(u).mean.shape
     (60, 1)
     """
@@ -117,7 +118,8 @@ class ReducedRankGPSSM:
         records = as_records(train)
         self._check_outputs(records[0])
         prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
-        rows = stack_records(_delay_inputs(prep, records), [prep.scaling.outputs(record.y) for record in records])
+        u_bars = [delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
+        rows = stack_records(u_bars, [prep.scaling.outputs(record.y) for record in records])
         path = _start_path(rows, self.states)
         basis = _make_basis(rows, path, self)
         key = jax.random.key(check_seed(seed))
@@ -160,7 +162,7 @@ class FittedReducedRankGPSSM(FittedStateSpace):
     >>> import numpy as np, revarb
     >>> u = np.sin(np.arange(60.0) ** 1.5)
     >>> y = np.tanh(np.convolve(u, [0.0, 1.0, 0.5])[:60])
-    >>> spec = ReducedRankGPSSM(states=2, basis=20, burn_in=20, draws=10)
+    >>> spec = revarb.ReducedRankGPSSM(states=2, basis=20, burn_in=20, draws=10)
     >>> spec.fit(revarb.Series(u, y)).simulate(u)
     Trajectory(60 rows, outputs ('y',), method='samples', start='cold')
     """
@@ -182,12 +184,7 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         return ReducedRankDynamics(self.basis, draw.weights, np.linalg.cholesky(draw.Q), output_std)
 
 
-def _delay_inputs(prep: Preprocessor, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Du"]]:
-    past_u = np.zeros((prep.order.reach, len(prep.input_names)))
-    return [input_windows_after(past_u, prep.scaling.inputs(record.u), prep.order) for record in records]
-
-
-def _start_path(rows: Rows, states: int) -> Float64[np.ndarray, "T Dx"]:
+def _start_path(rows: StackedRecords, states: int) -> Float64[np.ndarray, "T Dx"]:
     # The state before a record is that of its first row.
     starts = np.flatnonzero(rows.is_initial)[1:]
     u_bars = [block[1:] for block in np.split(rows.u_bar, starts)]
@@ -196,12 +193,12 @@ def _start_path(rows: Rows, states: int) -> Float64[np.ndarray, "T Dx"]:
     return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in blocks])
 
 
-def _make_basis(rows: Rows, path: Float64[np.ndarray, "T Dx"], spec: ReducedRankGPSSM) -> LaplaceBasis:
+def _make_basis(rows: StackedRecords, path: Float64[np.ndarray, "T Dx"], spec: ReducedRankGPSSM) -> LaplaceBasis:
     largest = np.concatenate([np.abs(values).max(axis=0) for values in (path, rows.u_bar)])
     return LaplaceBasis.build(spec.box * np.maximum(largest, 1.0), spec.basis)
 
 
-def _start_chain(path: Float64[np.ndarray, "T Dx"], rows: Rows, basis: LaplaceBasis) -> ChainState:
+def _start_chain(path: Float64[np.ndarray, "T Dx"], rows: StackedRecords, basis: LaplaceBasis) -> ChainState:
     # A sweep begins with weights and process noise, so that theirs do not count.
     states, dimensions = path.shape[1], len(basis.half_width)
     weights = np.zeros((states, 1 + dimensions + len(basis.numbers)))
@@ -213,7 +210,7 @@ def _run_chain(
     spec: ReducedRankGPSSM,
     state: ChainState,
     basis: LaplaceBasis,
-    rows: Rows,
+    rows: StackedRecords,
     key: Key[jax.Array, ""],
     update: Callable[[int, str], None],
 ) -> tuple[list[ChainState], Status]:
@@ -236,7 +233,7 @@ def _summarise_chain(
     records: Sequence[Series],
     chain: Sequence[ChainState],
     basis: LaplaceBasis,
-    rows: Rows,
+    rows: StackedRecords,
     status: Status,
     seed: int,
 ) -> FittedReducedRankGPSSM:
