@@ -96,7 +96,7 @@ def interval_is_finite(level) -> bool:
 
 CLASSES = (
     *(revarb.RGP, revarb.Recipe, revarb.Recognition, revarb.Stage),
-    *(revarb.ARX, revarb.GPNARX, revarb.MLPNARX, revarb.LSTM),
+    *(revarb.ARX, revarb.GPNARX, revarb.MLPNARX, revarb.LSTM, revarb.GPSSM, revarb.ReducedRankGPSSM),
 )
 FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in CLASSES}
 values = plain | whole | real | st.lists(whole, max_size=3) | odd_objects | st.just(np.ones((2, 2)))

@@ -7,6 +7,8 @@ from functools import cache
 import numpy as np
 
 from revarb.baselines.arx import ARX
+from revarb.baselines.state_space.gpssm import GPSSM, FittedGPSSM
+from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM, ReducedRankGPSSM
 from revarb.config.recognition import Recognition
 from revarb.config.rgp import RGP
 from revarb.data.series import Series
@@ -62,6 +64,18 @@ def linear() -> FittedARX:
     return replace(ARX(2, 2).fit(records), horizon_std=np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.3]]))
 
 
+@cache
+def state_space() -> FittedGPSSM:
+    """Two states, four inducing inputs, after one call of the optimiser."""
+    return GPSSM(states=2, inducing=4, subsequence=6, window=2, batch=1, samples=1, updates=1).fit(RECORDS)
+
+
+@cache
+def reduced_rank() -> FittedReducedRankGPSSM:
+    """Three draws of six sines."""
+    return ReducedRankGPSSM(states=2, basis=6, particles=3, burn_in=1, draws=3, thinning=1).fit(RECORDS)
+
+
 CHOICE = Choice(
     (
         Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4),
@@ -100,7 +114,9 @@ def warm_up() -> None:
     with_networks().simulate(U, method="network")
     for many in (ensemble(), chosen()):
         many.simulate(U)
-    linear().simulate(U)
+    for relative in (linear(), state_space(), reduced_rank()):
+        for method in relative.methods:
+            relative.simulate(U, method=method)
 
 
 def at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:

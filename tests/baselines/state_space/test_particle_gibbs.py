@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy import stats
 
 from revarb.baselines.state_space.gibbs_chain import OUTPUT_SCALE, OUTPUT_SHAPE, draw_output_noise
@@ -125,6 +126,7 @@ def integrate_parameters(y):
     return np.array([[first, np.sqrt(second - first**2)] for first, second in moments]).T
 
 
+@pytest.mark.slow
 def test_weights_and_noises_have_the_posterior_of_a_grid(rng):
     x, y = 0.0, []
     for _ in range(25):

@@ -34,6 +34,7 @@ def test_a_toy_system_is_learnt(model):
     assert np.sqrt(np.mean(errors[5:] ** 2)) < 0.3 * test.y.std()
 
 
+@pytest.mark.slow
 def test_the_kink_is_recovered(rng):
     """A system without inputs whose transition and noises are known."""
     x, states = 0.0, []
@@ -73,6 +74,7 @@ def test_the_same_seed_gives_the_same_model(model):
     assert np.abs(other.posterior.weights - model.posterior.weights).max() > 0.0
 
 
+@pytest.mark.slow
 def test_several_records_with_gaps_and_two_outputs():
     records = [small.record(seed, samples=samples, outputs=2) for seed, samples in ((0, 60), (1, 40))]
     records[0] = small.with_gaps(records[0], (slice(10, 15), 0), (slice(20, 22), 1))
@@ -82,6 +84,7 @@ def test_several_records_with_gaps_and_two_outputs():
     assert np.isfinite(model.simulate(records[1].u, start="continue").std).all()
 
 
+@pytest.mark.slow
 def test_missing_outputs_do_not_count(model):
     """The gaps contain nothing: the model is close to that of the full record."""
     record = small.record(samples=100)
