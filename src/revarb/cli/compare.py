@@ -76,7 +76,7 @@ def compare_models(
         from revarb.cli.work.reading import count_rows_to_compare, leave_out_short, read_files
         from revarb.data.tables.csv_form import CsvForm
         from revarb.data.tables.records import Times
-    models = list_models(config, given, jobs, only, family)
+    models = list_models(config, given, jobs, only, len(outputs) if family else 0)
     files = Files([train, *(more_train or [])], [test, *(more_test or [])], folder)
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
     by_file = read_files(files.read, inputs or [], outputs, times, form)

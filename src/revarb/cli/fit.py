@@ -47,6 +47,9 @@ def fit(
     hidden: Annotated[int | None, typer.Option(help="Hidden layers H; default: 2.")] = None,
     inducing: Annotated[int | None, typer.Option(help="Inducing inputs M per layer; default: 100.")] = None,
     latent_dim: Annotated[int | None, typer.Option(help="Latent states per layer; default: 1.")] = None,
+    states: Annotated[
+        int | None, typer.Option(help="States of a GP state-space model (--model gpssm: 4, reduced-rank-gpssm: 2).")
+    ] = None,
     calibrate: Annotated[
         bool | None,
         typer.Option(
@@ -106,7 +109,7 @@ def fit(
     """
     given = collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
-        latent_dim=latent_dim, calibrate=calibrate, linear=linear, recipe=recipe, noise=noise,
+        latent_dim=latent_dim, states=states, calibrate=calibrate, linear=linear, recipe=recipe, noise=noise,
     )  # fmt: skip
     others = collect_given(
         config=None if config is None else str(config), restarts=restarts, jobs=jobs, members=members,
@@ -116,6 +119,8 @@ def fit(
         _check_refit(given | others | collect_given(model=baseline, seed=seed))
     elif outputs is None:
         raise InputError("Missing option '-y' / '--output-column': name the output column(s)")
+    if states is not None and baseline is None:
+        raise InputError("--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are --latent-dim")
     if baseline is not None:
         given |= others
     elif list(given) == ["calibrate"] and config is None and restarts is None and trained is None:

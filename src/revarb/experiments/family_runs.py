@@ -58,13 +58,13 @@ def run_family_fit(fit: FamilyFit, models: Mapping[str, ModelSpec], sizes: Sizes
 
 def _run_record(fit: FamilyFit, spec: ModelSpec, sizes: Sizes) -> list[dict[str, Any]]:
     train, test = _load_records(fit, sizes)
+    starts = (COLD,) if fit.dataset == NARENDRA_LI else (COLD, CONTINUED)
     started = time.perf_counter()
     try:
         model = spec.fit([train], seed=fit.seed)
     except RevarbError as error:
-        return [_fail(fit, start, error) for start in (COLD, CONTINUED)]
+        return [_fail(fit, start, error) for start in starts]
     about = {"status": model.status.value, "fit_seconds": time.perf_counter() - started, "taken": _name_taken(model)}
-    starts = (COLD,) if fit.dataset == NARENDRA_LI else (COLD, CONTINUED)
     return [row for start in starts for row in _score_runs(fit, model, test, start, sizes.cold_skip, about)]
 
 
@@ -107,9 +107,12 @@ def _name_taken(model: Fitted) -> str | None:
 
 def _run_known(fit: FamilyFit, spec: ModelSpec, system: KnownSystem, sizes: Sizes) -> list[dict[str, Any]]:
     record, _ = system.generate(sizes.known_samples, fit.seed)
-    started = time.perf_counter()
-    model = spec.fit([record], seed=fit.seed)
     about = {"part": "known states", "dataset": fit.dataset, "model": fit.model, "seed": fit.seed, "reason": None}
+    started = time.perf_counter()
+    try:
+        model = spec.fit([record], seed=fit.seed)
+    except RevarbError as error:
+        return [{**about, "reason": str(error)}]
     seconds = time.perf_counter() - started
     row = {**about, "status": model.status.value, "fit_seconds": seconds, **judge_transition(model, system, fit.seed)}
     return [row, *({**about, "part": "curve", **point} for point in _list_curve(model, system) if fit.seed == 0)]

@@ -47,8 +47,8 @@ def over_seeds(rows: Rows, column: str, **equal: Any) -> SeedRange:
 
 
 def default_rows(rows: Rows) -> Rows:
-    """The rows of free runs by the default method of each model, and those of runs that failed."""
-    return [row for row in rows if row["part"] == "records" and (row["method"] in METHODS or row["reason"])]
+    """The rows of free runs by the default method of each model, and those of fits that failed."""
+    return [row for row in rows if row["part"] == "records" and row["method"] in (*METHODS, None)]
 
 
 def family_grids(rows: Rows, records: Sequence[FamilyRecord]) -> list[Grid]:
@@ -110,7 +110,9 @@ def list_family_targets(rows: Rows, records: Sequence[FamilyRecord], limits: Fam
     """All targets that the rows can be judged by."""
     found = {row["dataset"] for row in rows}
     known = [record for record in records if record.name in found]
-    published = [_published_target(rows, known, model, limits) for model in (PRIOR, MARKOV) if len(known) >= 1]
+    published = [
+        _published_target(rows, known, model, limits) for model in (PRIOR, MARKOV) if len(known) >= limits.records
+    ]
     noises = [target for name in SYSTEMS if name in found for target in _noise_targets(rows, name, limits)]
     return [*published, *noises]
 

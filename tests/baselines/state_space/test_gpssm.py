@@ -8,10 +8,12 @@ import pytest
 import revarb
 from revarb.baselines.state_space import gpssm
 from revarb.baselines.state_space.gpssm import GPSSM
+from revarb.baselines.state_space.gpssm_start import guess_states
 from revarb.baselines.training_mean import Mean
 from revarb.errors import ComputationError, InputError
 from revarb.models.model_file import load
 from revarb.optim.status import Status
+from revarb.simulation.chain import StartState
 from support import small
 
 QUICK = GPSSM(states=2, inducing=8, subsequence=20, window=4, batch=3, samples=2, updates=50)
@@ -47,6 +49,56 @@ def test_a_window_finds_the_state(model):
     assert np.abs(near).mean() < np.abs(far).mean()
 
 
+def test_the_end_of_training_is_a_window_of_all_of_it(model):
+    record, u = small.record(), small.record(5).u
+    window = revarb.Window(record.u, record.y)
+    continued, filtered = (model.simulate(u, start=start) for start in ("continue", window))
+    np.testing.assert_array_equal(continued.mean, filtered.mean)
+
+
+@pytest.mark.parametrize("delay", [0, pytest.param(3, marks=pytest.mark.slow)])
+def test_an_input_acts_after_its_delay(delay):
+    """A changed input changes the outputs from `delay` rows later on, also one before the run."""
+    model, u = replace(QUICK, input_delay=delay).fit(small.record()), small.record(5).u
+    changed = u.copy()
+    changed[10] += 1.0
+    moved = np.flatnonzero((model.simulate(u, "mean").mean != model.simulate(changed, "mean").mean).any(axis=1))
+    assert moved[0] == 10 + delay
+    end = model.final_states[0]
+    if delay:
+        later = replace_past(end, -1)
+        runs = [model.simulate(u, "mean", start=start).mean for start in (end, later)]
+        assert np.flatnonzero((runs[0] != runs[1]).any(axis=1))[0] == delay - 1
+
+
+def replace_past(start, row):
+    past_u = start.past_u.copy()
+    past_u[row] += 1.0
+    return StartState(start.mean, start.cov, past_u)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("samples", [5, 20])
+def test_a_record_may_be_shorter_than_a_subtrajectory(samples):
+    model = replace(QUICK, subsequence=50).fit(small.record(samples=samples))
+    assert np.isfinite(model.simulate(small.record(5).u).mean).all() and np.isfinite(model.cold.cov).all()
+
+
+@pytest.mark.slow
+def test_records_shorter_than_the_longest_are_trained_on_too():
+    records = [small.record(0, samples=60), small.record(1, samples=12)]
+    alone, both = (replace(QUICK, subsequence=20).fit(each) for each in (records[:1], records))
+    data = gpssm._prepare(QUICK, both.preprocessor, records)
+    assert data.arrays.rows == 72 and data.arrays.starts[-1] == 60 and np.isnan(data.arrays.y[-8:]).all()
+    assert alone.bound != both.bound
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_guessed_differences_have_unit_variance(states):
+    guess = guess_states([small.record().y], states)
+    np.testing.assert_allclose(guess[:, 1:].std(axis=0), 1.0)
+
+
 def test_the_summary_names_structure_and_noises(model):
     text = str(model.summary())
     assert "prior" in text and "process noise" in text and model.skip == 20
@@ -63,6 +115,7 @@ def test_a_saved_model_simulates_the_same(model, tmp_path):
 
 def test_same_seed_same_model(model):
     again, other = QUICK.fit(small.record()), QUICK.fit(small.record(), seed=1)
+    np.testing.assert_array_equal(again.transition.v_mean, model.transition.v_mean)
     assert again.bound == model.bound != other.bound
 
 
@@ -126,6 +179,7 @@ def test_a_training_that_diverges_says_what_to_do():
     ("settings", "message"),
     [
         ({"structure": "full"}, "structure must be one of prior, mean-field, markov; received 'full'"),
+        ({"structure": ["prior"]}, "structure must be one of"),
         ({"mean": "zero"}, "mean must be 'identity' or 'linear', received 'zero'"),
         ({"states": 0}, "states must be"),
         ({"learning_rate": -1.0}, "learning_rate must be"),

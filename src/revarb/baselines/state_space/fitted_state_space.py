@@ -1,7 +1,6 @@
 """Trained state-space models: sampled and mean-only runs from cold, continued and measured starts."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -45,7 +44,7 @@ class FittedStateSpace(Fitted):
     @property
     def skip(self) -> int:
         """Number of first rows of a cold run that scores leave out."""
-        return SETTLING
+        return max(SETTLING, self.preprocessor.skip)
 
     @property
     def states(self) -> int:
@@ -78,12 +77,12 @@ class FittedStateSpace(Fitted):
         u : array-like [T, inputs] or data frame
             Inputs; None for a system without inputs.
         method : "samples" or "mean"
-            "samples": sampled trajectories with process noise, each of which follows one draw of f; mean and standard
-            deviation are theirs. "mean": the expected next state at every step, no uncertainty.
+            "samples": sampled trajectories with process noise, each of which keeps one draw of what was learnt of f;
+            mean and standard deviation are theirs. "mean": the expected next state at every step, no uncertainty.
         start : str, Window or StartState
             "cold": the state is drawn from those along the training records. "continue": the end of the (last)
             training record; or one of `final_states`. `Window(u, y)`: after these measured samples, by a particle
-            filter.
+            filter, whose random numbers are always the same.
         steps : int, optional
             Number of steps for a system without inputs.
         samples, seed : int
@@ -144,12 +143,16 @@ def infer_final_state(
     return StartState(particles.mean(axis=0), np.cov(particles.T).reshape(cold.cov.shape), past_u)
 
 
-def make_cold_state(paths: Sequence[Float64[np.ndarray, "_ Dx"]], prep: Preprocessor) -> StartState:
-    """The start state of a cold run: mean and covariance of states along the records, inputs at their mean."""
-    states = np.concatenate(paths)
-    size = states.shape[1]
+def make_cold_state(
+    states: Float64[np.ndarray, "N Dx"], variance: Float64[np.ndarray, " Dx"], prep: Preprocessor
+) -> StartState:
+    """The start state of a cold run: mean and covariance of states along the records, inputs at their mean.
+
+    `variance` is the uncertainty of each of these states.
+    """
+    spread = np.cov(states.T, bias=True).reshape(states.shape[1], states.shape[1])
     past_u = np.zeros((prep.order.reach, len(prep.input_names)))
-    return StartState(states.mean(axis=0), np.cov(states.T).reshape(size, size), past_u)
+    return StartState(states.mean(axis=0), spread + np.diag(variance), past_u)
 
 
 def _draw_states(start: StartState, key: Key[jax.Array, ""], count: int) -> Float[AnyArray, "K Dx"]:

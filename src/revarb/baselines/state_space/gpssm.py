@@ -37,6 +37,7 @@ from revarb.training.initial_values import fill_gaps
 
 Structure = Literal["prior", "mean-field", "markov"]
 UPDATES_PER_CALL = 50  # updates per compiled call; an interrupt is noticed after each
+DIVERGED = "the training of the GP-SSM diverged; use a smaller learning_rate"
 ESTIMATES = 50  # estimates of the bound that the end of a training averages over
 
 
@@ -103,9 +104,9 @@ class GPSSM:
                             ("batch", 1), ("samples", 1), ("updates", 1)):  # fmt: skip
             object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
         object.__setattr__(self, "learning_rate", check_number("learning_rate", self.learning_rate, above=0.0))
-        if self.structure not in STRUCTURES:
+        if not isinstance(self.structure, str) or self.structure not in STRUCTURES:
             raise InputError(f"structure must be one of {', '.join(STRUCTURES)}; received {self.structure!r}")
-        if self.mean not in ("identity", "linear"):
+        if not isinstance(self.mean, str) or self.mean not in ("identity", "linear"):
             raise InputError(f"mean must be 'identity' or 'linear', received {self.mean!r}")
 
     @with_numerics
@@ -140,8 +141,9 @@ class GPSSM:
         parameters, status = _train(self, data, number, progress)
         with capture_interrupts() as pressed:  # an exception here would lose the result
             bound = _average_bound(self, parameters, data)
-            cold = make_cold_state([_recognise(parameters, data)], prep)
+            cold = make_cold_state(_recognise(parameters, data), np.asarray(parameters.start.variance), prep)
             ends = tuple(_end_states(prep, parameters.transition, cold, records))
+            _check_finite_fit(bound, ends)
         status = Status.INTERRUPTED if pressed else status
         return FittedGPSSM(prep, status, number, cold, ends, self, parameters.transition, bound)
 
@@ -216,6 +218,7 @@ class _Arrays(NamedTuple):
     y: Float[AnyArray, "N Dy"]
     starts: Int[AnyArray, " C"]
     windows: Float[AnyArray, "C W"]
+    rows: int  # samples of the records without padding
 
 
 class _Data(NamedTuple):
@@ -223,24 +226,36 @@ class _Data(NamedTuple):
     arrays: _Arrays
     guess: Float64[np.ndarray, "N Dx"]
     later: Int[np.ndarray, " R"]  # samples with another one before them in their record
+    all_windows: Float64[np.ndarray, "_ W"]  # at all samples of the records that have a full one
 
 
 def _prepare(spec: GPSSM, prep: Preprocessor, records: Sequence[Series]) -> _Data:
     outputs = len(prep.output_names)
     if spec.states < outputs:
         raise InputError(f"states={spec.states} are fewer than the {outputs} outputs, which are states; use more")
-    u_bars = [delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
-    ys = [prep.scaling.outputs(record.y) for record in records]
-    lengths = [len(y) for y in ys]
+    lengths = [len(record) for record in records]
     length = min(spec.subsequence, max(lengths))
-    cuts = Subsequences.from_records(u_bars, ys, lengths, length)
+    u_bars = [_pad(delay_inputs(prep, prep.scaling.inputs(record.u)), length, 0.0) for record in records]
+    ys = [_pad(prep.scaling.outputs(record.y), length, np.nan) for record in records]
+    cuts = Subsequences.from_records(u_bars, ys, [len(y) for y in ys], length)
     known = np.concatenate([cuts.u_bar, np.concatenate([fill_gaps(y) for y in ys])], axis=1)
-    rows = cuts.starts[:, None] + np.arange(min(spec.window, length))
-    windows = known[rows].reshape(len(rows), -1)
-    firsts = np.cumsum([0, *lengths[:-1]])
-    later = np.setdiff1d(np.arange(len(known)), firsts)
-    arrays = _Arrays(cuts.u_bar, cuts.y, cuts.starts, windows)
-    return _Data(cuts, arrays, guess_states(ys, spec.states), later)
+    firsts, window = np.cumsum([0, *(len(y) for y in ys[:-1])]), min(spec.window, length)
+    later = np.concatenate([first + np.arange(1, count) for first, count in zip(firsts, lengths, strict=True)])
+    ends = zip(firsts, lengths, strict=True)
+    full = np.concatenate([first + np.arange(max(count - window + 1, 1)) for first, count in ends])
+    arrays = _Arrays(cuts.u_bar, cuts.y, cuts.starts, _cut_windows(known, cuts.starts, window), sum(lengths))
+    return _Data(cuts, arrays, guess_states(ys, spec.states), later, _cut_windows(known, full, window))
+
+
+def _pad(values: Float64[np.ndarray, "N D"], length: int, value: float) -> Float64[np.ndarray, "_ D"]:
+    # A record that is shorter than a sub-trajectory is one of its own, with missing outputs at its end.
+    return np.pad(values, ((0, max(length - len(values), 0)), (0, 0)), constant_values=value)
+
+
+def _cut_windows(
+    known: Float64[np.ndarray, "N D"], starts: Int[np.ndarray, " C"], window: int
+) -> Float64[np.ndarray, "C W"]:
+    return known[starts[:, None] + np.arange(window)].reshape(len(starts), -1)
 
 
 def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
@@ -260,12 +275,13 @@ def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[SSMPara
         for done in range(1, calls + 1):
             key, now = jax.random.split(key)
             with capture_interrupts() as pressed:
-                parameters, state, bound = _run_updates(
+                parameters, state, average = _run_updates(
                     parameters, state, data.arrays, now, spec, data.cuts.length, calls
                 )
+                bound = float(average)  # waits for the result, so that Ctrl-C is captured meanwhile
             if not np.isfinite(bound):
-                raise ComputationError("the training of the GP-SSM diverged; use a smaller learning_rate")
-            update(done * UPDATES_PER_CALL, f"bound {float(bound):.1f}")
+                raise ComputationError(DIVERGED)
+            update(done * UPDATES_PER_CALL, f"bound {bound:.1f}")
             if pressed:
                 status = Status.INTERRUPTED
                 break
@@ -292,7 +308,7 @@ def _run_updates(
 
     keys = jax.random.split(key, UPDATES_PER_CALL)
     (parameters, state), bounds = jax.lax.scan(update, (parameters, state), keys)
-    return parameters, state, jnp.mean(bounds) * len(arrays.y)
+    return parameters, state, jnp.mean(bounds) * arrays.rows
 
 
 def _draw_bound(
@@ -303,7 +319,7 @@ def _draw_bound(
     key: Key[jax.Array, ""],
 ) -> Float[AnyArray, ""]:
     # The bound per sample of the records, estimated on random sub-trajectories.
-    u_bar, y, starts, windows = arrays
+    u_bar, y, starts, windows, rows = arrays
     if spec.mean == "identity":
         parameters = eqx.tree_at(lambda tree: tree.transition.linear, parameters, replace_fn=jax.lax.stop_gradient)
     choice_key, elbo_key = jax.random.split(key)
@@ -311,7 +327,7 @@ def _draw_bound(
     first = starts[chosen]
     corrections = jax.tree.map(lambda leaf: cut_rows(leaf, first, length), parameters.corrections)
     segments = Segments(cut_rows(u_bar, first, length), cut_rows(y, first, length), windows[chosen], corrections)
-    return estimate_elbo(parameters, segments, len(y), STRUCTURES[spec.structure], spec.samples, elbo_key) / len(y)
+    return estimate_elbo(parameters, segments, rows, STRUCTURES[spec.structure], spec.samples, elbo_key) / rows
 
 
 def _make_optimiser(spec: GPSSM, calls: int) -> optax.GradientTransformation:
@@ -329,12 +345,17 @@ def _draw_bounds(
 def _average_bound(spec: GPSSM, parameters: SSMParameters, data: _Data) -> float:
     keys = jax.random.split(jax.random.key(0), ESTIMATES)
     bounds = _draw_bounds(parameters, spec, data.arrays, data.cuts.length, keys)
-    return float(jnp.mean(bounds)) * len(data.cuts.y)
+    return float(jnp.mean(bounds)) * data.arrays.rows
 
 
-def _recognise(parameters: SSMParameters, data: _Data) -> Float64[np.ndarray, "C Dx"]:
-    # The recognised states at all samples where a sub-trajectory can start.
-    return np.asarray(parameters.start.weights.mean(data.arrays.windows))
+def _recognise(parameters: SSMParameters, data: _Data) -> Float64[np.ndarray, "_ Dx"]:
+    # The recognised states along the records.
+    return np.asarray(parameters.start.weights.mean(data.all_windows))
+
+
+def _check_finite_fit(bound: float, ends: Sequence[StartState]) -> None:
+    if not np.isfinite(bound) or not all(np.isfinite(end.mean).all() for end in ends):
+        raise ComputationError(DIVERGED)
 
 
 def _end_states(

@@ -25,12 +25,17 @@ MARKOV_GAIN = 0.5  # the corrected states start half way between the transition 
 
 
 def guess_states(outputs: Sequence[Float64[np.ndarray, "_ Dy"]], states: int) -> Float64[np.ndarray, "N Dx"]:
-    """Guess the states of all records: the outputs, interpolated where missing, then their differences."""
+    """Guess the states of all records: the outputs, interpolated where missing, then their differences.
+
+    Differences have unit variance.
+    """
     filled = [fill_gaps(y) for y in outputs]
-    dims = filled[0].shape[1]
-    differences = initialise_means([np.gradient(y, axis=0) for y in filled], states - dims) if states > dims else None
     measured = np.concatenate(filled)
-    return measured if differences is None else np.concatenate([measured, differences], axis=1)
+    if states == measured.shape[1]:
+        return measured
+    differences = initialise_means([np.gradient(y, axis=0) for y in filled], states - measured.shape[1])
+    widths = differences.std(axis=0)
+    return np.concatenate([measured, differences / np.where(widths > 0.0, widths, 1.0)], axis=1)
 
 
 def start_transition(

@@ -25,6 +25,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.models.summary import SummaryTable
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import with_numerics
@@ -64,7 +65,7 @@ class ReducedRankGPSSM:
     thinning : int
         Number of sweeps from one kept draw to the next.
     box : float
-        Half-width of the box, in units of the largest start value of each state and of the largest input.
+        Half-width of the box, in units of the largest start value of each state and of the largest input, at least 1.
 
     Examples
     --------
@@ -129,8 +130,9 @@ class ReducedRankGPSSM:
 
     def _floor(self, number: int) -> Float64[np.ndarray, ""]:
         # Of the process noise's variance: falls geometrically in the burn-in, and is zero after it.
-        done = number / max(self._burn_in_rounds, 1)
-        return np.array(START_FLOOR * (END_FLOOR / START_FLOOR) ** done if done < 1.0 else 0.0)
+        if number >= self._burn_in_rounds:
+            return np.array(0.0)
+        return np.array(START_FLOOR * (END_FLOOR / START_FLOOR) ** (number / self._burn_in_rounds))
 
     @property
     def _burn_in_rounds(self) -> int:
@@ -178,6 +180,18 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         """The transitions of `count` particles, each by one of the posterior draws, all of them equally often."""
         chosen = np.asarray(jax.random.permutation(key, np.arange(count) % len(self.posterior.weights)))
         return self._make_dynamics(jax.tree.map(lambda values: values[chosen], self.posterior))
+
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        process = np.sqrt(np.diagonal(self.posterior.Q, axis1=1, axis2=2).mean(axis=0))
+        output = np.sqrt(self.posterior.R.mean(axis=0))
+        rows = (
+            ("states", str(self.states)),
+            ("products of sines", str(len(self.basis.numbers))),
+            ("draws", str(len(self.posterior.R))),
+            ("process noise, z-scored", ", ".join(f"{std:.3g}" for std in process)),
+            ("output noise, z-scored", ", ".join(f"{std:.3g}" for std in output)),
+        )
+        return (SummaryTable("fit", ("", ""), rows),)
 
     def _make_dynamics(self, draw: Draw) -> ReducedRankDynamics:
         output_std = np.sqrt(self.posterior.R.mean(axis=0))
@@ -240,7 +254,7 @@ def _summarise_chain(
     kept = chain[spec._burn_in_rounds :] or chain[len(chain) // 2 :]
     paths = np.stack([state.path for state in kept])
     posterior = jax.tree.map(lambda *leaves: np.stack(leaves), *(state.draw for state in kept))
-    cold = make_cold_state(list(paths), prep)
+    cold = make_cold_state(np.concatenate(paths), np.zeros(spec.states), prep)
     ends = [*(np.flatnonzero(rows.is_initial)[1:] - 1), len(rows.y) - 1]
     final_states = tuple(
         _make_final_state(paths[:, end], cold, prep.scaling.inputs(record.u))

@@ -32,7 +32,6 @@ from revarb.simulation.chain import StartState
 
 Tree = dict[str, Any]
 MAX_STATES = 1000
-MAX_NUMBER = 10**5  # of half waves
 
 
 class StartStates(NamedTuple):
@@ -95,8 +94,9 @@ def _reduced_rank_template(states: int, count: int, draws: int, fields: CommonFi
 def _check_box(half_width: Float64[np.ndarray, " D"], numbers: Float64[np.ndarray, "n D"]) -> None:
     if not (half_width > 0.0).all():
         raise InputError("a width of its box is not positive")
-    if not ((numbers >= 1.0) & (numbers <= MAX_NUMBER) & (numbers == np.round(numbers))).all():
-        raise InputError(f"a number of half waves is not a whole number from 1 to {MAX_NUMBER}")
+    # The smoothest products: what has j half waves along a dimension stands beside all that have fewer.
+    if not ((numbers >= 1.0) & (numbers <= len(numbers)) & (numbers == np.round(numbers))).all():
+        raise InputError(f"a number of half waves is not a whole number from 1 to {len(numbers)}")
 
 
 def _check_noise(posterior: Draw) -> None:
@@ -113,7 +113,9 @@ def _write_gpssm(model: FittedGPSSM) -> tuple[dict[str, Any], Tree]:
 def _read_gpssm(header: Header, arrays: Arrays) -> FittedGPSSM:
     fields, spec = common_fields(header), GPSSM(**check_keys(GPSSM, header["configuration"]))
     starts = blank_starts(header, fields)
-    inducing = check_integer("inducing", header["inducing"], 1, MAX_ORDER)
+    if spec.states != header["states"] or spec.input_delay != fields.preprocessor.order.input_delay:
+        raise InputError("its configuration has other states or another input delay than the model")
+    inducing = check_integer("inducing", header["inducing"], 1, spec.inducing)
     template = _gpssm_template(header["states"], inducing, fields)
     trained = fill_template({**starts, "transition": template}, arrays)
     bound = check_number("bound", header["bound"])

@@ -37,7 +37,7 @@ BASELINES: dict[str, type[Baseline]] = {
     "gpssm": GPSSM,
     "reduced-rank-gpssm": ReducedRankGPSSM,
 }
-OPTIONS = ("lags", "input_lags", "input_delay", "inducing")  # those of `revarb fit` that a baseline may have
+OPTIONS = ("lags", "input_lags", "input_delay", "inducing", "states")  # those of `revarb fit` that a baseline may have
 
 
 def make_baseline(name: str, given: Mapping[str, int | str]) -> Baseline:

@@ -37,14 +37,14 @@ class Files(NamedTuple):
 
 
 def list_models(
-    config: Path | None, given: Mapping[str, int | str], jobs: int, only: Sequence[str] | None, family: bool
+    config: Path | None, given: Mapping[str, int | str], jobs: int, only: Sequence[str] | None, family: int
 ) -> dict[str, ModelSpec]:
     """The models by their names in the table: REVARB as described, and all others with its lags.
 
-    With `family` the GP state-space models too.
+    With `family`, a number of outputs, the GP state-space models too.
     """
     spec = make_spec(config, given)
-    relatives = family_models(spec.input_delay) if family else {}
+    relatives = family_models(spec.input_delay, family) if family else {}
     models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec, **relatives}
     for name in only or []:
         if name not in models:

@@ -185,13 +185,15 @@ def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1, j
     return {**fixed_models(lags, input_lags, input_delay), CHOSEN: chosen}
 
 
-def family_models(input_delay: int = 1) -> dict[str, ModelSpec]:
-    """GP state-space models: the three structures of `GPSSM`, and the one of reduced rank."""
+def family_models(input_delay: int = 1, outputs: int = 1) -> dict[str, ModelSpec]:
+    """GP state-space models: the three structures of `GPSSM`, and reduced rank; at least one state per output."""
+    structured = GPSSM(states=max(GPSSM.states, outputs), input_delay=input_delay)
+    reduced = ReducedRankGPSSM(states=max(ReducedRankGPSSM.states, outputs), input_delay=input_delay)
     return {
-        "GPSSM, prior": GPSSM(structure="prior", input_delay=input_delay),
-        "GPSSM, markov": GPSSM(structure="markov", input_delay=input_delay),
-        "GPSSM, mean-field": GPSSM(structure="mean-field", input_delay=input_delay),
-        "reduced-rank GPSSM": ReducedRankGPSSM(input_delay=input_delay),
+        "GPSSM, prior": structured,
+        "GPSSM, markov": replace(structured, structure="markov"),
+        "GPSSM, mean-field": replace(structured, structure="mean-field"),
+        "reduced-rank GPSSM": reduced,
     }
 
 
