@@ -87,6 +87,7 @@ class Family(Experiment[FamilyPart]):
     known: Mapping[str, int]  # settings of the models of systems with known states
     revarb: Mapping[str, Any]
     chosen_seeds: int  # a choice takes minutes
+    generated_seeds: int
     limits: FamilyLimits
     records: tuple[FamilyRecord, ...]
     generated: tuple[str, ...] = (*SYSTEMS, NARENDRA_LI)
@@ -121,8 +122,12 @@ class Family(Experiment[FamilyPart]):
             for seed in range(seeds)
             for dataset in self.datasets
             for model in self.models(dataset)
-            if model != CHOSEN or seed < self.chosen_seeds
+            if seed < self._limit_seeds(dataset, model, seeds)
         ]
+
+    def _limit_seeds(self, dataset: str, model: str, seeds: int) -> int:
+        limit = self.generated_seeds if dataset in self.generated else seeds
+        return min(limit, self.chosen_seeds) if model == CHOSEN else min(limit, seeds)
 
     def count_steps(self, seeds: int) -> int:
         """Number of fits."""
@@ -165,4 +170,5 @@ def load_family() -> Family:
     values = tomllib.loads(read_settings("family.toml"))
     records = tuple(FamilyRecord(**item) for item in values["records"])
     sizes, limits = Sizes(**values["sizes"]), FamilyLimits(**values["limits"])
-    return Family(values["title"], sizes, values["known"], values["revarb"], values["chosen_seeds"], limits, records)
+    counts = values["chosen_seeds"], values["generated_seeds"]
+    return Family(values["title"], sizes, values["known"], values["revarb"], *counts, limits, records)

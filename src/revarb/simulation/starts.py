@@ -67,7 +67,7 @@ def choose_origin(
         return Origin(final_states[-1], "continued")
     raise InputError(
         "start must be 'cold', 'continue', a revarb.Window(u, y), or one of the final_states of a model with the same "
-        f"lags, layers and inputs; received {start if isinstance(start, str) else type(start).__name__!r}"
+        f"states, lags and inputs; received {start if isinstance(start, str) else type(start).__name__!r}"
     )
 
 
