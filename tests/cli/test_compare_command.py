@@ -48,6 +48,15 @@ def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
         assert text in out
 
 
+def test_the_family_has_a_state_per_output():
+    plain, family = (list(compare.list_models(None, {}, 1, None, outputs)) for outputs in (0, 3))
+    assert [name for name in family if name not in plain] == [
+        "GPSSM, prior", "GPSSM, markov", "GPSSM, mean-field", "reduced-rank GPSSM",
+    ]  # fmt: skip
+    models = compare.list_models(None, {"input_delay": 2}, 1, ["GPSSM, markov", "reduced-rank GPSSM"], 3)
+    assert [(model.states, model.input_delay) for model in models.values()] == [(4, 2), (3, 2)]
+
+
 def test_compare_takes_several_records(capsys, folder):
     more = ("--more-train", "more.csv", "--more-test", "more.csv", "--only", "ARX", "--seeds", "1")
     code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *more)

@@ -83,13 +83,16 @@ def test_gaps_are_left_out(capsys, folder):
     [
         (
             ("--model", "rnn"),
-            "--model rnn: there is no such model; there are arx, gp-narx, mlp-narx, lstm, and without",
+            "--model rnn: there is no such model; there are arx, gp-narx, mlp-narx, lstm, gpssm, reduced-rank-gpssm",
         ),
         (("--model", "lstm", "--lags", "2"), "--lags is not for --model lstm, which takes --input-delay and --seed"),
         (
             ("--model", "gp-narx", "--hidden", "1"),
             "--hidden is not for --model gp-narx, which takes --lags, --input-lags, --input-delay, --inducing and",
         ),
+        (("--model", "arx", "--states", "2"), "--states is not for --model arx"),
+        (("--states", "2"), "--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are"),
+        (("--model", "gpssm", "--states", "0"), "states must be a whole number of at least 1"),
         (("--model", "arx", "--no-calibrate"), "--no-calibrate is not for --model arx"),
         (("--model", "arx", "--config", "rgp.toml"), "--config is not for --model arx"),
         (("--model", "arx", "--restarts", "2", "--jobs", "2"), "--restarts is not for --model arx"),
