@@ -21,7 +21,8 @@ def draw_transitions(rows: Sequence[Mapping[str, Any]]) -> Figure:
     for name, line in zip(names, panels, strict=True):
         for model, axes in zip(models, line, strict=True):
             _draw_curve(axes, [row for row in curves if (row["dataset"], row["model"]) == (name, model)])
-            axes.set_title(f"{name}: {model}", fontsize=9)
+            # Inside of the panel: the legend of the figure is above the first one.
+            axes.text(0.5, 0.02, f"{name}: {model}", transform=axes.transAxes, ha="center", fontsize=9)
         line[0].set_ylabel("next state")
     for axes in panels[-1]:
         axes.set_xlabel("first state")
