@@ -19,6 +19,7 @@ from support import small
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
 
 
+@pytest.mark.slow
 def test_a_toy_system_is_learnt():
     assert small.rmse(MLP) < 0.5 * small.rmse(Mean())
 

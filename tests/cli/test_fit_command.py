@@ -174,6 +174,7 @@ def test_without_lags_the_model_is_chosen(capsys, choosing):
     assert (choosing / "path.csv").exists() and (choosing / "ahead.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_mixture_of_candidates(capsys, choosing):
     code, out, err = run(capsys, *START, "--jobs", "1", "--members", "2")
     assert code == 0, err

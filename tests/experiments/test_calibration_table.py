@@ -40,6 +40,7 @@ def test_rows_of_a_quick_calibration(quick):
     assert all(np.isfinite(row["rmse"]) for row in rows) and by_model[CALIBRATED][0]["stretches"] == 12
 
 
+@pytest.mark.slow
 def test_arx_is_calibrated_by_its_own_held_out_errors():
     split = datasets.load("artificial")
     path = simulate_calibrated_arx(split)

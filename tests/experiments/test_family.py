@@ -109,6 +109,7 @@ def test_the_picture_and_the_page(rows):
     assert load_family().summarise([row for row in rows if row["part"] != "curve"]).figures() == {}
 
 
+@pytest.mark.slow
 def test_a_known_system_is_judged_in_raw_units():
     rows = run_family_fit(FamilyFit("kink", "m", 0), {"m": QUICK}, SIZES)
     found, points = rows[0], rows[1:]

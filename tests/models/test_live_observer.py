@@ -263,6 +263,7 @@ def test_ghosts_restart_at_the_corrected_state(single):
     assert abs(step.ghosts.mean() - step.mean[0]) < 5.0 * step.ghosts.std() / np.sqrt(300) + 0.1 * step.std[0]
 
 
+@pytest.mark.slow
 def test_one_outlier_does_not_throw_a_student_t_model():
     record = small.record(samples=80)
     moved = {}

@@ -48,6 +48,7 @@ def test_planted_spikes_are_found_and_nothing_else(robust):
     assert [each.probability for each in found] == sorted(each.probability for each in found)
 
 
+@pytest.mark.slow
 def test_spikes_do_less_harm(record, robust):
     test = small.record(1, samples=120)
     gaussian = small.spec(recipe=RECIPE).fit(spiked(record))
@@ -56,6 +57,7 @@ def test_spikes_do_less_harm(record, robust):
     assert errors[1] < 1.3 * errors[0] and errors[1] < errors[2]
 
 
+@pytest.mark.slow
 def test_several_outputs_have_their_own_weights(record):
     both = spiked(small.record(samples=80, outputs=2), rows=(40,))
     model = small.spec(noise="student-t", recipe=RECIPE, latent_dim=2).fit(both)
@@ -110,6 +112,7 @@ def test_degrees_of_freedom_are_estimated(record):
     assert float(spec.fit(spiked(record)).trained.parameters.noise.degrees) != pytest.approx(4.0)
 
 
+@pytest.mark.slow
 def test_gaps_and_the_free_run_term_go_with_it(record):
     recipe = replace(RECIPE, free_run_weight=2.0, free_run_iterations=5)
     model = small.spec(noise="student-t", recipe=recipe, linear=True).fit(

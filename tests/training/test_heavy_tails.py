@@ -64,6 +64,7 @@ def spoil(record, share=0.06, seed=0):
     return replace(record, y=y), rows
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_choice_on_a_record_with_spikes_takes_student_noise():
     spoiled, rows = spoil(small.record(samples=SAMPLES))

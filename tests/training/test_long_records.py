@@ -39,6 +39,7 @@ def test_scaling_is_that_of_all_rows():
     assert problem.preprocessor.input_range.high == record.u.max()
 
 
+@pytest.mark.slow
 def test_a_fit_by_blocks_simulates_as_well_as_one_to_all_rows():
     """A fifth of the rows, and an error on a new record that is at most one and a half times as large."""
     train, test = small.record(0, samples=1500), small.record(1, samples=400)
@@ -104,6 +105,7 @@ def test_calibration_restarts_and_recognition():
     assert model.lengths == (50,) * 4 and len(model.recognise(record.u)[0]) == 600
 
 
+@pytest.mark.slow
 def test_inducing_inputs_are_limited_by_the_rows_of_the_blocks():
     spec = small.spec(hidden=1, inducing=300, recipe=RECIPE)
     with pytest.warns(UserWarning, match="only 192 training rows"):

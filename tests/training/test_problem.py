@@ -13,6 +13,7 @@ from revarb.variational.bound import Layout, Rows, build_layer_problems, compute
 from support import small
 
 
+@pytest.mark.slow
 @with_numerics
 def test_masked_rows_have_no_weight():
     """The bound with masked rows is that of the output layer over the other rows, and of all hidden layers."""

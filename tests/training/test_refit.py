@@ -86,6 +86,7 @@ def test_states_are_those_that_the_training_found(model):
     )
 
 
+@pytest.mark.slow
 def test_several_records_with_gaps_and_two_outputs():
     first, second = small.record(samples=80, outputs=2), small.with_gaps(small.record(3, outputs=2), (9, 0), (30, 1))
     test = small.record(7, outputs=2)
@@ -128,6 +129,7 @@ def test_runs_that_diverge_at_the_start_are_weighted_step_by_step(linear, monkey
     assert error_of(again) < 1.05 * error_of(linear)
 
 
+@pytest.mark.slow
 def test_a_student_t_model_finds_new_outliers():
     y = WHOLE.y.copy()
     y[[30, 120], 0] += 5.0 * np.std(y)

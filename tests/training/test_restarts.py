@@ -148,6 +148,7 @@ def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
     assert [member.status for member in model.members] == ["interrupted"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kept_programs")
 def test_two_members_compile_once():
     record, spec = small.record(samples=53), small.spec(inducing=7)
