@@ -87,6 +87,7 @@ class Family(Experiment[FamilyPart]):
     known: Mapping[str, int]  # settings of the models of systems with known states
     revarb: Mapping[str, Any]
     chosen_seeds: int  # a choice takes minutes
+    long_chosen_seeds: int
     generated_seeds: int
     limits: FamilyLimits
     records: tuple[FamilyRecord, ...]
@@ -127,7 +128,9 @@ class Family(Experiment[FamilyPart]):
 
     def _limit_seeds(self, dataset: str, model: str, seeds: int) -> int:
         limit = self.generated_seeds if dataset in self.generated else seeds
-        return min(limit, self.chosen_seeds) if model == CHOSEN else min(limit, seeds)
+        if model != CHOSEN:
+            return min(limit, seeds)
+        return min(limit, self.long_chosen_seeds if dataset == NARENDRA_LI else self.chosen_seeds)
 
     def count_steps(self, seeds: int) -> int:
         """Number of fits."""
@@ -170,5 +173,5 @@ def load_family() -> Family:
     values = tomllib.loads(read_settings("family.toml"))
     records = tuple(FamilyRecord(**item) for item in values["records"])
     sizes, limits = Sizes(**values["sizes"]), FamilyLimits(**values["limits"])
-    counts = values["chosen_seeds"], values["generated_seeds"]
+    counts = values["chosen_seeds"], values["long_chosen_seeds"], values["generated_seeds"]
     return Family(values["title"], sizes, values["known"], values["revarb"], *counts, limits, records)
