@@ -1,6 +1,6 @@
 """From a record to a chosen and calibrated model, and the same work done the slow way, in fresh interpreters.
 
-`python -m bench.choosing [RECORD]` prints rows; with `--one RECORD quick|slow` it is one of those interpreters.
+`python -m bench.choosing [RECORD]` prints rows; with `--one RECORD quick|slow SEED` it is one of those interpreters.
 """
 
 import json
@@ -26,6 +26,7 @@ from revarb.training.problem import Report
 from revarb.training.stretches import Stretch
 
 COMPARED = ("drive",)  # the slow way takes many times longer
+SEEDS = (0, 1, 2)
 RECORDS = ("drive", "actuator", "stirred tank")
 TANK_ROWS = 1000
 
@@ -37,32 +38,38 @@ def measure(names: Sequence[str] = RECORDS) -> list[dict[str, Any]]:
 
 
 def _measure(name: str, cache: str) -> dict[str, Any]:
-    _choose_elsewhere(name, "quick", cache)  # compiles
-    quick = _choose_elsewhere(name, "quick", cache)
-    row = {"name": f"chosen and calibrated, {name}", **quick}
+    _choose_elsewhere(name, "quick", cache, SEEDS[0])  # compiles
+    quick = [_choose_elsewhere(name, "quick", cache, seed) for seed in SEEDS]
+    row = {"name": f"chosen and calibrated, {name}", "n": quick[0]["n"], "seeds": len(SEEDS), **_summarise(quick)}
     if name in COMPARED:
-        slow = _choose_elsewhere(name, "slow", cache)
-        row |= {f"slow_{key}": slow[key] for key in ("seconds", "rmse", "taken", "held_out_error")}
-        row |= {"times_faster": slow["seconds"] / quick["seconds"]}
+        slow = _summarise([_choose_elsewhere(name, "slow", cache, seed) for seed in SEEDS])
+        row |= {f"slow_{key}": value for key, value in slow.items()}
+        row |= {"times_faster": slow["seconds"] / row["seconds"]}
     return row
 
 
-def _choose_elsewhere(name: str, way: str, cache: str) -> dict[str, Any]:
+def _summarise(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    # Medians over the seeds; what was taken, seed by seed.
+    medians = {key: float(np.median([run[key] for run in runs])) for key in ("seconds", "rmse", "held_out_error")}
+    return {**medians, "taken": "; ".join(run["taken"] for run in runs)}
+
+
+def _choose_elsewhere(name: str, way: str, cache: str, seed: int) -> dict[str, Any]:
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     begin = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "bench.choosing", "--one", name, way],
+        [sys.executable, "-m", "bench.choosing", "--one", name, way, str(seed)],
         stdout=subprocess.PIPE, text=True, env=environment, check=True,
     )  # fmt: skip
     seconds = time.perf_counter() - begin
     return {"seconds": seconds, **json.loads(done.stdout.splitlines()[-1])}
 
 
-def choose_one(name: str, way: str) -> dict[str, Any]:
+def choose_one(name: str, way: str, seed: str) -> dict[str, Any]:
     """Choose a model, and score it on the test part."""
     train, test = _load(name)
-    model = choose.fit(train) if way == "quick" else fit_slowly(train)
+    model = choose.fit(train, int(seed)) if way == "quick" else fit_slowly(train, int(seed))
     assert model.choice is not None
     path = model.simulate(test.u, "mean") if isinstance(model, FittedRGP) else model.simulate(test.u)
     error = (path.mean - test.y)[model.skip :] / np.std(train.y, axis=0)
@@ -80,14 +87,14 @@ def _load(name: str) -> tuple[Series, Series]:
     return split.train, split.test
 
 
-def fit_slowly(train: Series) -> Fitted:
+def fit_slowly(train: Series, seed: int) -> Fitted:
     """`revarb.fit` without its short cuts: the same candidates, folds and rule.
 
     Every weight of every fold is a fit of its own from a cold start, one after another, and nothing is dropped.
     """
     trials.fit_path = fit_each_weight
     choose.DROP = choose.DROP_VARIANT = np.inf
-    return choose.fit(train, jobs=1)
+    return choose.fit(train, seed, jobs=1)
 
 
 def fit_each_weight(
@@ -106,6 +113,6 @@ def fit_each_weight(
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(choose_one(*sys.argv[2:4])))
+        print(json.dumps(choose_one(*sys.argv[2:5])))
     else:
         print(json.dumps(measure(sys.argv[1:] or RECORDS)))

@@ -345,8 +345,19 @@ def _describe_bench(row):
         f"NRMSE {row['nrmse']:.3f}" if "nrmse" in row else "",
         f"{row['times_fit']:.1f} × the fit" if "times_fit" in row else "",
         f"{row['times_faster']:.1f} × faster than the slow way" if "times_faster" in row else "",
+        _compare_ways(row),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _compare_ways(row):
+    # Errors of chosen models; with the slow way's where it was run.
+    if "held_out_error" not in row:
+        return ""
+    return ", ".join(
+        f"{words} error {row[name]:.3f}" + (f" ({row[f'slow_{name}']:.3f})" if f"slow_{name}" in row else "")
+        for words, name in (("held-out", "held_out_error"), ("test", "rmse"))
+    )
 
 
 def loop_rows(part):
