@@ -10,7 +10,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Int
 
 from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray
@@ -30,7 +30,7 @@ WEIGHTINGS = 5  # of a measurement with Student-t noise: what is an outlier is s
 
 
 def filter_states(
-    chain: Chain[Posterior], start: StartState, u_bar: Float64[np.ndarray, "T Du"], y: Float64[np.ndarray, "T Dy"]
+    chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
 ) -> JointState:
     """Infer the joint state after the last row of a record from its outputs (Eq. 44)."""
     padded = pad_rows(y, np.nan)
@@ -60,8 +60,8 @@ def predict_ahead(
     fitted: Chain[Posterior],
     calibrated: Chain[Posterior],
     start: StartState,
-    u_bar: Float64[np.ndarray, "T Du"],
-    y: Float64[np.ndarray, "T Dy"],
+    u_bar: Float[AnyArray, "T Du"],
+    y: Float[AnyArray, "T Dy"],
     reset_row: int,
     horizon: int,
 ) -> Moments:

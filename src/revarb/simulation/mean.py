@@ -21,7 +21,7 @@ from revarb.simulation.chain import (
 
 
 def run_mean(
-    chain: Chain, start: StartState, u_bar: Float64[np.ndarray, "T Du"], reset_row: int
+    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int
 ) -> Float[AnyArray, "T Dy"]:
     """Simulate the mean only: every layer predicts at the mean of its regressors (Eq. 35)."""
     return cut_rows(scan_mean(chain, start, pad_rows(u_bar), reset_row), len(u_bar))

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Int
 
 from revarb.gp.posterior import (
     KnownPart,
@@ -56,9 +55,7 @@ class OutputMoments(NamedTuple):
     cross: Float[AnyArray, "S Dy"]
 
 
-def run_moments(
-    chain: Chain[Posterior], start: StartState, u_bar: Float64[np.ndarray, "T Du"], reset_row: int
-) -> Moments:
+def run_moments(chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int) -> Moments:
     """Simulate the moments of the outputs; all covariances between states of the windows are kept."""
     known = compute_known_rows(chain.hidden[0], u_bar, round_up_rows(len(u_bar)))
     return cut_rows(scan_moments(chain, start, known, reset_row), len(u_bar))

@@ -9,7 +9,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Int
 
 from revarb.runtime.numerics import AnyArray
 from revarb.runtime.shapes import pad_rows
@@ -19,7 +19,7 @@ from revarb.simulation.moments import JointState
 
 
 def filter_narx(
-    chain: Chain, start: StartState, u_bar: Float64[np.ndarray, "T Du"], y: Float64[np.ndarray, "T Dy"]
+    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
 ) -> JointState:
     """Infer the state after the last row of a record; its outputs count as known exactly: the covariance is zero."""
     state = _filter_rows(chain, start.mean, pad_rows(u_bar), pad_rows(y), len(y))

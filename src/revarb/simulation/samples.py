@@ -4,8 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Float, Float64, Int, Key
+from jaxtyping import Float, Int, Key
 
 from revarb.gp.pathwise import DrawnFunctions, draw_functions
 from revarb.gp.posterior import Posterior
@@ -25,7 +24,7 @@ from revarb.simulation.chain import (
 def run_samples(
     chain: Chain[Posterior],
     start: StartState,
-    u_bar: Float64[np.ndarray, "T Du"],
+    u_bar: Float[AnyArray, "T Du"],
     reset_row: int,
     key: Key[jax.Array, ""],
     count: int,

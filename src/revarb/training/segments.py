@@ -79,7 +79,7 @@ def _find_errors(prep: Preprocessor, simulated: np.ndarray, segment: Segment) ->
     return mean - segment.record.y[segment.first :]
 
 
-def simulate_cold(chain: Chain, u_bar: Float64[np.ndarray, "T K Du"]) -> Float[AnyArray, "T K Dy"]:
+def simulate_cold(chain: Chain, u_bar: Float[AnyArray, "T K Du"]) -> Float[AnyArray, "T K Dy"]:
     """Simulate the mean from cold starts, side by side."""
     start = jnp.zeros((u_bar.shape[1], chain.lags * sum(chain.latent_dims)))
     return cut_rows(run_means(chain, start, pad_rows(u_bar)), len(u_bar))
