@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Num
 
 from revarb.runtime.numerics import AnyArray
 
@@ -26,7 +26,7 @@ def round_up_rows(rows: int) -> int:
     return -(-rows // step) * step
 
 
-def pad_rows(values: Float[AnyArray, "T *D"], fill: float = 0.0) -> Float[np.ndarray, "P *D"]:
+def pad_rows(values: Num[AnyArray, "T *D"], fill: float = 0.0) -> Num[np.ndarray, "P *D"]:
     """Append rows of `fill` up to the next size."""
     missing = round_up_rows(len(values)) - len(values)
     return np.pad(values, ((0, missing), *((0, 0),) * (values.ndim - 1)), constant_values=fill)
