@@ -27,7 +27,7 @@ RECORDS = [small.record(samples=47, outputs=2), small.record(1, samples=60, outp
 GAPS = [small.with_gaps(RECORDS[0], (slice(20, 26), 0)), RECORDS[1]]
 CASES = {
     "two records": ({}, RECORDS),
-    "linear part": ({"linear": True}, RECORDS),
+    "linear part, two layers": ({"linear": True, "hidden": 2}, RECORDS),
     "missing outputs": ({}, GAPS),
     "Student-t": ({"noise": "student-t"}, GAPS),
     "runs from states": ({"recipe": replace(RECIPE, free_run=20)}, RECORDS),
@@ -35,7 +35,7 @@ CASES = {
 
 
 def make_spec(**changes):
-    return small.spec(**({"hidden": 2, "inducing": 8, "latent_dim": 2, "recipe": RECIPE} | changes))
+    return small.spec(**({"hidden": 1, "inducing": 8, "latent_dim": 2, "recipe": RECIPE} | changes))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_bound_and_gradient_are_those_without_appended_rows(case, without_paddin
 
 
 def test_a_path_is_that_without_appended_rows(without_padding, tmp_path):
-    arguments = make_spec(hidden=1), RECORDS, (), ALL, 0, lambda steps, text: None
+    arguments = make_spec(), RECORDS, (), ALL, 0, lambda steps, text: None
     padded, plain = fit_path(*arguments).models, without_padding(fit_path, *arguments).models
     assert len(padded) == len(plain) == 3
     for got, expected in zip(padded, plain, strict=True):
@@ -99,5 +99,5 @@ def test_a_path_is_that_without_appended_rows(without_padding, tmp_path):
 @pytest.mark.usefixtures("kept_programs")
 def test_records_of_nearby_length_share_one_compilation():
     for samples in (102, 105):
-        fit_path(make_spec(hidden=1), [small.record(samples=samples)], (), ALL, 0, lambda steps, text: None)
+        fit_path(make_spec(), [small.record(samples=samples)], (), ALL, 0, lambda steps, text: None)
     assert penalised_bound_and_gradient._cache_size() == 1

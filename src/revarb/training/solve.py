@@ -122,6 +122,7 @@ def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
         states = jax.tree.map(np.asarray, found.states.evaluate(problem.rows.u_bar, layout.lags, layout.lengths))
     noise = None if found.noise is None else jax.tree.map(np.asarray, found.noise)
     kept = remove_padding(Parameters(found.layers, states, found.priors, noise), problem.rows, layout)
+    assert isinstance(kept.parameters.states, FreeStates)  # evaluated above
     networks = found.states.networks if isinstance(found.states, RecognisedStates) else None
     chain = Chain(layers[:-1], layers[-1], spec.lags, None if noise is None else np.asarray(noise.degrees))
     return FittedRGP(
