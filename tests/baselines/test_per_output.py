@@ -17,8 +17,8 @@ from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.evaluation.comparison import compare
 from revarb.optim.status import Status
-from revarb.simulation.mean import run_mean
-from revarb.simulation.moments import run_moments
+from revarb.simulation.mean import scan_mean
+from revarb.simulation.moments import scan_moments
 from support import small
 
 QUICK = {"exact": GPNARX(2, 2, iterations=5), "sparse": GPNARX(2, 2, inducing=8, iterations=5)}
@@ -50,9 +50,9 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
 @pytest.mark.usefixtures("kept_programs")
 def test_outputs_of_one_shape_compile_once(spec):
     compiled = (
-        [gp_narx._evidence, gp_narx._exact_posterior, run_mean, run_moments]
+        [gp_narx._evidence, gp_narx._exact_posterior, scan_mean, scan_moments]
         if spec.inducing is None
-        else [gp_narx._bound, gp_narx._sparse_posterior, run_mean, run_moments]
+        else [gp_narx._bound, gp_narx._sparse_posterior, scan_mean, scan_moments]
     )
     before = [function._cache_size() for function in compiled]
     model = PerOutput(spec).fit(small.record(samples=43, outputs=3))

@@ -76,9 +76,9 @@ def make_cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs:
     return StartState(np.zeros(size), np.eye(size), np.zeros((reach, inputs)))
 
 
-def mark_reset_row(u_bar: AnyArray, reset_row: int | AnyArray) -> AnyArray:
+def mark_reset_row(rows: int, reset_row: int | AnyArray) -> AnyArray:
     """Mark the row at which a cold run is reset to its start state."""
-    return jnp.arange(u_bar.shape[0]) == reset_row
+    return jnp.arange(rows) == reset_row
 
 
 def reset_where(state, start, is_reset):

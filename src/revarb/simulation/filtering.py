@@ -9,64 +9,98 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float, Int
 
-from revarb.gp.posterior import Posterior, compute_known_part
+from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray
+from revarb.runtime.shapes import cut_rows, pad_rows
 from revarb.simulation.chain import Chain, StartState, find_noise_variance
-from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, run_moments
+from revarb.simulation.moments import (
+    JointState,
+    Moments,
+    OutputMoments,
+    advance_moments,
+    compute_known_rows,
+    observe_moments,
+    run_moments,
+)
 
 WEIGHTINGS = 5  # of a measurement with Student-t noise: what is an outlier is settled by then
 
 
-@jax.jit
 def filter_states(
     chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
 ) -> JointState:
     """Infer the joint state after the last row of a record from its outputs (Eq. 44)."""
+    padded = pad_rows(y, np.nan)
+    return _filter_rows(chain, start, compute_known_rows(chain.hidden[0], u_bar, len(padded)), padded, len(y))
+
+
+@jax.jit
+def _filter_rows(
+    chain: Chain[Posterior],
+    start: StartState,
+    known: KnownPart,
+    y: Float[AnyArray, "T Dy"],
+    count: int | Int[AnyArray, ""],
+) -> JointState:
+    # The first `count` rows.
     advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
 
-    def step(state, now):
-        known, y_now = now
-        state = advance(state, known)
-        return condition(state, observe(state), y_now), None
+    def step(row, state):
+        state = advance(state, jax.tree.map(lambda values: values[row], known))
+        return condition(state, observe(state), y[row])
 
-    rows = (compute_known_part(chain.hidden[0], u_bar), y)
-    return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[0]
+    first = JointState(jnp.asarray(start.mean), jnp.asarray(start.cov))
+    return jax.lax.fori_loop(0, count, step, first)
 
 
-@partial(jax.jit, static_argnames="horizon")
 def predict_ahead(
     fitted: Chain[Posterior],
     calibrated: Chain[Posterior],
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
-    reset_row: int | Int[AnyArray, ""],
+    reset_row: int,
     horizon: int,
 ) -> Moments:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
     The states are inferred with the noise of the fit, and predicted with the calibrated noise.
     """
+    padded = pad_rows(y, np.nan)
+    known = compute_known_rows(fitted.hidden[0], u_bar, len(padded))
+    first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
+    later = cut_rows(_predict_later(fitted, calibrated, start, known, padded, horizon), len(y) - horizon)
+    return jax.tree.map(lambda one, other: np.concatenate([one, other]), first, later)
+
+
+@partial(jax.jit, static_argnames="horizon")
+def _predict_later(
+    fitted: Chain[Posterior],
+    calibrated: Chain[Posterior],
+    start: StartState,
+    known: KnownPart,
+    y: Float[AnyArray, "T Dy"],
+    horizon: int,
+) -> Moments:
+    # The rows from `horizon` on.
     advance, observe, condition = advance_moments(fitted), observe_moments(fitted), make_update(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
 
-    def predict_step(state, known):
-        state = advance_calibrated(state, known)
+    def predict_step(state, known_now):
+        state = advance_calibrated(state, known_now)
         output = observe_calibrated(state)
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     def step(state, row):
-        state = advance(state, jax.tree.map(lambda values: values[row], known_parts))
+        state = advance(state, jax.tree.map(lambda values: values[row], known))
         state = condition(state, observe(state), y[row])
-        following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), known_parts)
+        following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), known)
         return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, following)[1])
 
-    y, known_parts = jnp.asarray(y), compute_known_part(fitted.hidden[0], u_bar)
-    first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
-    later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
-    return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
+    return jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
 
 
 def make_update(chain: Chain[Posterior]) -> Callable[[JointState, OutputMoments, AnyArray], JointState]:

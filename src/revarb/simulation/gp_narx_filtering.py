@@ -15,7 +15,7 @@ from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predic
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, locate_shifted, locate_windows
 from revarb.simulation.filtering import update
-from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, run_moments
+from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
 
 StepInputs = tuple[Float[AnyArray, " Du"], KnownPart]  # the known regressors of a step, and what they contribute
 
@@ -40,7 +40,7 @@ def predict_gp_narx(
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     y, inputs = jnp.asarray(y), (jnp.asarray(u_bar), compute_known_part(chain.hidden[0], u_bar))
-    first = run_moments(chain, start, u_bar[:horizon], reset_row)
+    first = scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar[:horizon]), reset_row)
     later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
 

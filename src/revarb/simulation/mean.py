@@ -7,6 +7,7 @@ from jaxtyping import Float, Float64, Int
 
 from revarb.data.windows import Order, input_windows_after
 from revarb.runtime.numerics import AnyArray
+from revarb.runtime.shapes import cut_rows, pad_rows
 from revarb.simulation.chain import (
     Chain,
     StartState,
@@ -19,17 +20,24 @@ from revarb.simulation.chain import (
 )
 
 
-@jax.jit
 def run_mean(
-    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
+    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int
 ) -> Float[AnyArray, "T Dy"]:
     """Simulate the mean only: every layer predicts at the mean of its regressors (Eq. 35)."""
+    return cut_rows(scan_mean(chain, start, pad_rows(u_bar), reset_row), len(u_bar))
+
+
+@jax.jit
+def scan_mean(
+    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
+) -> Float[AnyArray, "T Dy"]:
+    """`run_mean` without appended rows, for use in compiled functions."""
 
     def step(state, now):
         inputs_now, is_reset = now
         return advance_mean(chain, reset_where(state, start.mean, is_reset), inputs_now)
 
-    return jax.lax.scan(step, start.mean, (u_bar, mark_reset_row(u_bar, reset_row)))[1]
+    return jax.lax.scan(step, start.mean, (u_bar, mark_reset_row(u_bar.shape[0], reset_row)))[1]
 
 
 @jax.jit

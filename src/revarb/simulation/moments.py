@@ -4,6 +4,7 @@ docs/theory/derivation.md, Eqs. 31 to 34, and Eq. 39 for a chain without an outp
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from revarb.gp.posterior import (
     split_posterior,
 )
 from revarb.runtime.numerics import AnyArray
+from revarb.runtime.shapes import cut_rows, round_up_rows
 from revarb.simulation.chain import (
     Chain,
     StartState,
@@ -53,20 +55,36 @@ class OutputMoments(NamedTuple):
     cross: Float[AnyArray, "S Dy"]
 
 
-@jax.jit
-def run_moments(
-    chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
-) -> Moments:
+def run_moments(chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int) -> Moments:
     """Simulate the moments of the outputs; all covariances between states of the windows are kept."""
+    known = compute_known_rows(chain.hidden[0], u_bar, round_up_rows(len(u_bar)))
+    return cut_rows(scan_moments(chain, start, known, reset_row), len(u_bar))
+
+
+@partial(jax.jit, static_argnames="size")
+def compute_known_rows(layer: Posterior, u_bar: Float[AnyArray, "T Du"], size: int) -> KnownPart:
+    """What the known inputs contribute to every step, with zeros appended up to `size` rows.
+
+    It is computed for the given rows only: the last digits of a matrix product depend on its size.
+    """
+    known = compute_known_part(layer, u_bar)
+    return jax.tree.map(lambda values: jnp.pad(values, ((0, size - values.shape[0]), (0, 0))), known)
+
+
+@jax.jit
+def scan_moments(
+    chain: Chain[Posterior], start: StartState, known: KnownPart, reset_row: int | Int[AnyArray, ""]
+) -> Moments:
+    """`run_moments` without appended rows, for use in compiled functions; `known` has a row for every step."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, now):
-        known, is_reset = now
-        state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), known)
+        known_now, is_reset = now
+        state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), known_now)
         output = observe(state)
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
-    steps = (compute_known_part(chain.hidden[0], u_bar), mark_reset_row(u_bar, reset_row))
+    steps = (known, mark_reset_row(known.factor.shape[0], reset_row))
     return jax.lax.scan(step, JointState(start.mean, start.cov), steps)[1]
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Key
 from revarb.gp.pathwise import DrawnFunctions, draw_functions
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
+from revarb.runtime.shapes import cut_rows, pad_rows
 from revarb.simulation.chain import (
     Chain,
     StartState,
@@ -20,8 +21,20 @@ from revarb.simulation.chain import (
 )
 
 
-@partial(jax.jit, static_argnames="count")
 def run_samples(
+    chain: Chain[Posterior],
+    start: StartState,
+    u_bar: Float[AnyArray, "T Du"],
+    reset_row: int,
+    key: Key[jax.Array, ""],
+    count: int,
+) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
+    """Sample `count` trajectories of y; return them without and with the output noise."""
+    return cut_rows(_scan_samples(chain, start, pad_rows(u_bar), reset_row, key, count), len(u_bar), axis=1)
+
+
+@partial(jax.jit, static_argnames="count")
+def _scan_samples(
     chain: Chain[Posterior],
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
@@ -29,7 +42,6 @@ def run_samples(
     key: Key[jax.Array, ""],
     count: int,
 ) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
-    """Sample `count` trajectories of y; return them without and with the output noise."""
     function_key, start_key, walk_key = jax.random.split(key, 3)
     drawn = draw_chain(chain, function_key, count)
 
@@ -38,7 +50,7 @@ def run_samples(
         return advance_samples(drawn, reset_where(states, first, is_reset), inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
-    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, mark_reset_row(u_bar, reset_row))
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, mark_reset_row(u_bar.shape[0], reset_row))
     f, y = jax.lax.scan(step, first, steps)[1]
     return jnp.swapaxes(f, 0, 1), jnp.swapaxes(y, 0, 1)
 

@@ -5,22 +5,24 @@ state is read off where it is about to leave its window.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
 
-from revarb.gp.posterior import Posterior, compute_known_part
+from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray
+from revarb.runtime.shapes import cut_rows, pad_rows
 from revarb.simulation.chain import Chain, StartState, locate_windows
 from revarb.simulation.filtering import make_update
-from revarb.simulation.moments import JointState, advance_moments, observe_moments
+from revarb.simulation.moments import JointState, advance_moments, compute_known_rows, observe_moments
 
 
 def smooth_means(
     chain: Chain[Posterior], start: StartState, u_bar: Float64[np.ndarray, "T Du"], y: Float64[np.ndarray, "T Dy"]
 ) -> list[Float64[np.ndarray, "T _"]]:
     """Infer the mean of every state of every hidden layer at the rows of a record; missing outputs are NaN."""
-    joint = np.asarray(_filter_means(chain, start, u_bar, y))
+    padded = pad_rows(y, np.nan)
+    known = compute_known_rows(chain.hidden[0], u_bar, len(padded))
+    joint = np.asarray(cut_rows(_filter_means(chain, start, known, padded), len(y)))
     return [
         _read_window(joint[:, window].reshape(len(joint), chain.lags, dim))
         for window, dim in zip(locate_windows(chain), chain.latent_dims, strict=True)
@@ -35,15 +37,14 @@ def _read_window(windows: Float64[np.ndarray, "T L Dx"]) -> Float64[np.ndarray, 
 
 @jax.jit
 def _filter_means(
-    chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
+    chain: Chain[Posterior], start: StartState, known: KnownPart, y: Float[AnyArray, "T Dy"]
 ) -> Float[AnyArray, "T S"]:
     advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
 
     def step(state, now):
-        known, y_now = now
-        state = advance(state, known)
+        known_now, y_now = now
+        state = advance(state, known_now)
         state = condition(state, observe(state), y_now)
         return state, state.mean
 
-    rows = (compute_known_part(chain.hidden[0], u_bar), jnp.asarray(y))
-    return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[1]
+    return jax.lax.scan(step, JointState(start.mean, start.cov), (known, y))[1]

@@ -153,14 +153,13 @@ def measure_held_out_runs(
 
     The variances are without output noise. Stretches without measured outputs are left out.
     """
-    longest = max(len(record) for record in records)
     runs = []
     for fold, model in enumerate(folds):
         for number, record in enumerate(records):
             selected = [stretch for stretch in stretches if (stretch.record, stretch.fold) == (number, fold)]
             if selected:
                 cold = make_cold_origin(model.preprocessor, model.trained.chain).state
-                moments = _run_padded(model, cold, record.u, scale, longest, model.preprocessor.order.reach)
+                moments = _run_scaled(model, cold, record.u, scale, model.preprocessor.order.reach)
                 y = model.scaling.outputs(record.y)
                 runs += [_collect_errors(y[stretch.rows], moments, stretch.rows, stretch.begin) for stretch in selected]
     return [run for run in runs if len(run.error)]
@@ -170,8 +169,7 @@ def _run_from_windows(
     folds: Sequence[FittedRGP], records: Sequence[Series], stretches: Sequence[Stretch], scale: float
 ) -> list[HeldOutRun]:
     # Every stretch simulated from a window of `skip` samples just before it, if there are that many.
-    longest, samples = max(stretch.end - stretch.begin for stretch in stretches), folds[0].skip
-    runs = []
+    samples, runs = folds[0].skip, []
     for stretch in (stretch for stretch in stretches if stretch.begin >= samples):
         model, record = folds[stretch.fold], records[stretch.record]
         just_before = slice(stretch.begin - samples, stretch.begin)
@@ -179,20 +177,18 @@ def _run_from_windows(
             record.u[just_before], record.y[just_before], record.dt, record.input_names, record.output_names
         )
         start = resolve_start(window, model.preprocessor, model.trained.chain, ()).state
-        moments = _run_padded(model, start, record.u[stretch.rows], scale, longest, 0)
+        moments = _run_scaled(model, start, record.u[stretch.rows], scale, 0)
         y = model.scaling.outputs(record.y[stretch.rows])
         runs.append(_collect_errors(y, moments, slice(0, len(y)), 0))
     return [run for run in runs if len(run.error)]
 
 
-def _run_padded(
-    model: FittedRGP, start: StartState, u: Float64[np.ndarray, "T Du"], scale: float, longest: int, reset_row: int
+def _run_scaled(
+    model: FittedRGP, start: StartState, u: Float64[np.ndarray, "T Du"], scale: float, reset_row: int
 ) -> Moments:
-    # Padded to one length, so that all records and stretches share one compiled run.
-    z = model.scaling.inputs(u)
-    padded = np.concatenate([z, np.zeros((longest - len(z), z.shape[1]))])
+    u_bar = input_windows_after(start.past_u, model.scaling.inputs(u), model.preprocessor.order)
     chain = replace_noises(model.trained.chain, scale, 0.0)  # the output noise is added when it is chosen
-    return run_moments(chain, start, input_windows_after(start.past_u, padded, model.preprocessor.order), reset_row)
+    return run_moments(chain, start, u_bar, reset_row)
 
 
 def _collect_errors(y: Float64[np.ndarray, "T Dy"], moments: Moments, rows: slice, begin: int) -> HeldOutRun:

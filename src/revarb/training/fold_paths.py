@@ -14,6 +14,7 @@ from revarb.optim.journal import Journal
 from revarb.optim.lbfgs import Optimum, maximise
 from revarb.optim.status import Status
 from revarb.training.objective import make_penalised_objective
+from revarb.training.padding import pad_problem
 from revarb.training.problem import Problem, Report, Task, initialise, make_plan, make_preprocessor
 from revarb.training.solve import build_model, make_step_report, raise_weights
 from revarb.training.stretches import Stretch, mask_fold
@@ -60,13 +61,16 @@ def trace_path(
 def initialise_fold(
     spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int
 ) -> Problem:
-    """The fit of the records without one fold, in the same shape for all folds and for `ALL`."""
+    """The fit of the records without one fold, in the same shape for all folds, for `ALL` and for similar lengths."""
     masked = list(records) if fold == ALL else mask_fold(records, stretches, fold)
     prep = make_preprocessor(spec, masked)
-    problem = initialise(Task(spec, tuple(masked), prep, tuple(stretches)), seed)
+    return pad_problem(_mark_measured(initialise(Task(spec, tuple(masked), prep, tuple(stretches)), seed)))
+
+
+def _mark_measured(problem: Problem) -> Problem:
+    # Without a gap: a mask all the same, so that the fit to all rows shares the program of the folds.
     if problem.rows.measured is not None:
         return problem
-    # Without a gap: a mask all the same, so that the fit to all rows shares the program of the folds.
     measured = np.ones((len(problem.rows.y), 1), dtype=bool)
     groups = (tuple(range(problem.rows.y.shape[1])),)
     return problem._replace(

@@ -11,6 +11,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.runtime.numerics import AnyArray
+from revarb.runtime.shapes import cut_rows, pad_rows
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_means
 from revarb.training.free_run import cut_cold_runs
@@ -80,7 +81,8 @@ def _find_errors(prep: Preprocessor, simulated: np.ndarray, segment: Segment) ->
 
 def simulate_cold(chain: Chain, u_bar: Float[AnyArray, "T K Du"]) -> Float[AnyArray, "T K Dy"]:
     """Simulate the mean from cold starts, side by side."""
-    return run_means(chain, jnp.zeros((u_bar.shape[1], chain.lags * sum(chain.latent_dims))), u_bar)
+    start = jnp.zeros((u_bar.shape[1], chain.lags * sum(chain.latent_dims)))
+    return cut_rows(run_means(chain, start, pad_rows(u_bar)), len(u_bar))
 
 
 def measure_error(

@@ -18,6 +18,7 @@ from revarb.simulation.chain import Chain, StartState
 from revarb.training.free_run import FreeRuns, weigh_runs
 from revarb.training.network_training import run_adam_rounds, start_networks
 from revarb.training.objective import make_objective, make_penalised_objective
+from revarb.training.padding import remove_padding
 from revarb.training.problem import Problem, Report, make_plan
 from revarb.variational.bound import compute_posteriors
 from revarb.variational.networks import RecognisedStates
@@ -120,7 +121,8 @@ def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
         layers = jax.tree.map(np.asarray, _compute_posteriors(found, problem.rows, layout=layout))
         states = jax.tree.map(np.asarray, found.states.evaluate(problem.rows.u_bar, layout.lags, layout.lengths))
     noise = None if found.noise is None else jax.tree.map(np.asarray, found.noise)
-    parameters = Parameters(found.layers, states, found.priors, noise)
+    kept = remove_padding(Parameters(found.layers, states, found.priors, noise), problem.rows, layout)
+    assert isinstance(kept.parameters.states, FreeStates)  # evaluated above
     networks = found.states.networks if isinstance(found.states, RecognisedStates) else None
     chain = Chain(layers[:-1], layers[-1], spec.lags, None if noise is None else np.asarray(noise.degrees))
     return FittedRGP(
@@ -128,8 +130,8 @@ def build_model(problem: Problem, optimum: Optimum) -> FittedRGP:
         status=optimum.status,
         seed=problem.seed,
         spec=spec,
-        trained=Trained(parameters, chain, _collect_final_states(states, problem), networks),
-        lengths=layout.lengths,
+        trained=Trained(kept.parameters, chain, _collect_final_states(kept.parameters.states, problem), networks),
+        lengths=kept.lengths,
         bound=optimum.bound,
         history=optimum.history,
     )

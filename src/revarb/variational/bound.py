@@ -28,12 +28,14 @@ class Rows(NamedTuple):
     """Inputs and outputs of the training rows, z-scored.
 
     Missing outputs are zero. `measured` marks the measured rows of each group of outputs (`Layout.groups`); None if no
-    output is missing.
+    output is missing. `inside` marks the rows of the records where others were appended to their blocks, whose states
+    and outputs have no weight; None if none were.
     """
 
     u_bar: Float[AnyArray, "R Du"]
     y: Float[AnyArray, "R Dy"]
     measured: Bool[AnyArray, "R G"] | None = None
+    inside: Bool[AnyArray, " R"] | None = None
 
 
 class Layout(NamedTuple):
@@ -65,7 +67,7 @@ def _add_other_terms(
     if parameters.noise is not None:
         bound += jnp.sum(_list_measured(rows) * weight_terms(parameters.noise))
     for mu, lam, prior in zip(states.mu, states.lam, parameters.priors, strict=True):
-        bound += entropy(later_states(lam, layout.lags, layout.lengths))
+        bound += entropy(later_states(lam, layout.lags, layout.lengths), _weigh_states(rows))
         bound -= kl_to_prior(
             initial_states(mu, layout.lags, layout.lengths), initial_states(lam, layout.lags, layout.lengths), prior
         )
@@ -109,17 +111,18 @@ def build_layer_problems(
 ) -> list[tuple[Layer, Gaussians, Targets]]:
     """Build the regression problem of each layer: its parameters, Gaussian regressors and Gaussian targets.
 
-    The output layer comes last, once for every group of outputs (Eq. 42).
+    The output layer comes last, once for every group of outputs (Eq. 42). Appended rows have weight zero in all layers.
     """
     layers, mu, lam = parameters.layers, states.mu, states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
     variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs have none
+    inside = _weigh_states(rows)
     targets = [
-        Targets(later_states(m, layout.lags, layout.lengths), jnp.sum(later_states(v, layout.lags, layout.lengths)))
+        Targets(later_states(m, layout.lags, layout.lengths), _sum_states(v, inside, layout))
         for m, v in zip(mu, lam, strict=True)
     ]
     hidden = [
-        (layer, Gaussians(mean, variance), target)
+        (layer, Gaussians(mean, variance, inside), target)
         for layer, mean, variance, target in zip(layers[:-1], means[:-1], variances[:-1], targets, strict=True)
     ]
     outputs = [
@@ -127,6 +130,16 @@ def build_layer_problems(
         for layer, y, weights in _split_outputs(layers[-1], parameters.noise, rows, layout)
     ]
     return [*hidden, *outputs]
+
+
+def _weigh_states(rows: Rows) -> Float[AnyArray, " R"] | None:
+    # Of every row in the hidden layers: 0 where it was appended.
+    return None if rows.inside is None else jnp.asarray(rows.inside, dtype=jnp.float64)
+
+
+def _sum_states(values: AnyArray, weights: AnyArray | None, layout: Layout) -> Float[AnyArray, ""]:
+    later = later_states(values, layout.lags, layout.lengths)
+    return jnp.sum(later) if weights is None else jnp.sum(weights[:, None] * later)
 
 
 def _split_outputs(

@@ -41,9 +41,10 @@ class InitialPrior(eqx.Module):
         return jax.nn.softplus(self.raw_prior_variance)
 
 
-def entropy(lam: Float[AnyArray, "..."]) -> Float[AnyArray, ""]:
-    """Entropy of independent Gaussians with variances `lam`, summed (Eq. 28)."""
-    return 0.5 * jnp.sum(jnp.log(2.0 * jnp.pi * jnp.e * lam))
+def entropy(lam: Float[AnyArray, "R Dx"], weights: Float[AnyArray, " R"] | None = None) -> Float[AnyArray, ""]:
+    """Entropy of independent Gaussians with variances `lam`, summed (Eq. 28); with weights, rows count by theirs."""
+    logarithms = jnp.log(2.0 * jnp.pi * jnp.e * lam)
+    return 0.5 * jnp.sum(logarithms if weights is None else weights[:, None] * logarithms)
 
 
 def kl_to_prior(

@@ -1,0 +1,109 @@
+"""Runs of nearby length share a program, and appended rows change no digit of a result."""
+
+import jax
+import numpy as np
+import pytest
+
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.windows import Order
+from revarb.gp.layer import Linear
+from revarb.gp.posterior import compute_known_part
+from revarb.runtime.shapes import round_up_rows
+from revarb.simulation import filtering, narx_filtering, samples, smoothing
+from revarb.simulation.chain import Chain, make_cold_start
+from revarb.simulation.filtering import filter_states, predict_ahead
+from revarb.simulation.mean import run_mean, scan_mean
+from revarb.simulation.moments import JointState, advance_moments, observe_moments, run_moments, scan_moments
+from revarb.simulation.samples import run_samples
+from revarb.simulation.starts import infer_state
+from support import small
+
+PADDED = (17, 19, 100, 205)  # matrix products of 100 and of 104 rows differ in their last digits
+
+
+@jax.jit
+def run_unpadded(chain, start, u_bar, reset_row):
+    """The moments in one program with the known inputs, for exactly these rows."""
+    return scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar), reset_row)
+
+
+@jax.jit
+def filter_unpadded(chain, start, u_bar, y):
+    """The filter as a scan over exactly these rows."""
+    advance, observe = advance_moments(chain), observe_moments(chain)
+
+    def step(state, now):
+        state = advance(state, now[0])
+        return filtering.make_update(chain)(state, observe(state), now[1]), None
+
+    rows = (compute_known_part(chain.hidden[0], u_bar), y)
+    return jax.lax.scan(step, JointState(start.mean, start.cov), rows)[0]
+
+
+def draw_rows(model, rows, rng):
+    """A start, input windows and outputs."""
+    order = model.order
+    start = make_cold_start(model.spec.latent_dims, order.lags, order.reach, 1)
+    y = rng.normal(size=(rows, len(model.output_names)))
+    return start, rng.normal(size=(rows, order.input_lags)), np.where(rng.random(y.shape) < 0.1, np.nan, y)
+
+
+@pytest.mark.parametrize("rows", PADDED)
+def test_runs_are_those_without_padding_bit_for_bit(model, rows, rng):
+    chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
+    assert round_up_rows(rows) > rows
+    np.testing.assert_array_equal(run_mean(chain, start, u_bar, 2), scan_mean(chain, start, u_bar, 2))
+    expected = run_unpadded(chain, start, u_bar, 2)
+    for got, wanted in zip(run_moments(chain, start, u_bar, 2), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [17, 100])
+def test_samples_are_those_without_padding_bit_for_bit(model, rows, rng):
+    chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
+    arguments = chain, start, u_bar, 2, jax.random.key(3), 5
+    for got, wanted in zip(run_samples(*arguments), samples._scan_samples(*arguments), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_filter_stops_at_the_last_row(shallow_model, rng):
+    chain, (start, u_bar, y) = shallow_model.trained.chain, draw_rows(shallow_model, 33, rng)
+    for got, wanted in zip(filter_states(chain, start, u_bar, y), filter_unpadded(chain, start, u_bar, y), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.usefixtures("kept_programs")
+def test_records_of_nearby_length_share_one_compilation(shallow_model, rng):
+    chain = shallow_model.trained.chain
+    for rows in (200, 205):
+        start, u_bar, y = draw_rows(shallow_model, rows, rng)
+        assert len(run_mean(chain, start, u_bar, 2)) == rows
+        assert run_moments(chain, start, u_bar, 2).variance.shape == (rows, 1)
+        assert filter_states(chain, start, u_bar, y).mean.shape == start.mean.shape
+    compiled = [scan_mean, scan_moments, filtering._filter_rows]
+    assert [function._cache_size() for function in compiled] == [1, 1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kept_programs")
+def test_samples_predictions_and_smoothing_share_one_compilation(shallow_model, rng):
+    chain = shallow_model.trained.chain
+    for rows in (200, 205):
+        start, u_bar, y = draw_rows(shallow_model, rows, rng)
+        assert run_samples(chain, start, u_bar, 2, jax.random.key(0), 3)[1].shape == (3, rows, 1)
+        assert predict_ahead(chain, chain, start, u_bar, y, 2, 3).mean.shape == (rows, 1)
+        assert len(smoothing.smooth_means(chain, start, u_bar, y)[0]) == rows
+    compiled = [samples._scan_samples, filtering._predict_later, smoothing._filter_means]
+    assert [function._cache_size() for function in compiled] == [1, 1, 1]
+
+
+@pytest.mark.usefixtures("kept_programs")
+def test_filters_of_linear_models_share_one_compilation():
+    prep = Preprocessor.from_records([small.record()], Order(2, 2, 1))
+    chain = Chain((Linear(np.array([[0.5], [0.1], [0.7], [0.2]]), np.array([0.1])),), None, 2)
+    for rows in (200, 205):
+        record = small.record(samples=rows)
+        state = infer_state(record, prep, chain, narx_filtering.filter_narx)
+        np.testing.assert_array_equal(state.mean[:2], prep.scaling.outputs(record.y)[:-3:-1, 0])
+    assert narx_filtering._filter_rows._cache_size() == 1
