@@ -146,8 +146,10 @@ if __name__ == "__main__":
     target = check_writable(parser.parse_args().json)
     if jax.default_backend() == "cpu":
         parser.error("JAX has no accelerator here")
-    found = [*measure_choices(), *measure()]  # other interpreters first: later this one holds the device's memory
-    for row in found:
-        print(row)
+    found = []
+    for part in (measure_choices, measure):  # other interpreters first: later this one holds the device's memory
+        for row in part():
+            print(row, flush=True)
+            found.append(row)
     meta = {"command": "python -m bench.accelerator", "device": jax.devices()[0].device_kind, "notes": NOTES}
     write_results(target, meta, found)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revarb.errors import ComputationError
-from revarb.optim.batched_lbfgs import evaluate_batch, find_direction, maximise_batch
+from revarb.optim.batched_lbfgs import evaluate_batch, find_direction, maximise_batch, prepare_batch
 from revarb.optim.lbfgs import Phase, Settings, maximise
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
@@ -43,7 +43,7 @@ MANY = (all_free(300),)
 
 @with_numerics
 def run(objective=valley, phases=MANY, starts=STARTS, report=lambda member, step: None):
-    return maximise_batch(objective, OFFSETS, 100.0, starts, phases, SETTINGS, report)
+    return maximise_batch(objective, OFFSETS, 100.0, starts, [phases] * len(starts), SETTINGS, report)
 
 
 @with_numerics
@@ -160,3 +160,25 @@ def test_the_direction_is_that_of_the_two_loops():
 def test_bounds_of_all_members():
     bounds = evaluate_batch(valley, OFFSETS, 100.0, STARTS, SETTINGS)
     np.testing.assert_allclose(bounds, [valley(*each, 100.0)[0] for each in zip(STARTS, OFFSETS, strict=True)])
+
+
+@with_numerics
+def test_members_with_phases_of_their_own():
+    few, more = [all_free(3)], [all_free(9)]
+    found = maximise_batch(valley, OFFSETS, 100.0, STARTS, [few, more, few], SETTINGS, lambda member, step: None)
+    assert [len(optimum.history) for optimum in found] == [3, 9, 3]
+
+
+@with_numerics
+def test_all_calls_share_one_program():
+    traced = []
+
+    def counted(x, offset, scale):
+        traced.append(x)
+        return valley(x, offset, scale)
+
+    prepare_batch(counted, OFFSETS, 100.0, STARTS, SETTINGS)
+    before = len(traced)
+    run(counted, phases=[all_free(30), all_free(30)])
+    evaluate_batch(counted, OFFSETS, 100.0, STARTS, SETTINGS)
+    assert len(traced) == before > 0

@@ -28,7 +28,9 @@ RECORD = small.record(samples=130)
 @with_numerics
 def test_folds_together_and_apart():
     stretches, steps = prepare(SPEC, [RECORD]).stretches, []
-    together = fit_paths_together(SPEC, [RECORD], stretches, [0, 2, ALL], 0, lambda *report: steps.append(report))
+    fits = [(SPEC, 0), (SPEC, 2), (SPEC, ALL)]
+    found = dict(fit_paths_together(fits, [RECORD], stretches, 0, lambda *report: steps.append(report)))
+    together = [found[number] for number in range(3)]
     assert {member for member, *_ in steps} == {0, 1, 2}
     for fold, path in zip([0, 2, ALL], together, strict=True):
         alone = fit_path(SPEC, [RECORD], stretches, fold, 0, lambda steps, text: None)
@@ -49,11 +51,29 @@ def test_gaps_that_give_folds_other_shapes():
     y[stretches[0].begin + 1, 1] = np.nan
     record = Series(RECORD.u, y)
     spec = replace(SPEC, recipe=replace(RECIPE, stages=(Stage(FIXED_FREE, 2),), free_run_iterations=1))
-    together = fit_paths_together(spec, [record], stretches, [0, 1], 0, lambda *report: None)
-    for fold, path in zip([0, 1], together, strict=True):
+    together = fit_paths_together([(spec, 0), (spec, 1)], [record], stretches, 0, lambda *report: None)
+    for fold, path in together:
         alone = fit_path(spec, [record], stretches, fold, 0, lambda steps, text: None)
         assert path.models[0].history[0].bound == pytest.approx(alone.models[0].history[0].bound, rel=0.5)
         assert [step.stage for step in path.models[-1].history] == [1, 1, 2]
+
+
+@pytest.mark.slow
+@with_numerics
+def test_models_of_other_shapes_and_recipes():
+    """Two recipes of one model are a batch, another model has its own, and what is likely to follow is not fitted."""
+    quick = replace(RECIPE, stages=(Stage(FIXED_FREE, 2),), free_run_iterations=1)
+    spec = replace(SPEC, recipe=quick)
+    other = replace(spec, recipe=replace(quick, stages=(Stage(("mu",), 3),)))
+    fewer = replace(spec, inducing=4)
+    stretches = prepare(SPEC, [RECORD]).stretches
+    fits = [(fewer, ALL), (spec, ALL), (other, ALL)]
+    found = dict(fit_paths_together(fits, [RECORD], stretches, 0, lambda *report: None, [(spec, 0)]))
+    assert sorted(found) == [0, 1, 2]
+    assert [len(found[number].models[-1].history) for number in range(3)] == [3, 3, 4]
+    assert found[0].models[0].spec.inducing == 4
+    start = with_numerics(initialise)(prepare(other, [RECORD]), 0).start
+    np.testing.assert_array_equal(found[2].models[0].trained.parameters.layers[0].zeta, start.layers[0].zeta)
 
 
 def test_a_fold_that_cannot_be_fitted_is_an_error_of_its_own():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.training import choose
 from revarb.training.candidates import (
@@ -20,6 +21,7 @@ from revarb.training.candidates import (
     describe_order,
     leave_out_short,
     limit_lags,
+    list_other_recipes,
     list_structures,
     list_variants,
 )
@@ -175,3 +177,11 @@ def test_the_window_of_inputs_is_full_where_the_first_stretch_begins(lengths, de
         order = structure.spec.order_for(1)
         assert order.reach <= first, (structure, first)
         assert np.all([len(record) > order.first_row + 1 for record in held_out.records])
+
+
+def test_other_recipes_have_the_shape_of_their_structure():
+    records = [Series(np.sin(np.arange(300.0) ** 1.2), np.cos(np.arange(300.0)))]
+    structures = list_structures(records, 1)
+    [other] = list_other_recipes(structures, records)
+    assert other.name == "free variances"
+    assert replace(other.spec, recipe=structures[-1].spec.recipe) == structures[-1].spec

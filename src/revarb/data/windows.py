@@ -73,13 +73,13 @@ def input_windows_after(
 def past_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, "R D"]:
     """x̄_{i−1} = [x_{i−1}, …, x_{i−L}] for the rows i ≥ L of one block."""
     rows = x.shape[0] - length
-    return jnp.concatenate([x[length - age : length - age + rows] for age in range(1, length + 1)], axis=1)
+    return _join([x[length - age : length - age + rows] for age in range(1, length + 1)], axis=1)
 
 
 def current_windows(x: Float[AnyArray, "P Dx"], length: int) -> Float[AnyArray, "R D"]:
     """x̄_i = [x_i, …, x_{i−L+1}] for the rows i ≥ L of one block."""
     rows = x.shape[0] - length
-    return jnp.concatenate([x[length - age : length - age + rows] for age in range(length)], axis=1)
+    return _join([x[length - age : length - age + rows] for age in range(length)], axis=1)
 
 
 def map_blocks(
@@ -89,7 +89,7 @@ def map_blocks(
     lengths: Sequence[int],
 ) -> Float[AnyArray, "R D"]:
     """Apply a window function to every record's block of states, and stack the rows."""
-    return jnp.concatenate([_map_run(function, part, length, size) for part, size in _split_runs(x, lengths)])
+    return _join([_map_run(function, part, length, size) for part, size in _split_runs(x, lengths)], axis=0)
 
 
 def _map_run(
@@ -122,7 +122,7 @@ def regressors(
     past = [map_blocks(past_windows, layer, length, lengths) for layer in x]
     current = [map_blocks(current_windows, layer, length, lengths) for layer in x]
     sides = [u_bar, *current[:-1]]
-    hidden = [jnp.concatenate([own, side], axis=1) for own, side in zip(past, sides, strict=True)]
+    hidden = [_join([own, side], axis=1) for own, side in zip(past, sides, strict=True)]
     return [*hidden, current[-1]]
 
 
@@ -142,6 +142,12 @@ def split_rows(rows: Shaped[AnyArray, "R ..."], length: int, lengths: Sequence[i
     """Stacked rows cut at the seams: one array per record, whose block has `length` more states than rows."""
     counts = [states - length for states in lengths]
     return [rows[end - count : end] for end, count in zip(np.cumsum(counts).tolist(), counts, strict=True)]
+
+
+def _join(parts: Sequence[AnyArray], axis: int) -> AnyArray:
+    # NumPy arrays by NumPy: outside of compiled functions every shape would be a program to compile.
+    join = np.concatenate if all(isinstance(part, np.ndarray) for part in parts) else jnp.concatenate
+    return join(parts, axis=axis)
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

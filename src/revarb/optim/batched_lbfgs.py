@@ -38,7 +38,7 @@ MAX_TRIALS = 20  # evaluations of one line search
 
 QUICK = {"xla_gpu_autotune_level": "0"}  # programs are compiled in a tenth of the time, and run as fast
 
-RUNNING, CONVERGED, LIMIT, STALLED, NOT_FINITE = range(5)
+STARTING, RUNNING, CONVERGED, LIMIT, STALLED, NOT_FINITE = range(6)
 _STATUSES = {
     CONVERGED: Status.CONVERGED,
     LIMIT: Status.ITERATION_LIMIT,
@@ -74,33 +74,49 @@ def maximise_batch(
     own: Any,
     shared: Any,
     starts: Float[np.ndarray, "K V"],
-    phases: Sequence[Phase],
+    phases: Sequence[Sequence[Phase]],
     settings: Settings,
     report: Callable[[int, Step], None],
 ) -> list[Optimum | ComputationError]:
     """Maximise all members in phases; `report` gets the number of a member and each of its steps.
 
-    `own` has a leading axis of members. A member that is not finite at its start gives an error, the others go on;
-    Ctrl-C ends all of them at their best points.
+    `own` has a leading axis of members, and `phases` the phases of each, the same number for all. A member that is not
+    finite at its start gives an error, the others go on; Ctrl-C ends all of them at their best points.
     """
-    vectors, ended = jnp.asarray(starts), np.zeros(len(starts), dtype=bool)
+    searches, interrupted = make_searches(starts, settings), False
     histories: list[list[Step]] = [[] for _ in starts]
-    searches, interrupted = None, False
     with capture_interrupts() as pressed:
         try:
-            for number, phase in enumerate(phases, start=1):
-                free = jnp.asarray(phase.free)
-                searches = _start(objective, settings, own, shared, vectors, free, ended)
-                while not pressed and bool(np.any(np.asarray(searches.status) == RUNNING)):
-                    searches, trace = _advance(objective, settings, own, shared, searches, free, phase.iterations)
+            for number, stage in enumerate(zip(*phases, strict=True), start=1):
+                free = jnp.asarray(np.stack([phase.free for phase in stage]))
+                limits = jnp.asarray([phase.iterations for phase in stage])
+                searches, active = _restart(searches, settings), True
+                while active:  # once at least: the start has to be evaluated
+                    searches, trace = _advance(objective, settings, own, shared, searches, free, limits, TICKS)
                     _record(trace, number, histories, report)
-                vectors, ended = searches.x, np.asarray(searches.status) == NOT_FINITE
+                    active = not pressed and bool(np.any(_is_active(np.asarray(searches.status))))
                 if pressed:
                     break
         except KeyboardInterrupt:  # of the report
             interrupted = True
-    assert searches is not None
     return _finish(searches, histories, interrupted or bool(pressed))
+
+
+def make_searches(starts: Float[np.ndarray, "K V"], settings: Settings) -> Search:
+    """The states of all members before their first evaluation."""
+    count, nowhere = len(starts), np.zeros_like(starts)
+    zeros, memory = np.zeros(count), np.zeros((count, settings.memory, starts.shape[1]))
+    return Search(
+        x=starts, f=zeros + np.inf, g=nowhere, steps=memory, changes=memory, d=nowhere, t=zeros, low=zeros,
+        high=zeros + np.inf, trials=np.zeros(count, int), iteration=np.zeros(count, int),
+        status=np.full(count, STARTING), met_nan=np.zeros(count, bool),
+    )  # fmt: skip
+
+
+def _restart(searches: Search, settings: Settings) -> Search:
+    # Every stage begins with an empty memory; a member that is not finite has ended for good.
+    fresh, ended = make_searches(np.asarray(searches.x), settings), np.asarray(searches.status) == NOT_FINITE
+    return fresh._replace(f=np.where(ended, searches.f, fresh.f), status=np.where(ended, NOT_FINITE, fresh.status))
 
 
 def _finish(searches: Search, histories: list[list[Step]], interrupted: bool) -> list[Optimum | ComputationError]:
@@ -133,34 +149,23 @@ def _record(
 def evaluate_batch(
     objective: MemberObjective, own: Any, shared: Any, vectors: Float[np.ndarray, "K V"], settings: Settings
 ) -> Float[np.ndarray, " K"]:
-    """The bounds of all members, by the program that starts an optimisation; −∞ where one is not finite."""
-    everything, none = jnp.ones(vectors.shape[1], bool), np.zeros(len(vectors), dtype=bool)
-    return -np.asarray(_start(objective, settings, own, shared, vectors, everything, none).f)
+    """The bounds of all members, by the program that optimises them; −∞ where one is not finite."""
+    return -np.asarray(_advance_idle(objective, own, shared, vectors, settings, ticks=1).f)
 
 
-@partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
-def _start(
-    objective: MemberObjective,
-    settings: Settings,
-    own: Any,
-    shared: Any,
-    vectors: AnyArray,
-    free: AnyArray,
-    ended: AnyArray,
+def prepare_batch(
+    objective: MemberObjective, own: Any, shared: Any, vectors: Float[np.ndarray, "K V"], settings: Settings
+) -> None:
+    """Trace, compile and load the program of a batch, which another thread can do ahead of its optimisation."""
+    jax.block_until_ready(_advance_idle(objective, own, shared, vectors, settings, ticks=0))
+
+
+def _advance_idle(
+    objective: MemberObjective, own: Any, shared: Any, vectors: np.ndarray, settings: Settings, ticks: int
 ) -> Search:
-    def start(x: AnyArray, data: Any, has_ended: AnyArray) -> Search:
-        bound, gradient = objective(x, data, shared)
-        f, g = -bound, jnp.where(free, -gradient, 0.0)
-        memory = jnp.zeros((settings.memory, len(x)))
-        finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
-        status = jnp.where(_is_flat(g, settings), CONVERGED, RUNNING)
-        status = jnp.where(finite & ~has_ended, status, NOT_FINITE)
-        return Search(
-            x, jnp.where(finite, f, jnp.inf), g, memory, memory, -g, *_first_interval(g), jnp.zeros((), int),
-            jnp.zeros((), int), status, jnp.zeros((), bool),
-        )  # fmt: skip
-
-    return jax.vmap(start)(vectors, own, ended)
+    # Nothing but the evaluation at the start.
+    free, limits = jnp.ones(vectors.shape, bool), jnp.ones(len(vectors), int)
+    return _advance(objective, settings, own, shared, make_searches(vectors, settings), free, limits, ticks)[0]
 
 
 @partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
@@ -171,17 +176,19 @@ def _advance(
     shared: Any,
     searches: Search,
     free: AnyArray,
-    iterations: AnyArray | int,
+    limits: AnyArray,
+    ticks: AnyArray | int,
 ) -> tuple[Search, Trace]:
-    tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None, None, None))
+    # `ticks` are at most `TICKS`, the rows of the trace.
+    tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None, 0, 0))
     empty = jnp.zeros((TICKS, len(searches.f)), int), jnp.zeros((TICKS, len(searches.f)))
 
     def is_running(state: tuple[AnyArray, Search, Trace]) -> AnyArray:
-        return (state[0] < TICKS) & jnp.any(state[1].status == RUNNING)
+        return (state[0] < ticks) & jnp.any(_is_active(state[1].status))
 
     def advance(state: tuple[AnyArray, Search, Trace]) -> tuple[AnyArray, Search, Trace]:
         number, before, (iterations_so_far, values) = state
-        after = tick(before, own, shared, free, iterations)
+        after = tick(before, own, shared, free, limits)
         trace = iterations_so_far.at[number].set(after.iteration), values.at[number].set(after.f)
         return number + 1, after, trace
 
@@ -195,9 +202,10 @@ def _tick(
     own: Any,
     shared: Any,
     free: AnyArray,
-    iterations: AnyArray | int,
+    limit: AnyArray,
 ) -> Search:
-    # One evaluation: the step is accepted, or the line search goes on. A member that has ended does not change.
+    # One evaluation: of the start, or of a step, which is accepted, or the line search goes on. A member that has ended
+    # does not change.
     x = search.x + search.t * search.d
     bound, gradient = objective(x, own, shared)
     f, g = -bound, jnp.where(free, -gradient, 0.0)
@@ -205,25 +213,35 @@ def _tick(
     finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
     too_far = ~finite | (f > search.f + DECREASE * search.t * slope)
     too_short = ~too_far & (g @ search.d < CURVATURE * slope)
-    accepted = _accept(search, settings, x, f, g, iterations)
+    started = _start(search, settings, f, g, finite)
+    accepted = _accept(search, settings, x, f, g, limit)
     continued = _continue(search, f, slope, too_far, finite)
     # A step that decreases f enough is kept where the search has run out of trials.
     last = search.trials + 1 >= MAX_TRIALS
     take = ~too_far & (~too_short | last)
     ended = search._replace(status=jnp.where(search.met_nan | ~finite, NOT_FINITE, STALLED))
-    return _choose(search.status != RUNNING, search, _choose(take, accepted, _choose(last, ended, continued)))
+    stepped = _choose(take, accepted, _choose(last, ended, continued))
+    changed = _choose(search.status == STARTING, started, stepped)
+    return _choose(_is_active(search.status), changed, search)
 
 
-def _accept(
-    search: Search, settings: Settings, x: AnyArray, f: AnyArray, g: AnyArray, iterations: AnyArray | int
-) -> Search:
+def _start(search: Search, settings: Settings, f: AnyArray, g: AnyArray, finite: AnyArray) -> Search:
+    t, low, high = _first_interval(g)
+    status = jnp.where(_is_flat(g, settings), CONVERGED, RUNNING)
+    return search._replace(
+        f=jnp.where(finite, f, jnp.inf), g=g, d=-g, t=t, low=low, high=high,
+        status=jnp.where(finite, status, NOT_FINITE),
+    )  # fmt: skip
+
+
+def _accept(search: Search, settings: Settings, x: AnyArray, f: AnyArray, g: AnyArray, limit: AnyArray) -> Search:
     s, y = x - search.x, g - search.g
     useful = s @ y > 1e-16 * (y @ y)  # else the memory would not stay positive definite
     steps = jnp.where(useful, _push(search.steps, s), search.steps)
     changes = jnp.where(useful, _push(search.changes, y), search.changes)
     relative = (search.f - f) / jnp.maximum(jnp.maximum(jnp.abs(search.f), jnp.abs(f)), 1.0)
     iteration = search.iteration + 1
-    status = jnp.where(iteration >= iterations, LIMIT, RUNNING)
+    status = jnp.where(iteration >= limit, LIMIT, RUNNING)
     status = jnp.where((relative <= settings.ftol) | _is_flat(g, settings), CONVERGED, status)
     d = find_direction(steps, changes, g)
     downhill = (g @ d < 0.0) & jnp.all(jnp.isfinite(d))
@@ -279,6 +297,10 @@ def _first_interval(g: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     # Along the gradient the first step has length one at most; nothing is known of the interval.
     zero = jnp.zeros(())
     return jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.linalg.norm(g), 1e-300)), zero, zero + jnp.inf
+
+
+def _is_active(status: AnyArray) -> AnyArray:
+    return (status == STARTING) | (status == RUNNING)
 
 
 def _is_flat(g: AnyArray, settings: Settings) -> AnyArray:

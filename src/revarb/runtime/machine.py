@@ -1,5 +1,6 @@
 """Versions of the libraries and a description of the machine, stored in model and result files."""
 
+import functools
 import os
 import platform
 from datetime import UTC, datetime
@@ -12,7 +13,10 @@ _LIBRARIES = ("revarb", "jax", "numpy", "scipy", "equinox")
 
 def collect_versions() -> dict[str, str]:
     """Collect the versions of revarb and of the numerical libraries."""
-    return {name: version(name) for name in _LIBRARIES}
+    return {name: _find_version(name) for name in _LIBRARIES}
+
+
+_find_version = functools.cache(version)  # reads a file
 
 
 def describe_machine() -> dict[str, Any]:

@@ -120,6 +120,16 @@ def list_variants(best: Structure, records: Sequence[Series]) -> list[Structure]
     return variants
 
 
+def list_other_recipes(structures: Sequence[Structure], records: Sequence[Series]) -> list[Structure]:
+    """The variants that differ from their structure in nothing but the recipe: their fits have the same shape."""
+    return [
+        variant
+        for each in structures
+        for variant in list_variants(each, records)
+        if replace(variant.spec, recipe=each.spec.recipe) == each.spec
+    ]
+
+
 def limit_lags(records: Sequence[Series], lags: int) -> int:
     """The number of lags, or less where the records are too short for that many."""
     lengths = np.array([len(record) for record in records])

@@ -29,6 +29,7 @@ from revarb.training.candidates import (
     Structure,
     leave_out_short,
     limit_lags,
+    list_other_recipes,
     list_structures,
     list_variants,
 )
@@ -189,14 +190,25 @@ def _try_candidates(trials: Trials) -> Ranking:
     held_out = trials.held_out
     linear = try_linear(held_out)
     structures = list_structures(held_out.records, find_delay(linear))
+    if trials.together:
+        _fit_recipes(trials, structures)
     _try_structures(trials, structures, linear, structures, DROP)
-    best = _find_best(trials, structures)
+    scored = [scored for each in structures for scored in trials.score(each)]
+    best = _find_best(scored, structures)
     variants = list_variants(best, held_out.records)
     # Variants are rarely better: the fit of the best structure to all records begins where a process would be idle.
     ahead = [(best, ALL)] if variants and trials.workers > 1 and trials.whole else []
     _try_structures(trials, variants, linear, structures, DROP_VARIANT, ahead)
-    nonlinear = [scored for each in (*structures, *variants) for scored in trials.score(each)]
-    return rank([*linear, *nonlinear], held_out, trials.failures, bool(trials.progress.pressed))
+    scored += [scored for each in variants for scored in trials.score(each)]
+    return rank([*linear, *scored], held_out, trials.failures, bool(trials.progress.pressed))
+
+
+def _fit_recipes(trials: Trials, structures: Sequence[Structure]) -> None:
+    # The batch of a structure has room for its other recipe, whether it becomes a variant of the best or not.
+    records = trials.held_out.records
+    recipes = list_other_recipes(structures, records)
+    likely = [each for each in list_variants(structures[-1], records) if each not in recipes]
+    trials.run([(each, fold) for each in (*structures, *recipes) for fold in trials.members], likely)
 
 
 def _try_structures(
@@ -220,9 +232,9 @@ def _try_structures(
     trials.run([(each, fold) for each in kept for fold in others])
 
 
-def _find_best(trials: Trials, structures: Sequence[Structure]) -> Structure:
-    scored = [each for structure in structures for each in trials.score(structure) if each.complete]
-    best = min(scored, key=lambda each: float(np.mean(log_errors(each.errors))), default=None)
+def _find_best(scored: Sequence[Scored], structures: Sequence[Structure]) -> Structure:
+    complete = [each for each in scored if each.complete]
+    best = min(complete, key=lambda each: float(np.mean(log_errors(each.errors))), default=None)
     return structures[0] if best is None or best.structure is None else best.structure
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64
 
@@ -133,7 +132,7 @@ def _measure(
     inside: Sequence[int],
 ) -> Float64[np.ndarray, "C _"]:
     # All models and segments side by side, and not only those of the fold: the folds share one compiled run.
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
     u_bar = cut_cold_runs(prep, [segment.record for segment in segments]).u_bar
     simulate = jax.vmap(lambda model: simulate_cold(Chain((model,), None, prep.order.lags), u_bar))
     simulated = np.asarray(simulate(stacked))

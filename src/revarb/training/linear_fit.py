@@ -6,7 +6,6 @@ from itertools import product
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64
 
@@ -15,6 +14,7 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
 from revarb.gp.layer import Linear
+from revarb.runtime.host import on_host
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_mean_cold
@@ -111,11 +111,12 @@ def select_columns(prep: Preprocessor, order: Order) -> Bool[np.ndarray, " D"]:
     return np.concatenate([outputs, inputs])
 
 
+@on_host()
 def simulate_linear(
     prep: Preprocessor, records: Sequence[Series], models: Sequence[Linear]
 ) -> list[list[Float64[np.ndarray, "_ Dy"]]]:
     """Simulate all models on all records from a cold start, z-scored; they have the same shape: one batched run."""
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
     simulate = jax.vmap(
         lambda model, z: run_mean_cold(Chain((model,), None, prep.order.lags), prep.order, z), (0, None)
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from revarb.config.recipe import Recipe
@@ -18,12 +19,13 @@ from revarb.data.windows import Order
 from revarb.errors import InputError, warn_user
 from revarb.gp.layer import Linear
 from revarb.optim.lbfgs import Phase, Settings, Vector
+from revarb.runtime.host import on_host
 from revarb.training.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
 from revarb.training.initial_values import initialise_noise, initialise_parameters
 from revarb.training.linear_start import start_linear_parts
 from revarb.training.stretches import Stretch, cut_stretches
 from revarb.variational.bound import Layout, Rows
-from revarb.variational.parameters import Parameters, flatten, select_entries
+from revarb.variational.parameters import Parameters, select_entries
 
 Report = Callable[[int, str], None]
 """A function that takes the number of steps done and a text, for a progress bar; KeyboardInterrupt stops the fit."""
@@ -107,6 +109,7 @@ class TaskRows(NamedTuple):
     y_blocks: list[np.ndarray]  # outputs at the times of each record's states, NaN if missing or suspected
 
 
+@on_host()
 def initialise(task: Task, seed: int) -> Problem:
     """Choose the start values with random numbers from `seed`; long records are represented by blocks of them."""
     spec, prep, built = task.spec, task.preprocessor, build_task_rows(task)
@@ -202,4 +205,5 @@ def make_plan(problem: Problem) -> Plan:
     recipe, start = problem.spec.recipe, problem.start
     estimated = ("nu",) if problem.spec.degrees_of_freedom is None else ()
     phases = [Phase(select_entries(start, (*stage.free, *estimated)), stage.iterations) for stage in recipe.stages]
-    return Plan(np.array(flatten(start)), phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))
+    vector = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(start)], dtype=np.float64)
+    return Plan(vector, phases, Settings(recipe.memory, recipe.ftol, recipe.gtol))

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
+from revarb.runtime.host import on_host
 from revarb.runtime.numerics import AnyArray
 from revarb.runtime.shapes import cut_rows, pad_rows
 from revarb.simulation.chain import Chain
@@ -79,9 +79,10 @@ def _find_errors(prep: Preprocessor, simulated: np.ndarray, segment: Segment) ->
     return mean - segment.record.y[segment.first :]
 
 
+@on_host()
 def simulate_cold(chain: Chain, u_bar: Float[AnyArray, "T K Du"]) -> Float[AnyArray, "T K Dy"]:
     """Simulate the mean from cold starts, side by side."""
-    start = jnp.zeros((u_bar.shape[1], chain.lags * sum(chain.latent_dims)))
+    start = np.zeros((u_bar.shape[1], chain.lags * sum(chain.latent_dims)))
     return cut_rows(run_means(chain, start, pad_rows(u_bar)), len(u_bar))
 
 

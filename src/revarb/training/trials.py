@@ -185,8 +185,11 @@ class Trials:
     paths: dict[Unit, FoldPath] = field(default_factory=dict)
     failures: dict[Structure, str] = field(default_factory=dict)
 
-    def run(self, fits: Sequence[tuple[Structure, int]]) -> None:
-        """Fit structures without folds, as far as that has not been done; a structure that fails is left out."""
+    def run(self, fits: Sequence[tuple[Structure, int]], likely: Sequence[Structure] = ()) -> None:
+        """Fit structures without folds, as far as that has not been done; a structure that fails is left out.
+
+        `likely` are those that may be fitted next: for an accelerator their programs are prepared meanwhile.
+        """
         wanted = [Unit(structure, fold, self.together) for structure, fold in fits]
         wanted = [unit for unit in wanted if unit not in self.paths and unit.structure not in self.failures]
         for unit in wanted:
@@ -194,7 +197,7 @@ class Trials:
                 self.paths[unit] = FoldPath(tuple(known[0]), known[1])
                 self.progress.skip([unit])
         units = [unit for unit in wanted if unit not in self.paths]
-        for number, result in self._fit(units) if units else ():
+        for number, result in self._fit(units, likely) if units else ():
             unit = units[number]
             if isinstance(result, RevarbError):
                 if unit.fold != ALL:  # a last fit that fails is tried again, and the next best candidate taken
@@ -218,31 +221,22 @@ class Trials:
         """The fits to all records that were made with those of the folds."""
         return {unit.structure: path for unit, path in self.paths.items() if unit.fold == ALL}
 
-    def _fit(self, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def _fit(self, units: Sequence[Unit], likely: Sequence[Structure]) -> Iterator[Outcome]:
         held, report, pressed = self.held_out, self.progress.make_report(units), self.progress.pressed
         if self.together:
-            return self._fit_together(units, stop_on_interrupt(report, pressed))
+            return self._fit_together(units, likely, stop_on_interrupt(report, pressed))
         tasks = [(unit.spec, held.records, held.stretches, unit.fold, self.seed) for unit in units]
         alone = not is_cluster_set() and (self.workers == 1 or len(units) == 1)
         if alone or count_devices() > 1:
             return run_in_turn(fit_path, tasks, report, pressed)
         return run_in_processes(fit_path, tasks, self.workers, report, pressed, lost="fits of candidates")
 
-    def _fit_together(self, units: Sequence[Unit], report: TaskReport) -> Iterator[Outcome]:
-        held = self.held_out
-        for structure in dict.fromkeys(unit.structure for unit in units):
-            if self.progress.pressed:
-                return
-            numbers = [number for number, unit in enumerate(units) if unit.structure == structure]
-            folds = [units[number].fold for number in numbers]
-            yield from zip(
-                numbers,
-                fit_paths_together(
-                    units[numbers[0]].spec, held.records, held.stretches, folds, self.seed,
-                    lambda member, steps, text, numbers=numbers: report(numbers[member], steps, text),
-                ),
-                strict=True,
-            )  # fmt: skip
+    def _fit_together(
+        self, units: Sequence[Unit], likely: Sequence[Structure], report: TaskReport
+    ) -> Iterator[Outcome]:
+        fits = [(unit.spec, unit.fold) for unit in units]
+        later = [(structure.spec, fold) for structure in likely for fold in self.members]
+        return fit_paths_together(fits, self.held_out.records, self.held_out.stretches, self.seed, report, later)
 
     def score(self, structure: Structure) -> list[Scored]:
         """The candidates of a structure, one per weight that all of its fits have reached."""
