@@ -41,11 +41,11 @@ START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start withou
 class ReducedRankGPSSM:
     """A GP state-space model in a basis of sines, sampled by particle Gibbs with ancestor sampling.
 
-    (y_t, h_t) = f(h_{t−1}, u) + v_t: hidden states h, of which the outputs are nonlinear functions, measured with noise.
-    f is affine plus a weighted sum of products of sines on a box, with weights whose prior variances make it a GP with
-    an RBF kernel. Weights and process noise have a matrix-normal inverse-Wishart prior, the outputs' noise an inverse gamma one; signal variance
-    and lengthscales take a Metropolis step in every sweep. Outside of the box f has its value at the nearest point of
-    the box, so that no simulation diverges. Missing outputs are allowed.
+    (y_t, h_t) = f(h_{t−1}, u) + v_t: the outputs are nonlinear functions of hidden states h, and are measured with
+    noise. f is affine plus a weighted sum of products of sines on a box, with weights whose prior variances make it a
+    GP with an RBF kernel. Weights and process noise have a matrix-normal inverse-Wishart prior, the outputs' noise an
+    inverse gamma one; signal variance and lengthscales take a Metropolis step each in every sweep. Outside of the box f
+    has its value at the nearest point of the box, so that no simulation diverges. Missing outputs are allowed.
 
     Parameters
     ----------
