@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Key
 
 from revarb.baselines.state_space.laplace_basis import LaplaceBasis
@@ -118,11 +117,11 @@ def step_hyperparameters(
     A step of all of them at once is rarely accepted on a long record, and the process noise, which is the unit of the
     signal variance, then falls slowly.
     """
-    flat, restore = ravel_pytree(old)
+    first = jnp.append(old.log_signal, old.log_lengths)
 
     def log_posterior(values: Float[AnyArray, " H"]) -> Float[AnyArray, ""]:
-        prior = make_weight_prior(restore(values), basis, process)
-        return update_weights(prior, statistics).log_evidence + _log_prior(restore(values))
+        new = Hyperparameters(values[0], values[1:])
+        return update_weights(make_weight_prior(new, basis, process), statistics).log_evidence + _log_prior(new)
 
     def step(now: tuple[AnyArray, AnyArray], move: tuple[AnyArray, ...]) -> tuple[tuple[AnyArray, AnyArray], None]:
         (values, value), (direction, move_key, accept_key) = now, move
@@ -131,9 +130,9 @@ def step_hyperparameters(
         accepted = jnp.log(jax.random.uniform(accept_key)) < after - value
         return (jnp.where(accepted, proposed, values), jnp.where(accepted, after, value)), None
 
-    keys = jax.random.split(key, (2, len(flat)))
-    (flat, _), _ = jax.lax.scan(step, (flat, log_posterior(flat)), (jnp.eye(len(flat)), *keys))
-    new = restore(flat)
+    keys = jax.random.split(key, (2, len(first)))
+    (values, _), _ = jax.lax.scan(step, (first, log_posterior(first)), (jnp.eye(len(first)), *keys))
+    new = Hyperparameters(values[0], values[1:])
     return new, update_weights(make_weight_prior(new, basis, process), statistics)
 
 
