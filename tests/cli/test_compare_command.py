@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from revarb.baselines.state_space.gpssm import GPSSM
 from revarb.cli.work import compare
 from revarb.config.rgp import RGP
 from revarb.data.tables.writing import write_table
@@ -55,6 +56,15 @@ def test_the_family_has_a_state_per_output():
     ]  # fmt: skip
     models = compare.list_models(None, {"input_delay": 2}, 1, ["GPSSM, markov", "reduced-rank GPSSM"], 3)
     assert [(model.states, model.input_delay) for model in models.values()] == [(4, 2), (3, 2)]
+
+
+def test_the_family_refuses_a_short_test_record_before_the_fits(capsys, folder, monkeypatch):
+    monkeypatch.setattr(GPSSM, "fit", lambda *_, **__: pytest.fail("fitted"))
+    record = small.record(samples=20)
+    write_table("short.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = ("--family", "--only", "GPSSM, prior")
+    code, _, err = run(capsys, "compare", "train.csv", "short.csv", *COLUMNS, *some)
+    assert code == 2 and err.count("\n") == 1 and "a test record has 20 rows, but 20 are left out" in err
 
 
 def test_compare_takes_several_records(capsys, folder):

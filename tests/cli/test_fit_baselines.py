@@ -1,6 +1,6 @@
 """`revarb fit --model`: baselines that are fitted, simulated and used for predictions by name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import revarb
 from revarb.baselines.gp_narx import FittedGPNARX
 from revarb.baselines.lstm import FittedLSTM
 from revarb.baselines.mlp_narx import FittedMLPNARX
+from revarb.baselines.state_space import gpssm
 from revarb.cli.work import baseline
 from revarb.data.tables.table import Table
 from revarb.errors import ComputationError
@@ -117,15 +118,22 @@ def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):
     assert "wrote m.rgp\n" in out and "fit.png" not in out
 
 
-def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch):
-    real = revarb.GPNARX.fit
+@pytest.mark.parametrize(
+    ("model", "options", "kept"),
+    [("gp-narx", LAGS, "the best model so far"), ("gpssm", ["--states", "2"], "the last model")],
+)
+def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch, model, options, kept):
+    monkeypatch.setattr(gpssm, "UPDATES_PER_CALL", 1)
+    kind = baseline.BASELINES[model]
+    real = kind.fit
 
     def fit_until_ctrl_c(spec, *arguments, **options):
-        model = real(spec, *arguments, **options)
-        object.__setattr__(model, "status", Status.INTERRUPTED)
-        return model
+        quick = replace(spec, updates=1) if model == "gpssm" else spec
+        fitted = real(quick, *arguments, **options)
+        object.__setattr__(fitted, "status", Status.INTERRUPTED)
+        return fitted
 
-    monkeypatch.setattr(revarb.GPNARX, "fit", fit_until_ctrl_c)
-    code, out, err = run(capsys, *START, "--model", "gp-narx", *LAGS)
-    assert code == 130 and err == "interrupted: the best model so far was kept\n" and "wrote m.rgp" in out
+    monkeypatch.setattr(kind, "fit", fit_until_ctrl_c)
+    code, out, err = run(capsys, *START, "--model", model, *options)
+    assert code == 130 and err == f"interrupted: {kept} was kept\n" and "wrote m.rgp" in out
     assert revarb.load("m.rgp").status is Status.INTERRUPTED

@@ -85,6 +85,7 @@ class Family(Experiment[FamilyPart]):
     title: str
     sizes: Sizes
     known: Mapping[str, int]  # settings of the models of systems with known states
+    long: Mapping[str, int]  # settings of the reduced-rank model of the long record
     revarb: Mapping[str, Any]
     chosen_seeds: int  # a choice takes minutes
     long_chosen_seeds: int
@@ -101,7 +102,7 @@ class Family(Experiment[FamilyPart]):
             sizes = {"states": SYSTEMS[dataset].states, **self.known}
             return {name: replace(relatives[name], **sizes) for name in STRUCTURED}  # pyright: ignore[reportArgumentType, reportCallIssue] (dataclasses)
         if dataset == NARENDRA_LI:
-            return {REDUCED_RANK: relatives[REDUCED_RANK], CHOSEN: chosen}
+            return {REDUCED_RANK: replace(relatives[REDUCED_RANK], **self.long), CHOSEN: chosen}  # pyright: ignore[reportArgumentType, reportCallIssue] (dataclasses)
         lags = datasets.load(dataset).lags
         return {**relatives, R0: RGP.from_dict({**self.revarb, "lags": lags, "input_lags": lags}), CHOSEN: chosen}
 
@@ -174,4 +175,5 @@ def load_family() -> Family:
     records = tuple(FamilyRecord(**item) for item in values["records"])
     sizes, limits = Sizes(**values["sizes"]), FamilyLimits(**values["limits"])
     counts = values["chosen_seeds"], values["long_chosen_seeds"], values["generated_seeds"]
-    return Family(values["title"], sizes, values["known"], values["revarb"], *counts, limits, records)
+    settings = values["known"], values["long"], values["revarb"]
+    return Family(values["title"], sizes, *settings, *counts, limits, records)

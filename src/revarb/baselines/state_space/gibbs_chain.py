@@ -23,9 +23,9 @@ from revarb.runtime.numerics import AnyArray
 AFFINE_VARIANCE = 1e4  # of the weights of the affine part, in units of the process noise
 PROCESS_VARIANCE = 1e-2  # mean of the inverse Wishart of Q
 OUTPUT_SHAPE, OUTPUT_SCALE = 1.0, 1e-2  # of the inverse gamma of R
-LOG_SIGNAL_MEAN, LOG_SIGNAL_STD = 4.0, 2.0  # of the signal variance, in units of the process noise
+LOG_SIGNAL_MEAN, LOG_SIGNAL_STD = 6.0, 4.0  # of the signal variance, in units of the process noise
 LOG_LENGTH_MEAN, LOG_LENGTH_STD = 0.4, 0.5  # of every lengthscale: 0.5 to 4 standard deviations of the data
-PROPOSAL_STD = 0.15  # of a Metropolis step of these logarithms; not tuned
+PROPOSAL_STD = 0.15  # of a Metropolis step of one of these logarithms; not tuned
 
 
 class Hyperparameters(NamedTuple):
@@ -94,7 +94,7 @@ def _sweep(
     features = compute_features(basis, jnp.roll(state.path, 1, axis=0), rows.u_bar)
     statistics = collect_statistics(state.path, features, 1.0 - rows.is_initial)
     process = (PROCESS_VARIANCE + floor * statistics.rows) * jnp.eye(state.path.shape[1])
-    hyperparameters, posterior = _step_hyperparameters(keys[0], state.hyperparameters, basis, process, statistics)
+    hyperparameters, posterior = step_hyperparameters(keys[0], state.hyperparameters, basis, process, statistics)
     weights, Q = posterior.draw(keys[1])
 
     def mean(x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
@@ -105,21 +105,35 @@ def _sweep(
     return ChainState(path, Draw(weights, Q, R), hyperparameters)
 
 
-def _step_hyperparameters(
+def step_hyperparameters(
     key: Key[jax.Array, ""],
     old: Hyperparameters,
     basis: LaplaceBasis,
     process: Float[AnyArray, "Dx Dx"],
     statistics: Statistics,
 ) -> tuple[Hyperparameters, WeightPosterior]:
-    # A Metropolis step of their posterior given the states, with weights and process noise integrated out.
-    keys = jax.random.split(key, 3)
-    steps = Hyperparameters(jax.random.normal(keys[0]), jax.random.normal(keys[1], old.log_lengths.shape))
-    new = jax.tree.map(lambda now, step: now + PROPOSAL_STD * step, old, steps)
-    before, after = (update_weights(make_weight_prior(each, basis, process), statistics) for each in (old, new))
-    gain = after.log_evidence + _log_prior(new) - before.log_evidence - _log_prior(old)
-    accepted = jnp.log(jax.random.uniform(keys[2])) < gain
-    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), (new, after), (old, before))
+    """Take a Metropolis step of each logarithm in turn, with weights and process noise integrated out (Eq. 68).
+
+    A step of all of them at once is rarely accepted on a long record, and the process noise, which is the unit of the
+    signal variance, then falls slowly.
+    """
+    first = jnp.append(old.log_signal, old.log_lengths)
+
+    def log_posterior(values: Float[AnyArray, " H"]) -> Float[AnyArray, ""]:
+        new = Hyperparameters(values[0], values[1:])
+        return update_weights(make_weight_prior(new, basis, process), statistics).log_evidence + _log_prior(new)
+
+    def step(now: tuple[AnyArray, AnyArray], move: tuple[AnyArray, ...]) -> tuple[tuple[AnyArray, AnyArray], None]:
+        (values, value), (direction, move_key, accept_key) = now, move
+        proposed = values + PROPOSAL_STD * jax.random.normal(move_key) * direction
+        after = log_posterior(proposed)
+        accepted = jnp.log(jax.random.uniform(accept_key)) < after - value
+        return (jnp.where(accepted, proposed, values), jnp.where(accepted, after, value)), None
+
+    keys = jax.random.split(key, (2, len(first)))
+    (values, _), _ = jax.lax.scan(step, (first, log_posterior(first)), (jnp.eye(len(first)), *keys))
+    new = Hyperparameters(values[0], values[1:])
+    return new, update_weights(make_weight_prior(new, basis, process), statistics)
 
 
 def _log_prior(hyperparameters: Hyperparameters) -> Float[AnyArray, ""]:

@@ -41,16 +41,16 @@ START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start withou
 class ReducedRankGPSSM:
     """A GP state-space model in a basis of sines, sampled by particle Gibbs with ancestor sampling.
 
-    x_t = f(x_{t−1}, u) + v_t, and the outputs are the first entries of x_t plus noise. f is affine plus a weighted sum
-    of products of sines on a box, with weights whose prior variances make it a GP with an RBF kernel. Weights and
-    process noise have a matrix-normal inverse-Wishart prior, the outputs' noise an inverse gamma one; signal variance
-    and lengthscales take a Metropolis step in every sweep. Outside of the box f has its value at the nearest point of
-    the box, so that no simulation diverges. Missing outputs are allowed.
+    (y_t, h_t) = f(h_{t−1}, u) + v_t: the outputs are nonlinear functions of hidden states h, and are measured with
+    noise. f is affine plus a weighted sum of products of sines on a box, with weights whose prior variances make it a
+    GP with an RBF kernel. Weights and process noise have a matrix-normal inverse-Wishart prior, the outputs' noise an
+    inverse gamma one; signal variance and lengthscales take a Metropolis step each in every sweep. Outside of the box f
+    has its value at the nearest point of the box, so that no simulation diverges. Missing outputs are allowed.
 
     Parameters
     ----------
     states : int
-        Number of states, at least the number of outputs. The chain starts from those of an ARX model in observer
+        Number of hidden states, at least the number of outputs. The chain starts from those of an ARX model in observer
         canonical form.
     basis : int
         Number of products of sines; the smoothest ones are taken.
@@ -145,7 +145,7 @@ class ReducedRankGPSSM:
     def _check_outputs(self, record: Series) -> None:
         outputs = len(record.output_names)
         if self.states < outputs:
-            raise InputError(f"states={self.states}, but the record has {outputs} outputs, each of which is a state")
+            raise InputError(f"states={self.states} are fewer than the {outputs} outputs that they start at; use more")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,6 +172,11 @@ class FittedReducedRankGPSSM(FittedStateSpace):
     basis: LaplaceBasis
     posterior: Draw
 
+    @property
+    def hidden(self) -> int:
+        """Number of states that f depends on: the last entries of the state."""
+        return len(self.basis.half_width) - self.order.input_lags * len(self.input_names)
+
     def mean_dynamics(self) -> ReducedRankDynamics:
         """The transition of one particle by the posterior mean of the weights."""
         return self._make_dynamics(jax.tree.map(lambda values: values.mean(axis=0)[None], self.posterior))
@@ -185,7 +190,7 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         process = np.sqrt(np.diagonal(self.posterior.Q, axis1=1, axis2=2).mean(axis=0))
         output = np.sqrt(self.posterior.R.mean(axis=0))
         rows = (
-            ("states", str(self.states)),
+            ("hidden states", str(self.hidden)),
             ("products of sines", str(len(self.basis.numbers))),
             ("draws", str(len(self.posterior.R))),
             ("process noise, z-scored", ", ".join(f"{std:.3g}" for std in process)),
@@ -199,16 +204,17 @@ class FittedReducedRankGPSSM(FittedStateSpace):
 
 
 def _start_path(rows: StackedRecords, states: int) -> Float64[np.ndarray, "T Dx"]:
-    # The state before a record is that of its first row.
+    # The outputs, then the hidden states. The state before a record is that of its first row.
     starts = np.flatnonzero(rows.is_initial)[1:]
     u_bars = [block[1:] for block in np.split(rows.u_bar, starts)]
     ys = [fill_gaps(block[1:]) for block in np.split(rows.y, starts)]
-    blocks = compute_observer_states(u_bars, ys, states)
+    blocks = [np.hstack(pair) for pair in zip(ys, compute_observer_states(u_bars, ys, states), strict=True)]
     return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in blocks])
 
 
 def _make_basis(rows: StackedRecords, path: Float64[np.ndarray, "T Dx"], spec: ReducedRankGPSSM) -> LaplaceBasis:
-    largest = np.concatenate([np.abs(values).max(axis=0) for values in (path, rows.u_bar)])
+    hidden = path[:, -spec.states :]
+    largest = np.concatenate([np.abs(values).max(axis=0) for values in (hidden, rows.u_bar)])
     return LaplaceBasis.build(spec.box * np.maximum(largest, 1.0), spec.basis)
 
 
@@ -254,7 +260,7 @@ def _summarise_chain(
     kept = chain[spec._burn_in_rounds :] or chain[len(chain) // 2 :]
     paths = np.stack([state.path for state in kept])
     posterior = jax.tree.map(lambda *leaves: np.stack(leaves), *(state.draw for state in kept))
-    cold = make_cold_state(np.concatenate(paths), np.zeros(spec.states), prep)
+    cold = make_cold_state(np.concatenate(paths), np.zeros(paths.shape[2]), prep)
     ends = [*(np.flatnonzero(rows.is_initial)[1:] - 1), len(rows.y) - 1]
     final_states = tuple(
         _make_final_state(paths[:, end], cold, prep.scaling.inputs(record.u))

@@ -32,7 +32,11 @@ class ReducedRankDynamics(eqx.Module):
 def compute_features(
     basis: LaplaceBasis, x: Float[AnyArray, "N Dx"], u_bar: Float[AnyArray, "#N Du"] | Float[AnyArray, " Du"]
 ) -> Float[AnyArray, "N n"]:
-    """φ = [1, x, ū, sines] at the nearest point of the box, so that f is bounded."""
+    """φ = [1, h, ū, sines] at the nearest point of the box, so that f is bounded; h are the last entries of x.
+
+    The box says how many of them f depends on: outputs in front of them have no influence on what follows.
+    """
     inputs = jnp.broadcast_to(u_bar, (len(x), u_bar.shape[-1]))
-    z = jnp.clip(jnp.concatenate([x, inputs], axis=1), -basis.half_width, basis.half_width)
+    hidden = x[:, x.shape[1] + inputs.shape[1] - len(basis.half_width) :]
+    z = jnp.clip(jnp.concatenate([hidden, inputs], axis=1), -basis.half_width, basis.half_width)
     return jnp.concatenate([jnp.ones((len(x), 1)), z, basis.evaluate(z)], axis=1)

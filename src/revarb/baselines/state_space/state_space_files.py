@@ -67,7 +67,7 @@ def read_starts(arrays: Mapping[str, np.ndarray]) -> StartStates:
 
 def _write_reduced_rank(model: FittedReducedRankGPSSM) -> tuple[dict[str, Any], Tree]:
     header, starts = write_starts(model)
-    sizes = {"basis": len(model.basis.numbers), "draws": len(model.posterior.R)}
+    sizes = {"hidden": model.hidden, "basis": len(model.basis.numbers), "draws": len(model.posterior.R)}
     return {**header, **sizes}, {**starts, "basis": model.basis, "posterior": model.posterior}
 
 
@@ -75,7 +75,10 @@ def _read_reduced_rank(header: Header, arrays: Arrays) -> FittedReducedRankGPSSM
     fields = common_fields(header)
     starts = blank_starts(header, fields)
     count, draws = (check_integer(name, header[name], 1, MAX_ORDER) for name in ("basis", "draws"))
-    trained = fill_template({**starts, **_reduced_rank_template(header["states"], count, draws, fields)}, arrays)
+    # The first models of this kind had no such entry: their f depends on the whole state, outputs included.
+    hidden = check_integer("hidden", header.get("hidden", header["states"]), 1, header["states"])
+    template = _reduced_rank_template(header["states"], hidden, count, draws, fields)
+    trained = fill_template({**starts, **template}, arrays)
     half_width, numbers = trained["basis"].half_width, trained["basis"].numbers
     _check_box(half_width, numbers)
     _check_noise(trained["posterior"])
@@ -83,9 +86,9 @@ def _read_reduced_rank(header: Header, arrays: Arrays) -> FittedReducedRankGPSSM
     return FittedReducedRankGPSSM(*fields, *read_starts(trained["starts"]), basis, trained["posterior"])
 
 
-def _reduced_rank_template(states: int, count: int, draws: int, fields: CommonFields) -> Tree:
+def _reduced_rank_template(states: int, hidden: int, count: int, draws: int, fields: CommonFields) -> Tree:
     prep, blank = fields.preprocessor, blank_array
-    dimensions = states + prep.order.input_lags * len(prep.input_names)
+    dimensions = hidden + prep.order.input_lags * len(prep.input_names)
     weights, Q = blank(draws, states, 1 + dimensions + count), blank(draws, states, states)
     posterior = Draw(weights, Q, blank(draws, len(prep.output_names)))
     return {"basis": LaplaceBasis(blank(dimensions), blank(count, dimensions), 1), "posterior": posterior}

@@ -67,7 +67,12 @@ def fit_baseline(work: Work, spec: Baseline) -> None:
     screen.print(_state_quality(model, spec, work.records), style="bold", soft_wrap=True)
     print_written(*written)
     if model.status is Status.INTERRUPTED:
-        stop_interrupted("the best model so far was kept")
+        stop_interrupted(f"{_name_kept(model)} was kept")
+
+
+def _name_kept(model: FittedBaseline) -> str:
+    # Of a stochastic bound, or of a Markov chain, no point is known to be the best one.
+    return "the last model" if isinstance(model, FittedStateSpace) else "the best model so far"
 
 
 def _name_option(name: str) -> str:

@@ -12,6 +12,7 @@ from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.lstm import LSTM
 from revarb.baselines.mlp_narx import MLPNARX
+from revarb.baselines.state_space.fitted_state_space import SETTLING
 from revarb.baselines.state_space.gpssm import GPSSM
 from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.baselines.training_mean import Mean
@@ -254,6 +255,7 @@ def compare(
     tests = _check_test(records, as_records(test))
     jobs, skip = check_integer("jobs", jobs, least=1), _check_skip(skip, tests)
     chosen, numbers = _check_models(default_models(jobs=jobs) if models is None else models), _check_seeds(seeds)
+    _check_settling(skip, chosen, tests)
     warn_about_quality(records)  # once; the fits below do not repeat it
     analysed = numbers[:1]
     store = RunStore.open(chosen, numbers, records, tests, analysed, resume)
@@ -369,6 +371,12 @@ def _check_skip(skip: int | None, test: Sequence[Series]) -> int | None:
     if skip >= shortest:
         raise InputError(f"a test record has {shortest} rows, but {skip} are left out; use a longer one or fewer lags")
     return skip
+
+
+def _check_settling(skip: int | None, models: Mapping[str, ModelSpec], test: Sequence[Series]) -> None:
+    # Of state-space models the rows left out are known before the fits, which may take hours.
+    if skip is None and any(isinstance(spec, GPSSM | ReducedRankGPSSM) for spec in models.values()):
+        _check_skip(SETTLING, test)
 
 
 def _check_models(models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
