@@ -26,7 +26,7 @@ from revarb.training.problem import Report
 from revarb.training.stretches import Stretch
 
 COMPARED = ("drive",)  # the slow way takes many times longer
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2)  # of the records on which both ways are compared; the others have the first one
 RECORDS = ("drive", "actuator", "stirred tank")
 TANK_ROWS = 1000
 
@@ -38,11 +38,12 @@ def measure(names: Sequence[str] = RECORDS) -> list[dict[str, Any]]:
 
 
 def _measure(name: str, cache: str) -> dict[str, Any]:
+    seeds = SEEDS if name in COMPARED else SEEDS[:1]
     _choose_elsewhere(name, "quick", cache, SEEDS[0])  # compiles
-    quick = [_choose_elsewhere(name, "quick", cache, seed) for seed in SEEDS]
-    row = {"name": f"chosen and calibrated, {name}", "n": quick[0]["n"], "seeds": len(SEEDS), **_summarise(quick)}
+    quick = [_choose_elsewhere(name, "quick", cache, seed) for seed in seeds]
+    row = {"name": f"chosen and calibrated, {name}", "n": quick[0]["n"], "seeds": len(seeds), **_summarise(quick)}
     if name in COMPARED:
-        slow = _summarise([_choose_elsewhere(name, "slow", cache, seed) for seed in SEEDS])
+        slow = _summarise([_choose_elsewhere(name, "slow", cache, seed) for seed in seeds])
         row |= {f"slow_{key}": value for key, value in slow.items()}
         row |= {"times_faster": slow["seconds"] / row["seconds"]}
     return row

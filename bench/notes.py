@@ -24,7 +24,7 @@ NOTES = {
     "smallest and the largest; of_fit: seconds over those of the fit from scratch",
     "choosing": "revarb.fit in a fresh interpreter, from before the import to the chosen and calibrated model, cache "
     "of compiled programs full; rmse: of a cold run over the test part, in standard deviations of the training part; "
-    "medians over three seeds. "
+    "medians over the seeds. "
     "The slow way: the same candidates, folds and rule, but every weight of every fold from its own cold start, one "
     "after another, nothing dropped",
     "observer": "99th percentile over 3,000 samples: Live.step and Live.correct, raw units in and out, M = 100, two "
