@@ -84,7 +84,7 @@ class Family(Experiment[FamilyPart]):
 
     title: str
     sizes: Sizes
-    known: Mapping[str, int]  # settings of the models of systems with known states
+    known: Mapping[str, Mapping[str, int]]  # settings of every model of the systems with known states
     long: Mapping[str, int]  # settings of the reduced-rank model of the long record
     revarb: Mapping[str, Any]
     chosen_seeds: int  # a choice takes minutes
@@ -99,8 +99,8 @@ class Family(Experiment[FamilyPart]):
         """The models of one record of the table; `jobs` is the number of fits at a time."""
         relatives, chosen = family_models(), Chosen(jobs=None if jobs == 1 else 1)  # no processes inside processes
         if dataset in SYSTEMS:
-            sizes = {"states": SYSTEMS[dataset].states, **self.known}
-            return {name: replace(relatives[name], **sizes) for name in STRUCTURED}  # pyright: ignore[reportArgumentType, reportCallIssue] (dataclasses)
+            states = SYSTEMS[dataset].states
+            return {name: replace(relatives[name], states=states, **self.known[name]) for name in STRUCTURED}  # pyright: ignore[reportArgumentType, reportCallIssue] (dataclasses)
         if dataset == NARENDRA_LI:
             return {REDUCED_RANK: replace(relatives[REDUCED_RANK], **self.long), CHOSEN: chosen}  # pyright: ignore[reportArgumentType, reportCallIssue] (dataclasses)
         lags = datasets.load(dataset).lags
