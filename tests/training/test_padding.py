@@ -59,7 +59,12 @@ def evaluate(problem, vector, weight):
     return float(value), unflatten(np.asarray(gradient), form)
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("two records", "missing outputs")
+
+
+@pytest.mark.parametrize(
+    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+)
 def test_bound_and_gradient_are_those_without_appended_rows(case, without_padding, rng):
     changes, records = CASES[case]
     arguments = make_spec(**changes), records, (), ALL, 0
@@ -79,6 +84,7 @@ def test_bound_and_gradient_are_those_without_appended_rows(case, without_paddin
     assert len(whole) > len(inner)
 
 
+@pytest.mark.slow
 def test_a_path_is_that_without_appended_rows(without_padding, tmp_path):
     arguments = make_spec(), RECORDS, (), ALL, 0, lambda steps, text: None
     padded, plain = fit_path(*arguments).models, without_padding(fit_path, *arguments).models
