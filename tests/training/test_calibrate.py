@@ -9,12 +9,8 @@ import revarb
 from revarb.config.recipe import R0_FREE, Recipe, Stage
 from revarb.data.series import Series
 from revarb.optim.status import Status
-from revarb.runtime.numerics import with_numerics
-from revarb.training import calibrate
 from revarb.training.calibration_rule import SCALES
-from revarb.training.fit import count_all_steps, fit_task
-from revarb.training.problem import prepare
-from revarb.training.stretches import FOLDS, STRETCHES
+from revarb.training.stretches import STRETCHES
 from support import small
 from support.journals import count_evaluations
 
@@ -45,19 +41,6 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
     again = SPEC.fit(record)
     assert again.calibration == found
     assert replace(SPEC, calibrate=False).fit(record).calibration is None
-
-
-def test_fits_without_a_fold_have_half_of_the_iterations(record, monkeypatch):
-    """The steps of the last one end where the progress bar does, and the model keeps the recipe that was asked for."""
-    recipe = Recipe(stages=(Stage(R0_FREE, 6), Stage(R0_FREE, 1)), ftol=0.0, gtol=0.0)
-    spec, folds, steps = replace(SPEC, recipe=recipe), [], []
-    real = calibrate.solve
-    monkeypatch.setattr(calibrate, "solve", lambda *args: folds.append(real(*args)) or folds[-1])
-    task = prepare(spec, [record])
-    found = with_numerics(fit_task)(task, 0, lambda done, text: steps.append(done), None)
-    assert [[step.iteration for step in fold.history] for fold in folds] == [[1, 2, 3, 1]] * FOLDS
-    assert steps[-1] == max(steps) == count_all_steps(task) == 7 + FOLDS * 4
-    assert found.spec.recipe == recipe and found.calibration is not None
 
 
 def test_ctrl_c_while_calibrating_returns_the_model(record):

@@ -1,8 +1,8 @@
 """Calibration: noises and band widths from held-out stretches of the training records.
 
 The records are cut into stretches. Four more fits each leave out some of them (their outputs are masked, the latent
-chain continues) and simulate them: from the beginning of the record, and from a window just before the stretch. These
-fits are shorter than the fit itself. The reasons, and what a calibration guarantees, are in docs/design/decisions.
+chain continues) and simulate them: from the beginning of the record, and from a window just before the stretch. The
+reasons, and what a calibration guarantees, are in docs/design/decisions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.config.rgp import RGP
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
 from revarb.errors import ComputationError, InputError, RevarbError, warn_user
@@ -38,7 +37,6 @@ from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.yardsticks import measure_linear, measure_mean
 
 MIN_STRETCHES = 4  # with measured outputs; a median of fewer is not reliable
-FOLD_ITERATIONS = 0.5  # share of the fit's iterations in a fit without a fold: held-out errors do not change with more
 
 
 def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) -> FittedRGP:
@@ -77,23 +75,14 @@ def _add_yardsticks(calibration: Calibration, task: Task) -> Calibration:
 
 def count_calibration_steps(task: Task) -> int:
     """Count the steps of all fits of a calibration, at most."""
-    return FOLDS * count_steps(_shorten(task.spec)) if task.stretches else 0
-
-
-def _shorten(spec: RGP) -> RGP:
-    # Of every stage before the free-run term.
-    stages = tuple(
-        replace(stage, iterations=max(1, round(FOLD_ITERATIONS * stage.iterations))) for stage in spec.recipe.stages
-    )
-    return replace(spec, recipe=replace(spec.recipe, stages=stages))
+    return FOLDS * count_steps(task.spec) if task.stretches else 0
 
 
 def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, journal: Journal) -> FittedRGP:
-    spec = _shorten(task.spec)
-    steps_before = count_steps(model.spec) + fold * count_steps(spec)
+    steps_before = (1 + fold) * count_steps(model.spec)
     masked = mask_fold(task.records, task.stretches, fold)
-    prep = make_preprocessor(spec, masked)
-    problem = initialise(task._replace(spec=spec, records=tuple(masked), preprocessor=prep), model.seed)
+    prep = make_preprocessor(task.spec, masked)
+    problem = initialise(task._replace(records=tuple(masked), preprocessor=prep), model.seed)
     fitted = solve(
         problem, "held out", lambda steps, text: report(steps_before + steps, f"calibrating: {text}"), journal
     )
