@@ -12,7 +12,7 @@ ABSENT = not any(path.stem == "family" for path in FILES)
 pytestmark = pytest.mark.skipif(ABSENT, reason="results/family.json has not been written: revarb reproduce family")
 
 
-def test_every_fit_of_the_table_is_there_once():
+def test_every_fit_of_the_table_is_there_once(recorded_data):
     meta = read_results("family")["meta"]
     assert meta["table"] == "family" and meta["seeds"] >= 5 and "--only" not in meta["command"]
     expected = [fit.key for fit in load_family().list_fits(meta["seeds"])]
