@@ -9,8 +9,9 @@ import revarb
 from revarb.config.recipe import R0_FREE, Recipe, Stage
 from revarb.data.series import Series
 from revarb.optim.status import Status
+from revarb.training import calibrate
 from revarb.training.calibration_rule import SCALES
-from revarb.training.stretches import STRETCHES
+from revarb.training.stretches import FOLDS, STRETCHES
 from support import small
 from support.journals import count_evaluations
 
@@ -41,6 +42,21 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
     again = SPEC.fit(record)
     assert again.calibration == found
     assert replace(SPEC, calibrate=False).fit(record).calibration is None
+
+
+@pytest.mark.parametrize(("inducing", "expected"), [(60, 50), (20, 20)])
+def test_fits_without_a_fold_have_no_more_inducing_inputs_than_are_enough(record, inducing, expected, monkeypatch):
+    sizes = []
+    original = calibrate.solve
+
+    def solve(problem, *rest):
+        sizes.append(problem.spec.inducing)
+        return original(problem, *rest)
+
+    monkeypatch.setattr(calibrate, "solve", solve)
+    model = replace(SPEC, inducing=inducing, recipe=replace(QUICK, stages=(Stage(R0_FREE, 1),))).fit(record)
+    assert sizes == [expected] * FOLDS
+    assert model.spec.inducing == inducing and model.calibration is not None
 
 
 def test_ctrl_c_while_calibrating_returns_the_model(record):

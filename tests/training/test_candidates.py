@@ -12,6 +12,7 @@ from revarb.training.candidates import (
     DELAYS,
     FEW_ITERATIONS,
     FEW_LAGS,
+    INDUCING,
     LAGS,
     MORE_LAGS,
     RECORD_ROWS_PER_LAG,
@@ -26,6 +27,7 @@ from revarb.training.candidates import (
     list_variants,
 )
 from revarb.training.linear_trial import try_linear
+from revarb.training.problem import FEW_INDUCING
 from support import small
 
 
@@ -84,6 +86,17 @@ def test_trials_of_two_hidden_layers_have_fewer_iterations():
     assert linear.trial == linear.spec and smooth.trial == smooth.spec
     quick = Structure("quick", small.spec(recipe=small.QUICK), quick_trials=True)
     assert quick.trial == quick.spec  # never more
+
+
+@pytest.mark.parametrize(
+    ("lengths", "inducing"), [([100], 50), ([250], 62), ([150, 150], 75), ([400], INDUCING), ([2000], INDUCING)]
+)
+def test_short_records_have_fewer_inducing_inputs(lengths, inducing):
+    records = make_records(*lengths)
+    linear, *others = list_structures(records, 1)
+    variants = [variant for each in others for variant in list_variants(each, records)]
+    assert {each.spec.inducing for each in (*others, *variants)} == {inducing}
+    assert linear.spec.inducing == FEW_INDUCING
 
 
 @pytest.mark.parametrize("delay", [0, 1, 8])

@@ -31,7 +31,14 @@ from revarb.training.calibration_rule import (
     HeldOutRun,
     select_steps,
 )
-from revarb.training.problem import Report, Task, initialise, make_preprocessor, mask_if_possible
+from revarb.training.problem import (
+    Report,
+    Task,
+    count_enough_inducing,
+    initialise,
+    make_preprocessor,
+    mask_if_possible,
+)
 from revarb.training.solve import count_steps, solve
 from revarb.training.stretches import FOLDS, Stretch, mask_fold
 from revarb.training.yardsticks import measure_linear, measure_mean
@@ -82,7 +89,8 @@ def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, j
     steps_before = (1 + fold) * count_steps(model.spec)
     masked = mask_fold(task.records, task.stretches, fold)
     prep = make_preprocessor(task.spec, masked)
-    problem = initialise(task._replace(records=tuple(masked), preprocessor=prep), model.seed)
+    spec = replace(task.spec, inducing=min(task.spec.inducing, count_enough_inducing(task.records)))
+    problem = initialise(task._replace(spec=spec, records=tuple(masked), preprocessor=prep), model.seed)
     fitted = solve(
         problem, "held out", lambda steps, text: report(steps_before + steps, f"calibrating: {text}"), journal
     )

@@ -16,8 +16,10 @@ from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import warn_user
+from revarb.training.problem import FEW_INDUCING, count_enough_inducing
 
 FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
+INDUCING = 100  # at most
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
@@ -80,11 +82,12 @@ def describe_order(order: Order | RGP) -> str:
 def list_structures(records: Sequence[Series], delay: int) -> list[Structure]:
     """The structures that are tried first; `delay` is that of the linear models that did best."""
     few, lags, outputs = limit_lags(records, FEW_LAGS), limit_lags(records, LAGS), records[0].y.shape[1]
-    linear = {"hidden": 1, "inducing": 50, "latent_dim": outputs, "linear": True}
+    linear = {"hidden": 1, "inducing": FEW_INDUCING, "latent_dim": outputs, "linear": True}
+    inducing = min(INDUCING, count_enough_inducing(records))
     return [
         _make("linear part", records, lags, delay, "linear", **linear),
-        _make("one smooth layer", records, few, delay, "smooth", hidden=1),
-        replace(_make("fixed variances", records, lags, delay, "fixed"), quick_trials=True),
+        _make("one smooth layer", records, few, delay, "smooth", hidden=1, inducing=inducing),
+        replace(_make("fixed variances", records, lags, delay, "fixed", inducing=inducing), quick_trials=True),
     ]
 
 

@@ -22,6 +22,7 @@ from revarb.training.fit import fit_rgp
 from revarb.training.fold_paths import ALL, trace_path
 from revarb.training.linear_fit import solve_least_squares
 from revarb.training.narx_rows import build_narx_rows, mark_complete
+from revarb.training.problem import FEW_INDUCING
 from revarb.training.ranking import Ranking
 from revarb.training.trials import HeldOut, Scored, Trials
 
@@ -80,8 +81,8 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
     rows = sum(len(record) - lags for record in records)
     recipe = replace(RECIPES["linear"], free_run_weight=2.0)
     spec = RGP(
-        lags, lags, hidden=1, inducing=min(50, rows), latent_dim=records[0].y.shape[1], linear=True, recipe=recipe,
-        calibrate=False,
+        lags, lags, hidden=1, inducing=min(FEW_INDUCING, rows), latent_dim=records[0].y.shape[1], linear=True,
+        recipe=recipe, calibrate=False,
     )  # fmt: skip
     model = fit_rgp(spec, records, seed=seed, progress=progress, resume=False)
     name = f"RGP, linear part, {describe_order(spec)}, w = 2"

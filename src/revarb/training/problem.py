@@ -31,6 +31,11 @@ Report = Callable[[int, str], None]
 """A function that takes the number of steps done and a text, for a progress bar; KeyboardInterrupt stops the fit."""
 
 
+# Settled on the development set (docs/design/decisions). The time of a fit grows with the square of this number.
+SAMPLES_PER_INDUCING = 4
+FEW_INDUCING = 50  # enough for the shortest records
+
+
 class Task(NamedTuple):
     """A configuration and the records it is fitted to, checked once for all seeds.
 
@@ -75,6 +80,11 @@ def mask_if_possible(records: Sequence[Series]) -> Sequence[Series]:
     except InputError:
         return records
     return masked
+
+
+def count_enough_inducing(records: Sequence[Series]) -> int:
+    """The number of inducing inputs beyond which held-out errors on these records do not fall."""
+    return max(FEW_INDUCING, sum(len(record) for record in records) // SAMPLES_PER_INDUCING)
 
 
 def _limit_inducing(spec: RGP, order: Order, records: Sequence[Series]) -> RGP:
