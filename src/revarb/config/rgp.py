@@ -46,8 +46,8 @@ class RGP(Lagged):
     recognition : Recognition, optional
         Latent means by networks instead of free parameters.
     calibrate : bool
-        After the fit, set noises and bands on held-out stretches of the training records (four more fits, in records of
-        less than 400 samples with fewer inducing inputs).
+        After the fit, set noises and bands on held-out stretches of the training records: four more fits, with at most
+        one inducing input for every four samples, or 50.
     linear : bool
         A linear part in every layer, f(x̂) = A x̂ + b + GP. It starts at an ARX model that simulates stably.
     noise : str

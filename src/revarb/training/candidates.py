@@ -19,7 +19,7 @@ from revarb.errors import warn_user
 from revarb.training.problem import FEW_INDUCING, count_enough_inducing
 
 FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the structures below
-INDUCING = 100  # at most
+INDUCING = 100  # of structures without a linear part; fewer where the records are short
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part

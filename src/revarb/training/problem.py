@@ -31,7 +31,7 @@ Report = Callable[[int, str], None]
 """A function that takes the number of steps done and a text, for a progress bar; KeyboardInterrupt stops the fit."""
 
 
-# Settled on the development set (docs/design/decisions). The time of a fit grows with the square of this number.
+# Settled on the development set (docs/design/decisions): the time of a fit grows with the square of inducing inputs.
 SAMPLES_PER_INDUCING = 4
 FEW_INDUCING = 50  # enough for the shortest records
 
