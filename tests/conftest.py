@@ -1,12 +1,49 @@
 """Fixtures of all tests. Nothing of revarb is imported at the top: jaxtyping must come first, to check annotations."""
 
 import os
+import signal
 
 import jax
 import numpy as np
 import pytest
 
 jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as they run inside `with_numerics`
+
+# Variables of the shell that change what a command prints: the width of its lines, and colours. (GitHub sets one too.)
+TERMINAL = ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "LINES")
+
+
+def pytest_configure(config):
+    """Let SIGINT (Ctrl-C) raise KeyboardInterrupt in this process, and end its children, however it was started.
+
+    Under nohup, in the background of a script and in some CI systems it is ignored; Python then installs no handler,
+    and every child inherits that. pytest-xdist calls this in its workers, too.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plain_terminal():
+    """The same width and colours of the terminal for every test, and for the processes that it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in TERMINAL:
+            patch.delenv(name, raising=False)
+        patch.setenv("COLUMNS", "80")
+        patch.setenv("TERM", "dumb")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_downloads():
+    """A test that needs real data asks for `recorded_data`: none depends on the network, nor on the user's cache."""
+    import pooch
+
+    def refuse(*arguments, **options):
+        pytest.fail("this test would download a file; it needs the fixture `recorded_data`")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooch, "retrieve", refuse)
+        yield
 
 
 @pytest.fixture

@@ -17,19 +17,22 @@ EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 PATHS = [(name, path["method"], path["start"]) for name, entry in EXPECTED.items() for path in entry["paths"]]
 SINGLE = [each for each in PATHS if each[0] != "ensemble"]
 COMPILED_LONG = [  # programs that draw samples compile for seconds
-    pytest.param(*each, marks=pytest.mark.slow if each[1] == "samples" and each[0] != "rgp" else ()) for each in PATHS
+    pytest.param(*each, marks=pytest.mark.slow if each[0] not in ("rgp", "rgp_uncalibrated") else ())
+    for each in PATHS
+    if each[1] == "samples"
 ]
+DRAWN = 20  # samples that version 0.1 drew, the same number for every path
 
 
-def close(got, expected):
+def close(got, expected, tolerance=1e-8):
     got, expected = np.asarray(got), np.asarray(expected)
-    np.testing.assert_allclose(got, expected.reshape(got.shape), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(got, expected.reshape(got.shape), rtol=tolerance, atol=tolerance)
 
 
 def simulate(model, name, method, start, **options):
     u = EXPECTED[name]["u"]
     steps = {"steps": 40} if u is None else {}
-    return model.simulate(u, method, start=start, **({"samples": 20, "seed": 3} | options), **steps)
+    return model.simulate(u, method, start=start, **({"samples": DRAWN, "seed": 3} | options), **steps)
 
 
 def expected_path(name, method, start):
@@ -53,18 +56,38 @@ def test_there_is_a_file_of_each_kind():
     assert {path.stem for path in FOLDER.glob("*.rgp")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize(("name", "method", "start"), COMPILED_LONG)
+@pytest.mark.parametrize(("name", "method", "start"), [each for each in PATHS if each[1] != "samples"])
 def test_the_mean_is_the_same(load, name, method, start):
     close(simulate(load(name), name, method, start).mean, expected_path(name, method, start)["mean"])
 
 
-@pytest.mark.parametrize(("name", "method", "start"), [each for each in SINGLE if each[1] in ("moments", "samples")])
+@pytest.mark.parametrize(("name", "method", "start"), [each for each in SINGLE if each[1] == "moments"])
 def test_the_calibrated_distribution_is_the_same(load, name, method, start):
     path, expected = simulate(load(name), name, method, start), expected_path(name, method, start)
     mean, lower = (np.reshape(expected[key], path.mean.shape) for key in ("mean", "lower"))
-    close(path.std, expected["band_std"])
-    close(path.interval(0.95)[0], lower)
-    close(path.interval(0.95)[1], 2.0 * mean - lower)
+    # Variances are differences of larger terms: another processor's rounding changed their roots by up to 4e-8.
+    close(path.std, expected["band_std"], 1e-6)
+    close(path.interval(0.95)[0], lower, 1e-6)
+    close(path.interval(0.95)[1], 2.0 * mean - lower, 1e-6)
+
+
+@pytest.mark.parametrize(("name", "method", "start"), COMPILED_LONG)
+def test_samples_have_the_same_distribution(load, name, method, start):
+    """The same seed draws other functions with another LAPACK, which chooses the signs of eigenvectors.
+
+    So the paths that version 0.1 drew are a small sample of what many new ones show. At the time of writing their means
+    differed by up to 2.6 standard errors, and their standard deviations by factors of 0.69 to 1.29.
+    """
+    path, expected = simulate(load(name), name, method, start, samples=400), expected_path(name, method, start)
+    mean = np.reshape(expected["mean"], path.mean.shape)
+    np.testing.assert_array_less(np.abs(path.mean - mean), 4.0 * path.std / np.sqrt(DRAWN))
+    if name != "ensemble":
+        std, lower = (np.reshape(expected[key], path.mean.shape) for key in ("band_std", "lower"))
+        ratio = std / path.std
+        assert ratio.min() > 0.55 and ratio.max() < 1.6 and 0.85 < np.median(ratio) < 1.15
+        half = path.std * (mean - lower) / std  # the factor of the calibration does not depend on the draws
+        close(path.interval(0.95)[0], path.mean - half)
+        close(path.interval(0.95)[1], path.mean + half)
 
 
 @pytest.mark.parametrize("method", ["moments", "samples"])
