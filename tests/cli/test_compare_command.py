@@ -20,7 +20,7 @@ from support import small
 from support.command_line import COLUMNS, run, with_cells
 from support.processes import environment
 from support.small_choice import SAMPLES, use_quick_candidates
-from support.waiting import read_until
+from support.waiting import DEADLINE, read_until
 
 
 def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
@@ -95,7 +95,7 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
     )  # fmt: skip
     read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
     os.killpg(process.pid, signal.SIGINT)  # to the process group, as from a terminal: the workers receive it too
-    out, err = (text.decode() for text in process.communicate(timeout=120))
+    out, err = (text.decode() for text in process.communicate(timeout=DEADLINE))
     assert process.returncode == 130, (out, err)
     assert "Traceback" not in err
     if "interrupted: stopped before the end" in err:  # before the first model was done
@@ -119,7 +119,7 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_goes_on_with_the_other
     screen = read_until(ours, lambda text: b"ARX done" in text)
     os.killpg(process.pid, signal.SIGINT)
     screen += read_until(ours)
-    out = process.communicate(timeout=120)[0].decode()
+    out = process.communicate(timeout=DEADLINE)[0].decode()
     assert process.returncode == 130, screen
     assert b"interrupted: 2 of 3 fits were compared; the same command with --resume goes on" in screen
     assert b"Traceback" not in screen

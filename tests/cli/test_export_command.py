@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import onnx
@@ -16,6 +15,7 @@ import revarb
 from support import small
 from support.c_programs import MOMENTS, build, run_moments, run_program
 from support.command_line import run
+from support.waiting import DEADLINE, wait_until
 
 with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -125,17 +125,13 @@ def test_no_compiler_for_an_fmu(capsys, folder, model, monkeypatch):
 def test_ctrl_c_while_an_fmu_is_compiled_leaves_nothing(folder, model):
     """A compiler that never ends, and a SIGINT for the group, as a terminal sends it."""
     slow = folder / "slow-cc"
-    slow.write_text("#!/bin/sh\ntouch started\nexec sleep 60\n")
+    slow.write_text("#!/bin/sh\ntouch started\nexec sleep 600\n")
     slow.chmod(0o755)
     environment = {**os.environ, "CC": str(slow), "TMPDIR": str(folder)}
     command = [sys.executable, "-m", "revarb", "export", "m.rgp", "-o", "x.fmu"]
     process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-    for _ in range(1800):
-        if (folder / "started").exists():
-            break
-        time.sleep(0.1)
-    assert (folder / "started").exists()
+    wait_until((folder / "started").exists)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"
     assert list_new(folder) == ["slow-cc", "started"]

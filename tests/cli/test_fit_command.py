@@ -19,7 +19,7 @@ from support.command_line import FIT, START, run, with_cells
 from support.journals import count_evaluations
 from support.processes import environment
 from support.small_choice import SAMPLES, press_ctrl_c, use_quick_candidates
-from support.waiting import read_until
+from support.waiting import DEADLINE, read_until
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
     read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)
     process.send_signal(signal.SIGINT)
-    out, err = (text.decode() for text in process.communicate(timeout=120))
+    out, err = (text.decode() for text in process.communicate(timeout=DEADLINE))
     assert process.returncode in (0, 130), (out, err)
     assert "Traceback" not in err
     assert process.returncode == 130 or revarb.load("m.rgp").bound < 0
@@ -140,7 +140,7 @@ def interrupt_on_terminal(folder, command):
     os.close(theirs)
     screen = read_until(ours, lambda text: b"bound" in text)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=DEADLINE)
     return screen, process.returncode, out, read_until(ours)
 
 

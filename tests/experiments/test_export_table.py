@@ -46,7 +46,7 @@ def test_every_format_has_the_outputs_of_simulate(parts):
     assert all(set(row) == COLUMNS for row in rows)
     for row in rows:
         assert row["difference"] <= (1e-3 if row["format"] == C_FLOAT else 1e-9)
-        assert 0.0 < row["microseconds"] < 1e5 and (row["kilobytes"] is None) == (row["format"] in (LIVE, JAX_FIXED))
+        assert row["microseconds"] > 0.0 and (row["kilobytes"] is None) == (row["format"] in (LIVE, JAX_FIXED))
     by_format = {row["format"]: row for row in rows}
     assert by_format[JAX]["speedup"] == 1.0 and by_format[C_DOUBLE]["speedup"] > 1.0
     assert 0.0 < by_format[C_FLOAT]["difference"] > by_format[C_DOUBLE]["difference"]  # it is single precision

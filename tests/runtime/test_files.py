@@ -14,6 +14,7 @@ import pytest
 from revarb.errors import InputError
 from revarb.runtime.files import write_atomic
 from support.processes import run_python
+from support.waiting import DEADLINE
 
 
 def test_a_failed_write_leaves_the_old_file(monkeypatch, tmp_path):
@@ -87,7 +88,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
     write_atomic(pipe, b"complete")
-    reader.join(timeout=20)
+    reader.join(timeout=DEADLINE)
     assert read == [b"complete"] and pipe.is_fifo()
 
 

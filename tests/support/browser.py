@@ -9,7 +9,7 @@ import urllib.request
 
 from websockets.sync.client import connect
 
-from support.waiting import wait_until
+from support.waiting import DEADLINE, wait_until
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
@@ -20,7 +20,7 @@ def open_page(browser, file, folder, *options):
     """Open a page with a browser command; the output includes its console."""
     return subprocess.run(
         [browser, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=DEADLINE, check=False,
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Tab:
     def call(self, method, **params):
         number = next(self._numbers)
         self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        while (message := json.loads(self._socket.recv(timeout=60))).get("id") != number:
+        while (message := json.loads(self._socket.recv(timeout=DEADLINE))).get("id") != number:
             self._events.append(message)
         assert "error" not in message, message
         return message["result"]

@@ -37,10 +37,15 @@ def main(folder, kills):
     path = Path(folder) / "m.rgp"
     models, whole, while_writing = [model_bytes(path, number) for number in (1.0, 2.0)], 0, 0
     for _ in range(int(kills)):
+        begun, begin = os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(begin, b".")
             for content in itertools.cycle(models):
                 write_atomic(path, content)
+        os.read(begun, 1)  # on a busy machine it may start late
+        os.close(begun)
+        os.close(begin)
         time.sleep(random.uniform(0.0, 0.05))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

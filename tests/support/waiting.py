@@ -4,8 +4,12 @@ import os
 import select
 import time
 
+# Seconds until something that should have happened is given up: only a failure waits so long. On one busy core, another
+# process needs a minute to import JAX and to compile.
+DEADLINE = 600.0
 
-def wait_until(condition, seconds=120.0, every=0.05):
+
+def wait_until(condition, seconds=DEADLINE, every=0.05):
     """Poll a condition, and return its first true value."""
     end = time.monotonic() + seconds
     while not (answer := condition()):
@@ -14,7 +18,7 @@ def wait_until(condition, seconds=120.0, every=0.05):
     return answer
 
 
-def read_until(descriptor, enough=lambda text: False, seconds=120.0):
+def read_until(descriptor, enough=lambda text: False, seconds=DEADLINE):
     """Read from a terminal or pipe until a condition holds, or until the other end is closed."""
     text, end = b"", time.monotonic() + seconds
     while not enough(text):

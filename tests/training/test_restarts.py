@@ -23,7 +23,7 @@ from revarb.training.workers import call_task
 from support import small
 from support.journals import count_evaluations
 from support.processes import environment
-from support.waiting import read_until
+from support.waiting import DEADLINE, read_until
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, job
         screen = read_until(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
         os.killpg(process.pid, signal.SIGINT)
         screen += read_until(ours)
-        assert process.wait(timeout=60) == 130, screen
+        assert process.wait(timeout=DEADLINE) == 130, screen
     assert all(f"seed {seed}".encode() in screen for seed in range(restarts))
     model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
     assert isinstance(model, Ensemble) and model.status == "interrupted"

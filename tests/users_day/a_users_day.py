@@ -22,7 +22,7 @@ import pandas as pd
 
 import revarb
 from support.processes import environment, run_python
-from support.waiting import read_until
+from support.waiting import DEADLINE, read_until
 
 Say = Callable[[str], None]
 QUICK = ("--lags", "3", "--input-lags", "3", "--hidden", "1", "--inducing", "20")
@@ -191,7 +191,7 @@ def point_7(folder: Path, say: Say) -> None:
     reader = threading.Thread(target=lambda: read.append((folder / "pipe.csv").read_text()))
     reader.start()
     command(folder, "simulate", "m.rgp", "train.csv", "-o", "pipe.csv")
-    reader.join(timeout=60)
+    reader.join(timeout=DEADLINE)
     assert read[0] == (folder / "path.csv").read_text() and (folder / "pipe.csv").is_fifo()
     for out in ("-", "/dev/stdout"):
         assert command(folder, "simulate", "m.rgp", "train.csv", "-o", out)[0] == read[0]
@@ -242,7 +242,7 @@ def press_ctrl_c(folder: Path, arguments: list[str], wait: float | None) -> tupl
         threading.Event().wait(wait)
     os.killpg(process.pid, signal.SIGINT)
     shown += read_until(ours)
-    return process.wait(timeout=120), shown.decode(errors="replace")
+    return process.wait(timeout=DEADLINE), shown.decode(errors="replace")
 
 
 def point_10(folder: Path, say: Say) -> None:

@@ -113,7 +113,7 @@ def test_the_mean_only_step_is_the_same_with_standard_deviations(tmp_path):
     record, model = make_record(), fit_small("two layers")
     plain, _ = run_program(build(model.export(tmp_path / "plain.c")[1]), record.u, 1)
     both, _ = run_program(build(model.export(tmp_path / "both.c", with_std=True)[1]), record.u, 1)
-    np.testing.assert_array_equal(plain, both)
+    np.testing.assert_allclose(plain, both, rtol=1e-12)  # where the compiler fuses products with sums, it may differ
 
 
 def test_refusals(tmp_path):

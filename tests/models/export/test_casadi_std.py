@@ -27,7 +27,7 @@ def test_it_is_that_of_one_step_by_moments(name, row):
     path = model.simulate(record.u[row : row + 1], start=start)
     np.testing.assert_allclose(np.asarray(std)[:, 0], path.std[0], rtol=0.03)
     for found, expected in zip((next_state, y), model.to_casadi()(model.step_state(start), record.u[row]), strict=True):
-        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+        np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-12)
 
 
 def test_student_t_noise():

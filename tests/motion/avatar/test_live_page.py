@@ -18,7 +18,7 @@ from revarb.motion.avatar.live_avatar import LiveAvatar
 from revarb.motion.avatar.live_page import LivePage
 from support.avatars import gaits, trained
 from support.browser import Chromium
-from support.waiting import wait_until
+from support.waiting import DEADLINE, wait_until
 
 NODE = "window.__viserSceneTree?.getState()['{}']"
 POSE = f"[...{NODE.format('/avatar/cylinders')}.message.props.batched_positions]"
@@ -191,6 +191,6 @@ def test_ctrl_c_ends_it_without_output(recorded_data, tmp_path):
         with urllib.request.urlopen(url) as page:
             assert page.status == 200 and b"<html" in page.read(2000).lower()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=DEADLINE)
     assert (process.returncode, out, err) == (0, "", "")
     assert [path.name for path in tmp_path.iterdir()] == ["m.rgp"]
