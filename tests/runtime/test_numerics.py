@@ -2,6 +2,8 @@
 
 import textwrap
 
+import pytest
+
 from support import small
 from support.processes import run_python
 
@@ -21,4 +23,5 @@ def test_float64_inside_and_the_callers_jax_unchanged():
     """)
     done = run_python("-c", program)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == small.spec().fit(small.record()).bound
+    # Float32 would show in the third digit; another process may have other threads, and with them another rounding.
+    assert float(done.stdout) == pytest.approx(small.spec().fit(small.record()).bound, rel=1e-6)
