@@ -9,28 +9,21 @@ import pytest
 
 jax.config.update("jax_enable_x64", True)  # the pure numerics are tested as they run inside `with_numerics`
 
-# Variables of the shell that change what a command prints: the width of its lines, and colours. (GitHub sets one too.)
-TERMINAL = ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "LINES")
+# Variables of the shell that change what a command prints. (GitHub's makes typer believe in a terminal.)
+COLOURS = ("NO_COLOR", "FORCE_COLOR", "PY_COLORS", "COLORTERM", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 
 def pytest_configure(config):
-    """Let SIGINT (Ctrl-C) raise KeyboardInterrupt in this process, and end its children, however it was started.
+    """Make this process, and those that it starts, independent of the shell; pytest-xdist's workers call this too.
 
-    Under nohup, in the background of a script and in some CI systems it is ignored; Python then installs no handler,
-    and every child inherits that. pytest-xdist calls this in its workers, too.
+    SIGINT (Ctrl-C) raises KeyboardInterrupt. Under nohup, in the background of a script and in some CI systems it is
+    ignored; Python then installs no handler, and every child inherits that. The width and colours of the terminal are
+    always the same. They are set before the first import of rich, which keeps what it finds then.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def plain_terminal():
-    """The same width and colours of the terminal for every test, and for the processes that it starts."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in TERMINAL:
-            patch.delenv(name, raising=False)
-        patch.setenv("COLUMNS", "80")
-        patch.setenv("TERM", "dumb")
-        yield
+    for name in (*COLOURS, "LINES"):
+        os.environ.pop(name, None)
+    os.environ.update(COLUMNS="80", TERM="dumb")
 
 
 @pytest.fixture(autouse=True, scope="session")
