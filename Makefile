@@ -3,19 +3,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+READY_DEV := .venv/.ready-dev
 READY_DOCS := .venv/.ready-docs
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CORE := tests/gp tests/variational tests/data tests/simulation
 CHECKED := --jaxtyping-packages=revarb,support.checked
 
 .PHONY: demo test test-core test-release test-slow lint docs bench results clean
 
+# The library alone, as a user installs it; tests and docs add what they need.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(INSTALL) -e .
+	touch $@
+
+$(READY_DEV): $(READY)
+	$(INSTALL) -e ".[dev]"
 	touch $@
 
 $(READY_DOCS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(INSTALL) -e ".[docs]"
 	touch $@
 
 demo: $(READY)
@@ -26,17 +33,17 @@ test: test-core
 	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/release $(CORE:%=--ignore=%)
 
 # For the edit loop: the numerics, in two minutes.
-test-core: $(READY)
+test-core: $(READY_DEV)
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(CHECKED) $(CORE)
 
 # The committed results/*.json: their form, and what they must show. Instant.
-test-release: $(READY)
+test-release: $(READY_DEV)
 	$(BIN)/python -m pytest -q tests/release
 
-test-slow: $(READY)
+test-slow: $(READY_DEV)
 	$(BIN)/python -m pytest -m slow --ignore=tests/release $(CHECKED)
 
-lint: $(READY)
+lint: $(READY_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
@@ -46,10 +53,10 @@ docs: $(READY_DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 	@echo "the site: build/docs/index.html"
 
-bench: $(READY)
+bench: $(READY_DEV)
 	$(BIN)/python -m bench --json results/bench.json
 
-results: $(READY)
+results: $(READY_DEV)
 	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --page build/results/table1.html --pictures build/results
 	$(BIN)/revarb reproduce table2 --seeds 3 --json results/table2.json --page build/results/table2.html --pictures build/results
 	$(BIN)/revarb reproduce field --seeds 3 --json results/field.json --page build/results/field.html

@@ -58,6 +58,14 @@ def unfinished(tmp_path_factory, monkeypatch):
     return folder / "revarb" / "unfinished"
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    """No lines of progress on stderr, however slow the machine is."""
+    from revarb.runtime import progress
+
+    monkeypatch.setattr(progress, "LOG_SECONDS", 1e6)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def few_programs():
     """Release compiled programs between modules, so that none of them comes near the limit on memory mappings."""

@@ -77,7 +77,12 @@ def test_names_that_are_imported_on_use_are_those_that_a_type_checker_sees():
 def test_public_names_are_listed_before_they_are_used():
     done = run_python("-c", "import sys, revarb; print(*dir(revarb)); print('jax' in sys.modules)")
     names, imported = done.stdout.splitlines()
-    assert {*revarb.__all__, "__version__"} <= set(names.split()) and imported == "False"
+    assert {*revarb.__all__, "__version__"} == set(names.split()) and imported == "False"
+
+
+def test_nothing_but_public_names_is_exposed():
+    done = run_python("-c", "import revarb; print(*(name for name in vars(revarb) if not name.startswith('_')))")
+    assert done.stdout.split() == []
 
 
 def test_packages_are_attributes_and_other_names_are_not():

@@ -1,6 +1,6 @@
 """Recurrent Gaussian processes: learn nonlinear dynamics from short records, simulate them with calibrated bands."""
 
-from importlib import import_module
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ else:
 
     def __getattr__(name):
         if name == "__version__":
-            value = import_module("importlib.metadata").version("revarb")
+            value = _import_module("importlib.metadata").version("revarb")
         elif name in _HOMES:
             if name in _WITH_FILES:
-                import_module("revarb.baselines")
-            value = getattr(import_module(_HOMES[name]), name)
+                _import_module("revarb.baselines")
+            value = getattr(_import_module(_HOMES[name]), name)
         else:
             value = _import_package(name)
         globals()[name] = value
@@ -78,15 +78,16 @@ else:
         if name.startswith("_"):
             raise missing
         try:
-            return import_module(f"revarb.{name}")
+            return _import_module(f"revarb.{name}")
         except ModuleNotFoundError as error:
             if error.name != f"revarb.{name}":  # something that the package imports is not installed
                 raise
             raise missing from None
 
     def __dir__():
-        return sorted({*globals(), *__all__, "__version__"})
+        return sorted([*__all__, "__version__"])
 
+    del TYPE_CHECKING
 
 __all__ = [
     "ARX",

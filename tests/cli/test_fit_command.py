@@ -261,8 +261,10 @@ def test_a_record_too_short_to_hold_anything_out(capsys, folder):
 @pytest.mark.parametrize("said", [("--lags", "2"), ("--hidden", "1"), ("--restarts", "2"),
                                   ("--config", "rgp.toml"), ("--linear",), ("--recipe", "fixed")])  # fmt: skip
 def test_members_are_for_a_choice(capsys, folder, said):
-    code, _, err = run(capsys, *START, *said, "--members", "2")
-    assert code == 2 and err.startswith("error: --members is for a choice: leave out --lags") and err.count("\n") == 1
+    for option in (("--members", "2"), ("--quick",)):
+        code, _, err = run(capsys, *START, *said, *option)
+        assert code == 2 and err.count("\n") == 1
+        assert err.startswith(f"error: {option[0]} is for a choice: leave out --lags")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def test_prediction_along_a_measured_record(capsys, folder, drawn, several):
     for given, name, horizon in (((), "1 step ahead", 1), (("--horizon", "3"), "3 steps ahead", 3)):
         code, out, err = run(capsys, "predict", "m.rgp", "gaps.csv", "-o", "p.csv", *given)
         assert code == 0 and err == "" and f"prediction, {name}, first 4 rows left out" in out and "RMSE" in out
-        assert drawn[-1][0] == f"gaps.csv: prediction, {name}" and "model (moments)" in drawn[-1][1]
+        assert drawn[-1][0] == f"gaps.csv: prediction, {name}" and "model" in drawn[-1][1]
         assert Table("p.csv").names[:4] == ("row", "counts", "pressure_mean", "pressure_std")
         np.testing.assert_array_equal(Table("p.csv").columns(["counts"])[:6, 0], [0, 0, 0, 0, 1, 1])
         expected = revarb.load("m.rgp").predict(record, horizon).mean

@@ -30,6 +30,17 @@ def test_without_measurements_there_is_no_error(model):
     assert labels(model.simulate(small.record(1, inputs=2).u).plot()) == ["u0", "u1", "y0", "y1"]
 
 
+def test_other_models_are_thin_lines_that_do_not_change_the_axis(model):
+    record = small.record(1, inputs=2, outputs=2)
+    path = model.simulate(record.u)
+    far = Trajectory(path.mean + 1e6, None, "mean", 0, path.output_names)
+    figure, alone = path.plot(record.y, others={"LSTM": far}), path.plot(record.y)
+    assert "LSTM" in figure.axes[2].get_legend_handles_labels()[1]
+    np.testing.assert_allclose(figure.axes[2].get_ylim(), alone.axes[2].get_ylim())
+    with pytest.raises(revarb.InputError, match=r"'LSTM' of others has shape \(3, 2\), but the trajectory has"):
+        path.plot(others={"LSTM": Trajectory(np.zeros((3, 2)), None, "mean", 0, path.output_names)})
+
+
 def test_rows_that_are_not_scored_are_shaded_with_a_word(model):
     figure = model.simulate(small.record(1, inputs=2).u).plot()
     shaded = [patch for axes in figure.axes for patch in axes.patches]
@@ -59,7 +70,7 @@ def test_measured_values_are_in_front(model):
     record = small.record(1, inputs=2, outputs=2)
     axes = model.simulate(record.u).plot(record.y).axes[2]
     order = {line.get_label(): line.get_zorder() for line in axes.lines}
-    assert order["measured"] > order["model (residuals)"]
+    assert order["measured"] > order["model"]
 
 
 def test_long_records_are_drawn_with_few_points(model):

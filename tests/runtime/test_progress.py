@@ -1,3 +1,4 @@
+import threading
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -5,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from revarb.runtime import progress
-from revarb.runtime.progress import progress_bar
+from revarb.runtime.progress import progress_bar, progress_lines
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -31,7 +33,24 @@ def test_a_terminal_and_a_notebook_have_a_bar(monkeypatch, drawn, where):
     assert drawn == ["bound 3"]
 
 
-@pytest.mark.parametrize("where", [{}, {"terminal": True, "show": False}, {"notebook": True, "widgets": False}])
+@pytest.mark.parametrize("where", [{}, {"notebook": True, "widgets": False}])
 def test_elsewhere_nothing_is_drawn(monkeypatch, drawn, where):
     run(monkeypatch, **where)
     assert not drawn
+
+
+def test_a_log_gets_lines_while_nothing_is_reported(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LOG_SECONDS", 1e-3)
+    monkeypatch.setattr(progress, "LOG_SHARE", 0.0)
+    with progress_lines(["seed 0", "seed 1"], 10, show=True, waiting="compiling") as update:
+        wait_until(lambda: "seed 0: compiling (0% of all steps" in capsys.readouterr().err)
+        update(1, 5, "bound 3")
+        wait_until(lambda: "seed 1: bound 3 (25% of all steps" in capsys.readouterr().err)
+    assert "revarb progress" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_without_progress_there_is_nothing(monkeypatch, capsys, drawn, terminal):
+    monkeypatch.setattr(progress, "LOG_SECONDS", 1e-3)
+    run(monkeypatch, show=False, terminal=terminal)
+    assert not drawn and capsys.readouterr().err == ""

@@ -70,6 +70,21 @@ def linear_record(seed=0, samples=SAMPLES, noise=0.05):
 RECORD = small.record(samples=SAMPLES)
 
 
+def test_a_quick_choice_tries_linear_parts_only(monkeypatch):
+    linear = replace(FIRST, linear=True, recipe=replace(FIRST.recipe, free_run_weight=1.0))
+    use_structures(monkeypatch, linear, FIRST)
+    model = revarb.fit(RECORD, jobs=1, effort="quick")
+    tried = [candidate.name for candidate in model.choice.candidates]
+    assert any("number 0" in name for name in tried) and not any("number 1" in name for name in tried)
+    assert model.choice.sentence.endswith(choose.QUICK)
+
+
+@pytest.mark.parametrize("effort", ["slow", None, 1])
+def test_an_unknown_effort_is_refused(effort):
+    with pytest.raises(revarb.InputError, match="effort must be 'normal' or 'quick', received"):
+        revarb.fit(RECORD, effort=effort)
+
+
 @pytest.fixture(scope="module")
 def chosen():
     """The choice on a nonlinear record."""
@@ -449,4 +464,4 @@ def test_progress_ends_at_the_number_of_steps(monkeypatch):
     progress.skip(units[:1])
     progress.make_final_report("a")(1, "")
     assert seen[-1] == (9 + sum(FIRST.recipe.iterations) + 1, "fitting a")
-    assert choose._count_steps(held_out) == 5 * sum(FIRST.recipe.iterations)
+    assert choose._count_steps(held_out, "normal") == 5 * sum(FIRST.recipe.iterations)

@@ -32,5 +32,6 @@ def fetch_datasets(
     """
     with exit_on_interrupt():
         from revarb import datasets
-    for name in names or [name for name in datasets.names() if name != "artificial"]:
+        from revarb.datasets.registry import GENERATED
+    for name in names or [name for name in datasets.names() if name not in GENERATED]:
         screen.print(f"{name}: {datasets.fetch(name)}", soft_wrap=True)

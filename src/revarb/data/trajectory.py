@@ -1,6 +1,7 @@
 """The result of a simulation or prediction, in raw units."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -264,7 +265,9 @@ class Trajectory:
         """
         return write_csv(path, self.labelled_columns())
 
-    def plot(self, measured: ArrayLike | None = None, title: str = "") -> "Figure":
+    def plot(
+        self, measured: ArrayLike | None = None, title: str = "", others: "Mapping[str, Trajectory] | None" = None
+    ) -> "Figure":
         """Draw the mean and its 95 % band, over the measured output where it is given.
 
         Parameters
@@ -273,6 +276,8 @@ class Trajectory:
             Measured outputs at the same rows, raw units; NaN where missing.
         title : str
             Title of the figure.
+        others : mapping from names to Trajectory, optional
+            Runs of other models over the same rows; the mean of each is a thin line.
 
         Returns
         -------
@@ -289,4 +294,4 @@ class Trajectory:
         """
         from revarb.data.trajectory_figure import draw_trajectory  # matplotlib is slow to import
 
-        return draw_trajectory(self, measured, title)
+        return draw_trajectory(self, measured, title, others or {})

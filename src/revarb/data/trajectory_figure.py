@@ -1,5 +1,7 @@
 """Figure of a simulated or predicted trajectory: inputs, outputs with their band and the measured ones, errors."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -15,6 +17,7 @@ from revarb.runtime.figure_style import (
     GREY,
     MEASURED,
     MODEL,
+    OTHERS,
     OUTSIDE,
     SETTLING,
     add_panels,
@@ -28,9 +31,15 @@ MAX_SAMPLES = 30  # sampled trajectories that are drawn
 
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
-def draw_trajectory(path: Trajectory, measured: ArrayLike | None, title: str) -> Figure:
-    """Every input in a panel, then every output with its 95 % band and, where it was measured, its error."""
+def draw_trajectory(
+    path: Trajectory, measured: ArrayLike | None, title: str, others: Mapping[str, Trajectory]
+) -> Figure:
+    """Every input in a panel, then every output with its 95 % band and, where it was measured, its error.
+
+    `others` are runs of other models, drawn as thin lines.
+    """
     values = None if measured is None else _check_measured(path, measured)
+    _check_others(path, others)
     inputs, outputs = 0 if path.inputs is None else path.inputs.shape[1], path.mean.shape[1]
     errors = [] if values is None else [ERROR_HEIGHT]
     heights = [INPUT_HEIGHT] * inputs + [OUTPUT_HEIGHT, *errors] * outputs
@@ -42,6 +51,7 @@ def draw_trajectory(path: Trajectory, measured: ArrayLike | None, title: str) ->
     for column in range(outputs):
         own = panels[inputs + column * (1 + len(errors)) :]
         _draw_output(own[0], time, path, column, values)
+        _draw_others(own[0], time, others, column)
         if values is not None:
             _draw_error(own[1], time, path, column, values[:, column])
     _shade_settling(panels[inputs], path)
@@ -83,12 +93,20 @@ def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, me
         for number, sample in enumerate(path.samples[:MAX_SAMPLES]):
             label = "samples" if number == 0 else None
             axes.plot(*thin_line(time, sample[:, column]), color=MODEL, lw=0.4, alpha=0.35, label=label)
-    axes.plot(*thin_line(time, path.mean[:, column]), color=MODEL, lw=1.8, label=f"model ({path.method})")
+    axes.plot(*thin_line(time, path.mean[:, column]), color=MODEL, lw=1.8, label="model")
     if measured is not None:
         draw_measured(axes, time, measured[:, column])
     if path.outside_from is not None:
         _shade_outside(axes, time, path)
     axes.set_ylabel(path.output_names[column])
+
+
+def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, Trajectory], column: int) -> None:
+    limits = axes.get_ylim()
+    for number, (name, other) in enumerate(others.items()):
+        line = thin_line(time, other.mean[:, column])
+        axes.plot(*line, color=OTHERS[number % len(OTHERS)], lw=0.9, label=name)
+    axes.set_ylim(limits)  # a model that diverges must not flatten the rest
 
 
 def _draw_error(axes: Axes, time: np.ndarray, path: Trajectory, column: int, measured: np.ndarray) -> None:
@@ -123,6 +141,15 @@ def _shade_outside(axes: Axes, time: np.ndarray, path: Trajectory) -> None:
         step="post", label="outside of the training range",
     )  # fmt: skip
     axes.axvline(time[first], color=OUTSIDE, lw=0.8, ls="--")
+
+
+def _check_others(path: Trajectory, others: Mapping[str, Trajectory]) -> None:
+    for name, other in others.items():
+        if other.mean.shape != path.mean.shape:
+            raise InputError(
+                f"{name!r} of others has shape {other.mean.shape}, but the trajectory has {path.mean.shape}; simulate "
+                "the same rows"
+            )
 
 
 def _check_measured(path: Trajectory, measured: ArrayLike) -> np.ndarray:

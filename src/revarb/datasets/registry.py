@@ -7,6 +7,7 @@ from typing import Generic, Literal, TypeVar, overload
 from revarb.data.series import Series
 from revarb.datasets.artificial import generate_artificial
 from revarb.datasets.recorded import RECORDED, Recorded
+from revarb.datasets.two_tanks import generate_two_tanks
 from revarb.errors import InputError, check_seed
 from revarb.motion import cmu35
 from revarb.runtime.downloads import PublicFile, fetch_file
@@ -58,7 +59,7 @@ def load(name: str, seed: int = 0) -> Split:
     name : str
         One of `names()`.
     seed : int
-        Seed of the input and the noise of the generated "artificial"; the others ignore it.
+        Seed of the inputs and the noise of the generated "artificial" and "two_tanks"; the others ignore it.
 
     Returns
     -------
@@ -72,8 +73,8 @@ def load(name: str, seed: int = 0) -> Split:
     >>> len(split.train), len(split.test)
     (300, 300)
     """
-    if name == "artificial":
-        return Split(name, *generate_artificial(check_seed(seed)), lags=5)
+    if name in GENERATED:
+        return Split(name, *GENERATED[name](check_seed(seed)), lags=5)
     if name == "cmu35":
         return Split(name, *cmu35.load_split(), lags=20)
     entry = _entry(name)
@@ -91,12 +92,12 @@ def names() -> tuple[str, ...]:
     Examples
     --------
     >>> import revarb
-    >>> revarb.datasets.names()[:6]
-    ('artificial', 'artificial_recorded', 'drive', 'actuator', 'dryer', 'gas_furnace')
-    >>> revarb.datasets.names()[6:]
+    >>> revarb.datasets.names()[:7]
+    ('artificial', 'two_tanks', 'artificial_recorded', 'drive', 'actuator', 'dryer', 'gas_furnace')
+    >>> revarb.datasets.names()[7:]
     ('ballbeam', 'robot_arm', 'heating', 'thermic', 'cstr', 'winding', 'cmu35')
     """
-    return ("artificial", *RECORDED, "cmu35")
+    return (*GENERATED, *RECORDED, "cmu35")
 
 
 def about(name: str) -> str:
@@ -128,7 +129,7 @@ def fetch(name: str) -> Path:
     Parameters
     ----------
     name : str
-        One of `names()`, but not the generated "artificial".
+        One of `names()`, but not a generated one.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def fetch(name: str) -> Path:
     >>> revarb.datasets.fetch("artificial")
     Traceback (most recent call last):
         ...
-    revarb.errors.InputError: 'artificial' is generated and has no file; 'artificial_recorded' is the paper's record
+    revarb.errors.InputError: 'artificial' is generated and has no file; the paper's record is 'artificial_recorded'
     """
     if name == "cmu35":
         return cmu35.fetch_files()
@@ -150,14 +151,18 @@ def fetch(name: str) -> Path:
 
 
 def _entry(name: str) -> Recorded:
-    if name == "artificial":
-        raise InputError("'artificial' is generated and has no file; 'artificial_recorded' is the paper's record")
+    if name in GENERATED:
+        recorded = "; the paper's record is 'artificial_recorded'" if name == "artificial" else ""
+        raise InputError(f"{name!r} is generated and has no file{recorded}")
     if name not in RECORDED:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(names())}")
     return RECORDED[name]
 
 
+GENERATED = {"artificial": generate_artificial, "two_tanks": generate_two_tanks}
+
 _OTHERS = {
     "artificial": "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples",
+    "two_tanks": "two tanks with an overflow, generated with a seed: pump voltage to level, 400 + 400 noisy samples",
     "cmu35": "CMU motion capture, subject 35: four walks and four runs each to train on and to simulate, 57 channels",
 }

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from revarb.runtime.files import write_atomic
 
 MEASURED, MODEL, BAND, GREY = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
+OTHERS = ("#1f6fb4", "#2a8a57", "#7b4ba0")  # lines of other models
 SETTLING, OUTSIDE = "#ececec", "#d95f02"  # rows that are not scored; rows with inputs that training has not shown
 
 

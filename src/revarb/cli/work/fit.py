@@ -101,11 +101,13 @@ def refit(work: Work, trained: FittedRGP, calibrated: bool) -> None:
         stop_interrupted("the best model so far was kept")
 
 
-def choose(work: Work, members: int) -> None:
+def choose(work: Work, members: int, effort: str) -> None:
     """Choose the model, or a mixture of `members` of them."""
     started = time.perf_counter()
     with keep_journals():  # until the model is on disk
-        found = choose_model(work.records, work.seed, work.jobs, progress=True, members=members, resume=work.resume)
+        found = choose_model(
+            work.records, work.seed, work.jobs, progress=True, members=members, effort=effort, resume=work.resume
+        )
         model, choice = cast("Trained", found), found.choice
         seconds = time.perf_counter() - started
         written = _write(work, model)
