@@ -120,7 +120,10 @@ def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):
 
 @pytest.mark.parametrize(
     ("model", "options", "kept"),
-    [("gp-narx", LAGS, "the best model so far"), ("gpssm", ["--states", "2"], "the last model")],
+    [
+        ("gp-narx", LAGS, "the best model so far"),
+        pytest.param("gpssm", ["--states", "2"], "the last model", marks=pytest.mark.slow),
+    ],
 )
 def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch, model, options, kept):
     monkeypatch.setattr(gpssm, "UPDATES_PER_CALL", 1)

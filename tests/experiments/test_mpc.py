@@ -297,6 +297,7 @@ def quick(kind=QuickTable):
     return kind("quick", NOISE, 0.3, 2.0, EXCITATION, TASK, SETTINGS, ControlLimits(1.3, 0, 50.0))
 
 
+@pytest.mark.slow
 def test_a_quick_table():
     heard, table = [], quick()
     part, summary = table.run(seeds=1, report=heard.append)

@@ -53,7 +53,9 @@ def draw_rows(model, rows, rng):
     return start, rng.normal(size=(rows, order.input_lags)), np.where(rng.random(y.shape) < 0.1, np.nan, y)
 
 
-@pytest.mark.parametrize("rows", PADDED)
+@pytest.mark.parametrize(
+    "rows", [rows if rows in (17, 205) else pytest.param(rows, marks=pytest.mark.slow) for rows in PADDED]
+)
 def test_runs_are_those_without_padding(model, rows, rng):
     chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
     assert round_up_rows(rows) > rows

@@ -123,7 +123,9 @@ def test_the_divergence_of_gaussians_is_that_by_quadrature():
 
 
 @with_numerics
-@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize(
+    "structure", [name if name == "prior" else pytest.param(name, marks=pytest.mark.slow) for name in STRUCTURES]
+)
 def test_gradients_are_finite_differences_with_common_random_numbers(structure, rng):
     x, u = rng.normal(size=(20, 2)), rng.normal(size=(20, 1))
     transition = start_transition(x, u, 1, np.arange(1, 20), 5, True, rng)

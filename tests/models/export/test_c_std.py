@@ -29,7 +29,7 @@ def check(found, path):
 
 
 @pytest.mark.parametrize("name", BY_MOMENTS)
-@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("outputs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_cold_run_has_the_moments_of_simulate(tmp_path, name, outputs):
     record, model = make_record(outputs, outputs), fit_small(name, outputs, outputs)
     path = model.simulate(record.u)
@@ -58,7 +58,7 @@ def test_states_that_are_known_exactly(tmp_path):
     np.testing.assert_allclose((mean[0], std[0]), (path.mean[30], path.std[30]), rtol=1e-7)
 
 
-@pytest.mark.parametrize("degrees", [None, 5.0])
+@pytest.mark.parametrize("degrees", [None, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_calibrated_noises_and_widths(tmp_path, degrees):
     record = make_record()
     calibration = revarb.Calibration(
@@ -73,6 +73,7 @@ def test_calibrated_noises_and_widths(tmp_path, degrees):
     check(run_moments(program, record.u[30:], 1, model.step_state(start), cov), path)
 
 
+@pytest.mark.slow
 def test_outputs_with_gaps_and_student_t_noise(tmp_path):
     """Outputs that were measured at different rows have a variance each."""
     record = make_record(1, 2)

@@ -97,6 +97,7 @@ def test_a_system_without_inputs(tmp_path):
     np.testing.assert_allclose(found, model.simulate(steps=20).mean, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision(tmp_path):
     record, model = make_record(), fit_small("two layers")
     found, expected = (
@@ -240,7 +241,7 @@ def test_a_run_that_diverges_is_an_error(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("flags", [STRICT, SANITISED], ids=["strict", "sanitised"])
-@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("precision", ["double", pytest.param("float", marks=pytest.mark.slow)])
 def test_the_sources_inside_can_be_built_elsewhere(tmp_path, flags, precision):
     """Also under a prefix, for tools that link several FMUs into one program."""
     for number, model in enumerate((fit_mixed(), revarb.ARX(lags=2).fit(revarb.Series(None, np.sin(np.arange(40.0)))))):
