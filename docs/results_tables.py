@@ -1,6 +1,6 @@
 """Tables and percentages of the documentation and of the README, made from results/*.json.
 
-`python docs/results_tables.py` writes the README's tables between their markers; pages take tables through the
+`python docs/results_tables.py` writes the README's table between its markers; pages take tables through the
 directive `results-table` and percentages through the role `result` (docs/_ext/results_directives.py).
 """
 
@@ -193,13 +193,26 @@ def field_published():
     return lines
 
 
-def field_overview():
-    """ARX, the paper's settings and the chosen model, for the README."""
-    lines = [["record", "set", "training mean", "ARX", "as in the paper", "chosen", "in the 95 % band"]]
-    for outcome in field_outcomes():
-        errors = (f"{outcome.rmse(model).median:.3f}" for model in ("Mean", "ARX", "REVARB (R0)", CHOSEN))
-        share = outcome.banded("coverage95").median
-        lines.append([outcome.record.name, outcome.record.set, *errors, f"{100 * share:.0f} %"])
+README_RECORDS = {
+    "drive": "two motors that drive a belt",
+    "actuator": "hydraulic actuator",
+    "dryer": "hair dryer",
+    "gas_furnace": "gas furnace",
+    "ballbeam": "ball on a beam",
+    "robot_arm": "flexible robot arm",
+    "heating": "heating lamp",
+}
+"""The measured records with one input and one output, in words."""
+
+
+def readme():
+    """Errors of ARX, LSTM and the chosen model as shares of the output's standard deviation, and its 95 % band."""
+    lines = [["record", "linear model (ARX)", "LSTM", "`revarb.fit`", "inside its 95 % band"]]
+    rows = [row for row in results(FIELD)["rows"] if row["coverage95"] is not None and row["start"] == "cold"]
+    for name, label in README_RECORDS.items():
+        errors = [median(rows, "nrmse", dataset=name, model=model) for model in ("ARX", "LSTM", CHOSEN)]
+        share = median(rows, "coverage95", dataset=name, model=CHOSEN)
+        lines.append([label, *(f"{100 * value:.0f} %" for value in (*errors, share))])
     return lines
 
 
@@ -391,9 +404,9 @@ def h200():
 
 def demo():
     """Scores of `make demo`."""
-    lines = [["model", "RMSE", "NLPD", "share in 50 % band", "in 90 %", "in 95 %"]]
+    lines = [["model", "RMSE", "NRMSE", "NLPD", "share in 50 % band", "in 95 %"]]
     for row in results("demo.json")["rows"]:
-        numbers = (row[name] for name in ("rmse", "nlpd", "coverage50", "coverage90", "coverage95"))
+        numbers = (row[name] for name in ("rmse", "nrmse", "nlpd", "coverage50", "coverage95"))
         lines.append([row["model"], *("–" if value is None else f"{value:.3f}" for value in numbers)])
     return lines
 
@@ -402,7 +415,7 @@ CALIBRATED = {"model": "REVARB, calibrated", "start": "cold", "method": "moments
 """What selects the rows of the calibrated model in results/calibration.json."""
 
 OVERVIEW = {"drive": "Drive", "actuator": "Actuator", "artificial_recorded": "Artificial", "dryer": "Dryer (DaISy)"}
-"""The paper's three records and one of DaISy, for the README."""
+"""The paper's three records and one of DaISy."""
 
 
 def median(rows, score, **where):
@@ -454,7 +467,7 @@ TABLES = {
     "field_choice": field_choice,
     "field_targets": field_targets,
     "field_published": field_published,
-    "field_overview": field_overview,
+    "readme": readme,
     "outliers": outliers,
     "outliers_bands": outliers_bands,
     "outliers_found": outliers_found,
@@ -488,7 +501,7 @@ SOURCES = {
     "field_choice": (FIELD,),
     "field_targets": (FIELD,),
     "field_published": (FIELD,),
-    "field_overview": (FIELD,),
+    "readme": (FIELD,),
     "outliers": (OUTLIERS,),
     "outliers_bands": (OUTLIERS,),
     "outliers_found": (OUTLIERS,),
@@ -517,27 +530,13 @@ def origin(source):
     return f"results/{source}: {meta['made'][:10]}, {place}, Python {meta['python']}, {versions}.{busy}"
 
 
-def introduction(name):
-    """Sentence above a table of the README that appears together with it."""
-    if name != "field_overview":
-        return ""
-    scaled = ", ".join(record.name for record in load_field().records if record.benchmark.z_scored)
-    seeds = results(FIELD)["meta"]["seeds"]
-    return (
-        "The model that `revarb.fit` chooses by itself, beside the paper's settings (R0): median over "
-        f"{seeds} seed{'s' * (seeds > 1)}, five records of artificial_drawn; {scaled} are z-scored.\n"
-        "The choice was settled on the development set, with its test parts in sight. "
-        "[Targets and published numbers](docs/results/field.md).\n\n"
-    )
-
-
 def block(name):
     """A table as Markdown; nothing where its results have not been written yet."""
     if not all(map(is_there, SOURCES[name])):
         return ""
     head, *rows = TABLES[name]()
     lines = [f"| {' | '.join(cells)} |\n" for cells in [head, ["---"] * len(head), *rows]]
-    return "".join([introduction(name), *lines])
+    return "".join(lines)
 
 
 def marked(text, name):
@@ -552,10 +551,10 @@ def with_block(text, name):
 
 
 def main():
-    """Write the README's tables."""
+    """Write the README's table."""
     readme = ROOT / "README.md"
     text = readme.read_text()
-    updated = with_block(with_block(text, "overview"), "field_overview")
+    updated = with_block(text, "readme")
     if updated != text:
         readme.write_text(updated)
 

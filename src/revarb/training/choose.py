@@ -213,12 +213,14 @@ def _try_candidates(trials: Trials, effort: str) -> Ranking:
     structures = _select(list_structures(held_out.records, find_delay(linear)), effort)
     if trials.together:
         _fit_recipes(trials, structures)
-    _try_structures(trials, structures, linear, structures, DROP)
+    can_start_last = trials.workers > 1 and trials.whole  # the fit to all records, while folds are fitted
+    only = [(each, ALL) for each in structures if len(structures) == 1 and can_start_last]
+    _try_structures(trials, structures, linear, structures, DROP, only)
     scored = [scored for each in structures for scored in trials.score(each)]
     best = _find_best(scored, structures)
     variants = list_variants(best, held_out.records)
     # Variants are rarely better: the fit of the best structure to all records begins where a process would be idle.
-    ahead = [(best, ALL)] if variants and trials.workers > 1 and trials.whole else []
+    ahead = [(best, ALL)] if variants and can_start_last else []
     _try_structures(trials, variants, linear, structures, DROP_VARIANT, ahead)
     scored += [scored for each in variants for scored in trials.score(each)]
     ranking = rank([*linear, *scored], held_out, trials.failures, bool(trials.progress.pressed))
