@@ -27,6 +27,7 @@ from revarb.runtime.figure_style import (
 from revarb.runtime.thinning import thin_band, thin_line
 
 INPUT_HEIGHT, OUTPUT_HEIGHT, ERROR_HEIGHT = 0.7, 2.2, 0.9  # inches of a panel
+OTHERS_MARGIN = 0.35  # of the height of an axis that lines of other models may add: one that diverges flattens nothing
 MAX_SAMPLES = 30  # sampled trajectories that are drawn
 
 
@@ -102,11 +103,13 @@ def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, me
 
 
 def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, Trajectory], column: int) -> None:
-    limits = axes.get_ylim()
+    low, high = axes.get_ylim()
+    margin = OTHERS_MARGIN * (high - low)
     for number, (name, other) in enumerate(others.items()):
         line = thin_line(time, other.mean[:, column])
         axes.plot(*line, color=OTHERS[number % len(OTHERS)], lw=0.9, label=name)
-    axes.set_ylim(limits)  # a model that diverges must not flatten the rest
+    lowest, highest = axes.get_ylim()
+    axes.set_ylim(max(lowest, low - margin), min(highest, high + margin))
 
 
 def _draw_error(axes: Axes, time: np.ndarray, path: Trajectory, column: int, measured: np.ndarray) -> None:
