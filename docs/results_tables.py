@@ -194,7 +194,7 @@ def field_published():
 
 
 README_RECORDS = {
-    "drive": "two motors that drive a belt",
+    "drive": "motors with a belt",
     "actuator": "hydraulic actuator",
     "dryer": "hair dryer",
     "gas_furnace": "gas furnace",
@@ -206,13 +206,13 @@ README_RECORDS = {
 
 
 def readme():
-    """Errors of ARX, LSTM and the chosen model as shares of the output's standard deviation, and its 95 % band."""
-    lines = [["record", "linear model (ARX)", "LSTM", "`revarb.fit`", "inside its 95 % band"]]
+    """Errors of ARX, LSTM and the chosen model in % of the output's standard deviation, and its 95 % band."""
+    lines = [["record", "linear (ARX)", "LSTM", "revarb", "in its band"]]
     rows = [row for row in results(FIELD)["rows"] if row["coverage95"] is not None and row["start"] == "cold"]
     for name, label in README_RECORDS.items():
         errors = [median(rows, "nrmse", dataset=name, model=model) for model in ("ARX", "LSTM", CHOSEN)]
         share = median(rows, "coverage95", dataset=name, model=CHOSEN)
-        lines.append([label, *(f"{100 * value:.0f} %" for value in (*errors, share))])
+        lines.append([label, *(f"{100 * value:.0f}" for value in errors), f"{100 * share:.0f} %"])
     return lines
 
 
