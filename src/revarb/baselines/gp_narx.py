@@ -92,7 +92,7 @@ class GPNARX(Lagged):
         seed : int
             Seed of the k-means start of the inducing inputs; the exact GP does not use it.
         progress : bool
-            Show a progress bar on a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
 
         Returns
         -------

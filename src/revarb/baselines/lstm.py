@@ -88,7 +88,7 @@ class LSTM:
         seed : int
             Seed of the initial weights and of the sub-sequences.
         progress : bool
-            Show a progress bar on a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
 
         Returns
         -------

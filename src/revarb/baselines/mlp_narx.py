@@ -117,7 +117,7 @@ class MLPNARX(Lagged):
         seed : int
             Seed of the initial weights.
         progress : bool
-            Show a progress bar on a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
 
         Returns
         -------

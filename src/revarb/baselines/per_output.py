@@ -59,7 +59,7 @@ class PerOutput:
         seed : int
             Seed of every fit.
         progress : bool
-            Show a progress bar on a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
 
         Returns
         -------

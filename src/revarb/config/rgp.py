@@ -152,7 +152,7 @@ class RGP(Lagged):
         seed : int
             Seed of the start values.
         progress : bool
-            Draw a progress bar where the output is a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
         restarts : int, optional
             Number of fits, with the seeds seed, seed + 1, …
         jobs : int, optional

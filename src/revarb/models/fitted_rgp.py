@@ -318,7 +318,7 @@ class FittedRGP(Predictor):
         records : Series or list of Series
             All records to train on, with the columns of the model.
         progress : bool
-            Show a progress bar.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
         calibrate : bool
             Set noises and bands again on held-out stretches of these records. It takes four fits from scratch. Without
             it, or where it fails, the calibration is that of this model.

@@ -122,7 +122,7 @@ class GPSSM:
         seed : int
             Seed of the inducing inputs, the sub-trajectories and the sampled states.
         progress : bool
-            Show a progress bar on a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
 
         Returns
         -------

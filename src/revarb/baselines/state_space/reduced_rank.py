@@ -103,7 +103,7 @@ class ReducedRankGPSSM:
         seed : int
             Seed of the Markov chain.
         progress : bool
-            Show a progress bar on a terminal.
+            Show a progress bar, or where the output is not a terminal, a line now and then.
 
         Returns
         -------
