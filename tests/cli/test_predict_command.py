@@ -34,7 +34,7 @@ def test_a_linear_model_predicts_too(capsys, folder, drawn):
     gaps = revarb.Series(table.columns(["valve"]), table.columns(["pressure"], missing=True))
     code, out, err = run(capsys, "predict", "arx.rgp", "gaps.csv", "-o", "p.csv", "--horizon", "3")
     assert code == 0 and err == "" and "prediction, 3 steps ahead" in out and "RMSE" in out
-    assert drawn[-1][0] == "gaps.csv: prediction, 3 steps ahead" and "model (residuals)" in drawn[-1][1]
+    assert drawn[-1][0] == "gaps.csv: prediction, 3 steps ahead" and "model" in drawn[-1][1]
     np.testing.assert_allclose(
         Table("p.csv").columns(["pressure_mean"]), model.predict(gaps, 3).mean, rtol=1e-6, atol=1e-9
     )

@@ -1,7 +1,8 @@
 """k-means clustering with several starts by greedy k-means++.
 
-The rounding of every distance and mean is that of `scipy.cluster.vq.kmeans2`: a tie between two centres, which records
-on a coarse grid have, is decided in the same way.
+Without ties the centres are those of `scipy.cluster.vq.kmeans2`. Where a point is equally far from two centres, as in
+records on a coarse grid, the last bit of a matrix product decides, which depends on the processor and its BLAS: the
+clusters can then differ, and are as tight.
 """
 
 from collections.abc import Callable
