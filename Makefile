@@ -7,6 +7,8 @@ READY_DEV := .venv/.ready-dev
 READY_DOCS := .venv/.ready-docs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CORE := tests/gp tests/variational tests/data tests/simulation
+# A file's tests share a process: what one of them compiles is not compiled again for the next.
+QUICK := $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 CHECKED := --jaxtyping-packages=revarb,support.checked
 
 .PHONY: demo test test-core test-release test-slow lint docs dist-check bench results clean
@@ -28,13 +30,13 @@ $(READY_DOCS): $(READY)
 demo: $(READY)
 	$(BIN)/revarb demo --out demo
 
-# Everything quick; less than eight minutes on two cores. The numerics first, with every annotation checked as they run.
+# Everything quick. The numerics first, with every annotation checked as they run.
 test: test-core
-	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/release $(CORE:%=--ignore=%)
+	$(QUICK) --ignore=tests/release $(CORE:%=--ignore=%)
 
 # For the edit loop: the numerics, in two minutes.
 test-core: $(READY_DEV)
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(CHECKED) $(CORE)
+	$(QUICK) $(CHECKED) $(CORE)
 
 # The committed results/*.json: their form, and what they must show. Instant.
 test-release: $(READY_DEV)

@@ -14,10 +14,19 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if ">>>" in path.read_text()
 )
+COMPILED_LONG = (  # their examples fit models
+    "revarb.baselines.state_space.gpssm",
+    "revarb.baselines.state_space.reduced_rank",
+    "revarb.config.rgp",
+    "revarb.models.fitted_rgp",
+    "revarb.models.live",
+)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in COMPILED_LONG else ()) for name in MODULES]
+)
 def test_examples(name, in_empty_folder):
     result = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
     assert result.attempted > 0 and result.failed == 0

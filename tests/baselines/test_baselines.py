@@ -29,12 +29,14 @@ def test_several_records_inputs_and_outputs(name):
         assert path.std is None if method == "mean" else (path.std > 0.0).all()
 
 
+@pytest.mark.slow
 @quick_but_rgp
 def test_many_records_have_whole_ones_held_out(name):
     model = QUICK_MODELS[name].fit([small.record(seed, samples=25) for seed in range(5)])
     assert np.isfinite(model.simulate(small.record(9).u).mean).all()
 
 
+@pytest.mark.slow
 @quick_but_rgp
 def test_a_system_without_inputs(name):
     y = np.sin(0.4 * np.arange(80.0)) + 0.01 * np.random.default_rng(0).normal(size=80)
@@ -82,6 +84,7 @@ def test_wrong_arguments_are_refused(name):
         QUICK_MODELS[name].fit(Series(small.record().u, np.ones(60)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -139,6 +142,7 @@ for name, spec in small_rivals.QUICK_MODELS.items():
 """
 
 
+@pytest.mark.slow
 def test_the_callers_jax_keeps_its_precision():
     """In an interpreter of its own: float32 stays the caller's default, and float64 comes out."""
     done = run_python("-c", PROGRAM)

@@ -97,6 +97,7 @@ def test_the_mean_run_equals_a_plain_loop(model):
     np.testing.assert_allclose(model.simulate(u, "mean").mean, model.scaling.raw_outputs(np.array(rows)), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_moments_agree_with_monte_carlo(outputs, steps, rng):
@@ -125,6 +126,7 @@ def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
     np.testing.assert_allclose(drawn, np.broadcast_to(mean, drawn.shape), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_samples_agree_with_moments(model):
     """Row 2 is the first step after the cold start, where both are exact.
 
@@ -145,6 +147,7 @@ def test_it_learns_and_its_band_is_reliable(model):
     assert result.nrmse < 0.3 and 0.85 <= result.coverage95 <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
 def test_a_record_almost_without_noise_has_a_band(noise):
     """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
@@ -195,6 +198,7 @@ def test_one_step_ahead_is_the_gp_at_measured_lags(outputs):
     assert (path.method, path.start, path.skip) == ("moments", "1 step ahead", model.skip)
 
 
+@pytest.mark.slow
 def test_several_steps_ahead_propagate_moments_from_measured_lags(model):
     record, horizon = small.record(3), 4
     u_bar, y = rows_of(model, record)
@@ -226,6 +230,7 @@ def test_a_horizon_as_long_as_the_record_is_the_simulation(model, horizon):
     assert path.start == f"{horizon} steps ahead"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [SPEC, GPNARX(lags=2, input_lags=2, inducing=15)], ids=["exact", "sparse"])
 def test_rows_that_a_gap_touches_are_left_out(spec):
     """The fit to two records that end where the gap begins and begin where it ends is the same."""

@@ -46,6 +46,7 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
     np.testing.assert_array_equal(together.simulate(u).std, together.simulate(u, "moments").std)
 
 
+@pytest.mark.slow
 @either
 @pytest.mark.usefixtures("kept_programs")
 def test_outputs_of_one_shape_compile_once(spec):

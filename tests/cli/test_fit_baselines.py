@@ -70,6 +70,7 @@ def test_a_model_by_its_name_is_fitted_simulated_and_predicts(capsys, folder, dr
         assert code == 0 and err == "" and "prediction, 2 steps ahead" in out and method in out
 
 
+@pytest.mark.slow
 def test_gaps_are_left_out(capsys, folder):
     with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])
     for name in ("arx", "gp-narx", "mlp-narx"):

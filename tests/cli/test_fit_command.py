@@ -302,6 +302,7 @@ def test_a_choice_among_all_candidates(capsys, folder):
     assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
 
 
+@pytest.mark.slow
 def test_student_noise_says_how_many_outliers_there_are(capsys, folder):
     record = small.record(samples=80)
     y = record.y[:, 0].copy()

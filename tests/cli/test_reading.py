@@ -41,6 +41,7 @@ def test_the_option_needs_times(capsys, interrupted):
     assert code == 2 and "--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN" in err
 
 
+@pytest.mark.slow
 def test_fit_splits_at_gaps(capsys, interrupted):
     code, out, err = run(capsys, "fit", "gaps.csv", *QUICK, "--time", "t", "--split-gaps")
     assert code == 0 and "fitted 3 record(s), 80 samples" in out
@@ -82,6 +83,7 @@ def clipped(folder, monkeypatch):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

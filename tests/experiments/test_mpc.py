@@ -193,6 +193,7 @@ def test_arx_predicts_one_step_ahead_as_the_model_does(linear, record):
     assert (estimator.predict_std(np.full(7, 95.0)) > 0.0).all()
 
 
+@pytest.mark.slow
 def test_the_observer_of_an_rgp_has_the_state_of_its_filter(learnt, record):
     warm = revarb.Window(record.u[:20], record.y[:20], 0.1, record.input_names, record.output_names)
     estimator = RGPEstimator(learnt, warm)

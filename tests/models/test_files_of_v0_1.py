@@ -71,6 +71,7 @@ def test_the_calibrated_distribution_is_the_same(load, name, method, start):
     close(path.interval(0.95)[1], 2.0 * mean - lower, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method", "start"), COMPILED_LONG)
 def test_samples_have_the_same_distribution(load, name, method, start):
     """The same seed draws other functions with another LAPACK, which chooses the signs of eigenvectors.
@@ -90,6 +91,7 @@ def test_samples_have_the_same_distribution(load, name, method, start):
         close(path.interval(0.95)[1], path.mean + half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["moments", "samples"])
 @pytest.mark.parametrize("start", ["cold", "continue"])
 def test_an_ensemble_is_the_mixture_of_its_calibrated_members(load, method, start):

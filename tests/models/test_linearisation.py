@@ -172,6 +172,7 @@ def test_names_that_control_does_not_allow_and_no_control(monkeypatch):
         model.linearise().to_control()
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_its_members_side_by_side():
     record = make_record()
     many = SPECS["one layer"].fit(record, restarts=2, jobs=1)

@@ -27,6 +27,7 @@ def test_steps_are_the_mean_only_run(model, start):
     np.testing.assert_array_equal(live.step(u[0]).mean, steps[0])
 
 
+@pytest.mark.slow
 def test_ghosts_spread_until_they_are_reset(model):
     def spreads(horizon):
         live = Live(model, model.final_states[0], ghosts=800, horizon=horizon)
@@ -65,6 +66,7 @@ def test_ghosts_are_drawn_as_trajectories_are(model):
     assert ghosts.var() <= drawn.var() == pytest.approx(ghosts.var() + noise, rel=0.25)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused(model):
     with pytest.raises(InputError, match="u has 2 column"):
         Live(model).step([1.0, 2.0])

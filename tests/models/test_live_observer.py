@@ -156,6 +156,7 @@ def test_corrections_are_those_of_a_dense_gaussian(model):
 # The same as the other ways through the library ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_steps_with_corrections_are_predictions_one_step_ahead(model):
     record = small.with_gaps(NEW, (7, 0), (12, 1), (slice(20, 23), 1))
     mean, std = run(Live(model, observe=True), record.u, record.y)
@@ -164,6 +165,7 @@ def test_steps_with_corrections_are_predictions_one_step_ahead(model):
     np.testing.assert_allclose(std, expected.std, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_predictions_are_those_ahead_along_a_record(model):
     live, ahead = Live(model, observe=True), {k: model.predict(NEW, horizon=k) for k in (1, 4)}
     run(live, NEW.u[:15], NEW.y[:15])
@@ -209,6 +211,7 @@ def test_steps_since_a_correction_are_a_prediction(model):
 # When a run begins to observe ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_is_mean_only_until_its_first_correction(single):
     record = small.record(3)
     live, free = Live(single), single.simulate(record.u, "mean")
@@ -254,6 +257,7 @@ def test_reset_forgets_corrections(single):
         assert (again.std is None) == (not observe)
 
 
+@pytest.mark.slow
 def test_ghosts_restart_at_the_corrected_state(single):
     record = small.record(3)
     live = Live(single, ghosts=300, horizon=1, observe=True)

@@ -48,6 +48,7 @@ def test_the_length_is_until_it_has_settled(lag):
     assert lag.step_response().size == pytest.approx(float(lag.scaling.u_std[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two layers", "GP-NARX", "MLP-NARX", "ARX"])
 def test_a_step_goes_from_one_equilibrium_to_the_other_with_a_band(name):
     model = SPECS[name].fit(make_record(2, 1))
@@ -115,6 +116,7 @@ def test_frequencies_that_are_none(lag, frequencies):
         lag.frequency_response(frequencies=frequencies)
 
 
+@pytest.mark.slow
 def test_the_curve_has_the_equilibria_and_their_slopes(nonlinear):
     curve = nonlinear.static_gain_curve()
     low, high = (float(each[0]) for each in nonlinear.preprocessor.input_range)
@@ -147,6 +149,7 @@ def test_a_file_that_does_not_know_the_range_of_its_inputs(lag):
     np.testing.assert_allclose(old.static_gain_curve().inputs[[0, -1]], [mean - 2.0 * std, mean + 2.0 * std])
 
 
+@pytest.mark.slow
 def test_pictures(lag, nonlinear):
     many = SPECS["ARX"].fit(make_record(2, 2))
     values = (

@@ -74,6 +74,7 @@ def test_the_band_is_that_of_a_student(robust):
     assert (values > 0.5).all() and (values < 1.0).all()
 
 
+@pytest.mark.slow
 def test_samples_draw_the_tails_of_the_noise(robust):
     drawn = robust.simulate(small.record(1).u, "samples", samples=400)
     assert drawn.degrees_of_freedom == pytest.approx(4.0)
@@ -82,6 +83,7 @@ def test_samples_draw_the_tails_of_the_noise(robust):
     assert np.quantile(steps, 0.999) > 8.0  # differences of Gaussian noise would stay below 4.7
 
 
+@pytest.mark.slow
 @with_numerics
 def test_one_spike_in_a_window_hardly_moves_the_start(robust, record):
     clean = Window(record.u[:60], record.y[:60])
@@ -93,6 +95,7 @@ def test_one_spike_in_a_window_hardly_moves_the_start(robust, record):
     assert np.abs(moved - start).max() > 0.1 * np.abs(start).max()
 
 
+@pytest.mark.slow
 def test_one_bad_sample_does_not_spoil_predictions(robust, record):
     spoiled = robust.predict(spiked(record, rows=(50,), size=6.0), horizon=1)
     clean = robust.predict(record, horizon=1)

@@ -45,6 +45,7 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
     assert replace(SPEC, calibrate=False).fit(record).calibration is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("inducing", "expected"), [(60, 50), (20, 20)])
 def test_fits_without_a_fold_have_no_more_inducing_inputs_than_are_enough(record, inducing, expected, monkeypatch):
     sizes = []
@@ -60,6 +61,7 @@ def test_fits_without_a_fold_have_no_more_inducing_inputs_than_are_enough(record
     assert sizes == [expected] and model.spec.inducing == inducing
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_calibrating_returns_the_model(record):
     with count_evaluations() as seen:
         replace(SPEC, calibrate=False).fit(record)
@@ -68,6 +70,7 @@ def test_ctrl_c_while_calibrating_returns_the_model(record):
     assert model.calibration is None and model.status is Status.INTERRUPTED
 
 
+@pytest.mark.slow
 def test_a_fold_that_cannot_be_fitted_leaves_it_uncalibrated():
     """An output that varies in one stretch only is constant in the fold without that stretch."""
     base = small.record(samples=150)

@@ -169,6 +169,7 @@ def test_something_is_held_out_of_three_records_of_60_samples():
     assert choose._hold_out(make_records(60, 60, 60)) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [[60] * 4])
 def test_late_runs_of_short_records_can_be_scored(lengths):
     scored = try_linear(choose._hold_out(make_records(*lengths)))

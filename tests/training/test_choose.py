@@ -70,6 +70,7 @@ def linear_record(seed=0, samples=SAMPLES, noise=0.05):
 RECORD = small.record(samples=SAMPLES)
 
 
+@pytest.mark.slow
 def test_a_quick_choice_tries_linear_parts_only(monkeypatch):
     linear = replace(FIRST, linear=True, recipe=replace(FIRST.recipe, free_run_weight=1.0))
     use_structures(monkeypatch, linear, FIRST)
@@ -287,6 +288,7 @@ def test_records_of_very_different_lengths(any_record):
     assert measure_errors(model, records) < 0.6
 
 
+@pytest.mark.slow
 def test_one_output_is_linear_and_one_is_not(any_record):
     line, curve = linear_record(), small.record(samples=SAMPLES)
     record = Series(np.column_stack([line.u, curve.u]), np.column_stack([line.y, curve.y]))
@@ -294,6 +296,7 @@ def test_one_output_is_linear_and_one_is_not(any_record):
     assert errors.shape == (2,) and errors.max() < 0.8
 
 
+@pytest.mark.slow
 def test_missing_outputs(any_record):
     record = small.with_gaps(small.record(samples=SAMPLES, outputs=2), (slice(30, 40), 0), slice(70, 75), 100)
     measure_errors(revarb.fit(record, jobs=1), [record])

@@ -171,6 +171,7 @@ def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
     assert np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kept_programs")
 def test_seeds_and_stages_share_one_compilation():
     """Two stages, three seeds, one shape: the bound is traced once."""
@@ -212,6 +213,7 @@ def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
     assert model.trained.chain.output.reduction.shape[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
 def test_rates_of_missingness(share):
     record = small.record(samples=90)

@@ -52,6 +52,7 @@ def test_the_free_runs_get_better_on_what_was_fitted(path):
     assert rms(path.models[2]) < rms(path.models[0])
 
 
+@pytest.mark.slow
 def test_weight_zero_is_the_fit_without_the_term(path):
     """The same records and recipe through `RGP.fit`; the compiled programs differ, and with them the rounding."""
     plain = replace(set_weight(SPEC, 0.0), calibrate=False)

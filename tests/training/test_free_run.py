@@ -162,6 +162,7 @@ def test_the_objective_is_the_bound_minus_the_weighted_errors(problem, means):
             np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8 * np.abs(slope).max())
 
 
+@pytest.mark.slow
 def test_without_weight_runs_that_diverge_do_no_harm(problem):
     """A linear part that grows 10¹²-fold in every step: 0 · ∞ would be NaN, in the value and in the gradient."""
     vector = set_coefficients(problem, 1e12)

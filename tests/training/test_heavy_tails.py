@@ -77,6 +77,7 @@ def test_a_choice_on_a_record_with_spikes_takes_student_noise():
     assert model.calibration.degrees_of_freedom is not None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_choice_on_a_clean_record_does_not_try_it(monkeypatch):
     monkeypatch.setattr(heavy_tails, "measure_densities", None)

@@ -28,6 +28,7 @@ def simulate_start(spec, records, test):
     return np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(test.u))), prep
 
 
+@pytest.mark.slow
 def test_without_a_gp_part_the_model_is_arx():
     records, test = [small.record(0), small.record(1, samples=45)], small.record(5)
     spec = small.spec(hidden=2, lags=3, input_lags=3, input_delay=0, linear=True, recipe=VANISHING, inducing=5)
@@ -83,6 +84,7 @@ def test_the_first_layer_simulates_stably():
         assert np.abs(np.roots([1.0, *-a])).max() < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dims", [(3,), (2,), (3, 2)])
 def test_several_outputs_are_mapped_from_principal_components(dims):
     record = small.record(outputs=3, samples=80)

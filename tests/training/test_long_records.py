@@ -52,6 +52,7 @@ def test_a_fit_by_blocks_simulates_as_well_as_one_to_all_rows():
     assert few < 1.5 * all_rows and few < 0.05
 
 
+@pytest.mark.slow
 def test_a_simulation_continues_the_end_of_every_record():
     whole = small.record(0, samples=1000)
     records = [small.record(2, samples=500), whole[:970]]

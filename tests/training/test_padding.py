@@ -62,6 +62,7 @@ def evaluate(problem, vector, weight):
 QUICK = ("two records", "missing outputs")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
 )
@@ -102,6 +103,7 @@ def test_a_path_is_that_without_appended_rows(without_padding, tmp_path):
     assert [len(path) for path in loaded.smooth()] == [45, 58]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kept_programs")
 def test_records_of_nearby_length_share_one_compilation():
     for samples in (102, 105):

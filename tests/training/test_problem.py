@@ -36,6 +36,7 @@ def test_masked_rows_have_no_weight():
     assert whole - part == pytest.approx(float(full - less), rel=1e-6)
 
 
+@pytest.mark.slow
 @with_numerics
 def test_all_measured_is_the_same_as_no_mask():
     problem = small.problem(small.spec(), small.record())

@@ -61,6 +61,7 @@ def estimate(start, corrections, u, y, structure, samples=20_000):
     return float(estimate_elbo(parameters, segments, len(y), STRUCTURES[structure], samples, jax.random.key(0)))
 
 
+@pytest.mark.slow
 @with_numerics
 def test_a_chain_at_the_exact_posterior_reaches_the_evidence(data):
     u, y = data
@@ -122,6 +123,7 @@ def test_the_divergence_of_gaussians_is_that_by_quadrature():
     np.testing.assert_allclose(found, [expected], rtol=1e-10)
 
 
+@pytest.mark.slow
 @with_numerics
 @pytest.mark.parametrize(
     "structure", [name if name == "prior" else pytest.param(name, marks=pytest.mark.slow) for name in STRUCTURES]

@@ -49,6 +49,7 @@ def summarise(values, weights):
     return mean, np.sqrt(weights @ (values - mean) ** 2)
 
 
+@pytest.mark.slow
 def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
     statistics = draw_statistics(rng)
 
@@ -64,6 +65,7 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
         np.testing.assert_allclose(found, exact, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_the_posterior_belongs_to_the_hyperparameters(rng):
     statistics, first = draw_statistics(rng), Hyperparameters(np.array(3.0), np.zeros(1))
     for key in jax.random.split(jax.random.key(1), 5):

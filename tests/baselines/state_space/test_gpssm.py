@@ -136,6 +136,7 @@ def test_a_system_without_inputs():
     assert QUICK.fit(revarb.Series(None, y)).simulate(steps=12).mean.shape == (12, 1)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
     captured = gpssm.capture_interrupts
     calls = []

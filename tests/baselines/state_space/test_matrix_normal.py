@@ -73,6 +73,7 @@ def test_rows_that_do_not_count_are_left_out(regression):
         np.testing.assert_allclose(ours, theirs)
 
 
+@pytest.mark.slow
 def test_inverse_wishart_draws_have_their_moments():
     degrees, keys = np.array(9.0), jax.random.split(jax.random.key(3), 40000)
     draws = np.asarray(jax.vmap(lambda key: draw_inverse_wishart(key, degrees, SCALE))(keys))

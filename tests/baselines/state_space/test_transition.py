@@ -44,6 +44,7 @@ def test_the_marginal_is_that_of_a_sparse_gp(transition, rng):
         np.testing.assert_allclose(variance[:, state], expected, atol=1e-8)
 
 
+@pytest.mark.slow
 @with_numerics
 def test_draws_have_the_moments_of_the_marginal(transition, rng):
     x = np.repeat(rng.normal(size=(1, STATES)), 40_000, axis=0)

@@ -20,6 +20,7 @@ def export(model, folder, name="model.c", **options):
     return model.export(folder / name, **options)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (2, 2)])
 def test_a_cold_run_is_that_of_simulate(tmp_path, name, inputs, outputs):
@@ -51,6 +52,7 @@ def test_a_cold_run_has_no_undefined_behaviour(tmp_path, name):
     np.testing.assert_allclose(found, simulate_mean(model, record.u), **CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["cold", "window"])
 def test_members_of_an_ensemble_restart_each_where_its_own_window_is_full(tmp_path, start):
     record, model = make_record(), fit_mixed()

@@ -38,6 +38,7 @@ def test_a_cold_run_has_the_moments_of_simulate(tmp_path, name, outputs):
     check(found, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in BY_MOMENTS if name != "GP-NARX"])
 def test_a_run_from_a_measured_window(tmp_path, name):
     record, model = make_record(2, 2), fit_small(name, 2, 2)
@@ -58,6 +59,7 @@ def test_states_that_are_known_exactly(tmp_path):
     np.testing.assert_allclose((mean[0], std[0]), (path.mean[30], path.std[30]), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degrees", [None, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_calibrated_noises_and_widths(tmp_path, degrees):
     record = make_record()

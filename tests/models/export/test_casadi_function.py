@@ -64,6 +64,7 @@ def test_a_system_without_inputs():
     np.testing.assert_allclose(np.asarray(found).T, model.simulate(steps=5, start=window).mean, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(1, 1, 1), (1, 1, 0), (2, 1, 0)])
 def test_windows_of_one_sample(order):
     record = make_record()

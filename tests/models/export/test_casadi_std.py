@@ -30,6 +30,7 @@ def test_it_is_that_of_one_step_by_moments(name, row):
         np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_student_t_noise():
     record = make_record()
     spec = revarb.RGP(2, 2, hidden=1, inducing=8, recipe=RECIPE, noise="student-t", calibrate=False)

@@ -21,6 +21,7 @@ def check(model, state, u, folder):
     np.testing.assert_allclose(found[2], expected[2], rtol=1e-6)  # a small difference of large numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_VARIANCE)
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (2, 2)])
 def test_it_is_that_of_casadi(name, inputs, outputs, tmp_path):
