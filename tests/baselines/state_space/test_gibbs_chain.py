@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from revarb.baselines.state_space.gibbs_chain import (
     LOG_LENGTH_MEAN,
