@@ -34,7 +34,7 @@ demo: $(READY)
 test: test-core
 	$(QUICK) --ignore=tests/release $(CORE:%=--ignore=%)
 
-# For the edit loop: the numerics, in two minutes.
+# For the edit loop: the numerics, in three minutes.
 test-core: $(READY_DEV)
 	$(QUICK) $(CHECKED) $(CORE)
 
