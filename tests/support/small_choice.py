@@ -12,9 +12,10 @@ SAMPLES = 140
 """Of a record that is long enough to hold something out."""
 
 
-def use_quick_candidates(monkeypatch):
-    """Try linear models of one delay and one small recurrent GP."""
-    spec = small.spec(hidden=1, calibrate=True, recipe=replace(small.QUICK, free_run_weight=1.0))
+def use_quick_candidates(monkeypatch, linear=False):
+    """Try linear models of one delay and one small recurrent GP, with or without a linear part."""
+    recipe = replace(small.QUICK, free_run_weight=1.0)
+    spec = small.spec(hidden=1, calibrate=True, linear=linear, recipe=recipe)
     monkeypatch.setattr(linear_trial, "DELAYS", (1,))
     monkeypatch.setattr(choose, "list_structures", lambda records, delay: [Structure("small", spec)])
     monkeypatch.setattr(choose, "list_variants", lambda best, records: [])
