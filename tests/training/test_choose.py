@@ -162,7 +162,7 @@ def test_the_number_of_processes_changes_nothing(chosen):
 
 @pytest.mark.slow
 def test_a_last_fit_that_begins_early_is_the_same(monkeypatch):
-    """With variants and two processes the best structure is fitted to all records while they are tried."""
+    """With two processes an only structure is fitted to all records beside its folds, the best one beside variants."""
     monkeypatch.setattr(choose, "list_variants", lambda best, records: [Structure("variant", SECOND)])
     early, real = [], trials.Trials.run
 
@@ -174,7 +174,7 @@ def test_a_last_fit_that_begins_early_is_the_same(monkeypatch):
     alone = revarb.fit(RECORD, jobs=1)
     assert not early
     assert_same(revarb.fit(RECORD, jobs=2), alone)
-    assert early == ["number 0"]
+    assert set(early) == {"number 0"}
 
 
 @pytest.mark.slow
