@@ -121,10 +121,9 @@ def fit(
     with progress_bar("choosing", _count_steps(held_out, effort), progress) as update, capture_interrupts(1) as pressed:
         whole = all(part is record for part, record in zip(held_out.records, records, strict=False))
         trials = Trials(held_out, seed, workers, store, Progress(update, pressed), whole)
-        ranking = _try_candidates(trials, effort)
-        if pressed:
-            return fit_interrupted(ranking, held_out, records, seed)
-        ranking = try_student(ranking, trials)
+        ranking = try_student(_try_candidates(trials, effort), trials)  # which tries nothing after Ctrl-C
+        if effort == "quick":
+            ranking = _add_sentence(ranking, QUICK)
         if pressed:
             return fit_interrupted(ranking, held_out, records, seed)
         model = fit_taken(ranking, trials, records, members)
@@ -223,8 +222,7 @@ def _try_candidates(trials: Trials, effort: str) -> Ranking:
     ahead = [(best, ALL)] if variants and can_start_last else []
     _try_structures(trials, variants, linear, structures, DROP_VARIANT, ahead)
     scored += [scored for each in variants for scored in trials.score(each)]
-    ranking = rank([*linear, *scored], held_out, trials.failures, bool(trials.progress.pressed))
-    return ranking if effort == "normal" else _add_sentence(ranking, QUICK)
+    return rank([*linear, *scored], held_out, trials.failures, bool(trials.progress.pressed))
 
 
 def _add_sentence(ranking: Ranking, text: str) -> Ranking:
