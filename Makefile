@@ -7,8 +7,10 @@ READY_DEV := .venv/.ready-dev
 READY_DOCS := .venv/.ready-docs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 CORE := tests/gp tests/variational tests/data tests/simulation
+# Compiling takes longer than running what the quick tests compile: XLA optimises little (half of the time).
+XLA_QUICK := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 # A file's tests share a process: what one of them compiles is not compiled again for the next.
-QUICK := $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+QUICK := XLA_FLAGS="$(XLA_QUICK)" $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 CHECKED := --jaxtyping-packages=revarb,support.checked
 
 .PHONY: demo test test-core test-release test-slow lint docs dist-check bench results clean
