@@ -1,7 +1,6 @@
-"""What hurt a new user in version 0.1, point by point, on generated files; prints what it saw.
+"""Acceptance tests: what new users tried on files of their own, by the command line and in Python.
 
-`cd tests && python -m users_day.a_users_day [NUMBER …]` walks through all points, or some. test_users_day.py runs the
-same functions. Commands run in processes of their own, in a real terminal where a person would press Ctrl-C.
+Commands run in processes of their own, in a real terminal where a person would press Ctrl-C.
 """
 
 import gzip
@@ -13,18 +12,16 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import revarb
 from support.processes import environment, run_python
 from support.waiting import DEADLINE, read_until
 
-Say = Callable[[str], None]
 QUICK = ("--lags", "3", "--input-lags", "3", "--hidden", "1", "--inducing", "20")
 ARX = ("--model", "arx", "--lags", "3", "--input-lags", "3")
 
@@ -74,37 +71,36 @@ def fit_arx(folder, samples=200, **shape):
 # Silent wrong results ------------------------------------------------------------------------------------------------
 
 
-def point_1(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_several_outputs_need_as_many_latent_states(tmp_path):
     """Several outputs: one latent state per layer is too few, and the model says so."""
     train, test = (series(draw(300, seed, inputs=2, outputs=2)) for seed in (0, 1))
     errors = {}
     for states in (1, 2):
         model = revarb.RGP(lags=4, input_lags=4, hidden=1, inducing=40, latent_dim=states).fit(train)
         errors[states] = revarb.scores(model.simulate(test.u), test.y).nrmse
-        say(f"latent_dim={states}: NRMSE {errors[states]:.3f}; {model.verdict}")
         if states == 1:
             assert model.verdict.endswith("try latent_dim=2 (it has 1 latent state(s) for 2 outputs)")
     assert errors[2] < 0.7 * errors[1]
 
 
-def point_2(folder: Path, say: Say) -> None:
-    """After a fit a sentence says whether the model is any good; 13: its usual end is called finished."""
-    draw(150).to_csv(folder / "train.csv", index=False)
-    out, _ = command(folder, "fit", "train.csv", "-u", "u0", "-y", "y0", "-o", "m.rgp", *QUICK)
+@pytest.mark.slow
+def test_a_sentence_says_whether_the_model_is_usable(tmp_path):
+    """After a fit a sentence says whether the model is any good; the usual end of a fit is called finished."""
+    draw(150).to_csv(tmp_path / "train.csv", index=False)
+    out, _ = command(tmp_path, "fit", "train.csv", "-u", "u0", "-y", "y0", "-o", "m.rgp", *QUICK)
     [sentence] = [line for line in out.splitlines() if "held-out error" in line and "the training mean" in line]
-    say(sentence)
     assert "(ARX 0." in sentence and sentence.endswith(
         (": use it", ": a linear model is better; use revarb.fit or ARX")
     )
     assert "finished" in out and "iteration limit" not in out
     noise = pd.DataFrame({"u0": draw(150)["u0"], "y0": np.random.default_rng(1).normal(size=150)})
-    noise.to_csv(folder / "noise.csv", index=False)
-    out, _ = command(folder, "fit", "noise.csv", "-u", "u0", "-y", "y0", "-o", "n.rgp", *QUICK)
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    out, _ = command(tmp_path, "fit", "noise.csv", "-u", "u0", "-y", "y0", "-o", "n.rgp", *QUICK)
     assert "no better than the mean, do not use it" in out
-    say("noise: no better than the mean")
 
 
-def point_3(folder: Path, say: Say) -> None:
+def test_data_frames_are_read_by_column_names_and_index(tmp_path):
     """Data frames: columns by name, the same rows, the sampling interval from the index."""
     frame = draw(200, inputs=2).drop(columns="t").set_index(pd.date_range("2026-01-01", periods=200, freq="4s"))
     record = revarb.Series(frame[["u0", "u1"]], frame[["y0"]])
@@ -118,111 +114,102 @@ def point_3(folder: Path, say: Say) -> None:
         (frame[["u0"]], frame[["y0"]].shift(1, "4s")),
         (gap[["u0"]], gap[["y0"]]),
     ):
-        say(refused(lambda u=u, y=y: revarb.Series(u, y)))
+        with pytest.raises(revarb.InputError):
+            revarb.Series(u, y)
 
 
-def refused(action) -> str:
-    """The message of an error that must come."""
-    try:
-        action()
-    except revarb.InputError as error:
-        return str(error)
-    raise AssertionError("it was accepted")
-
-
-def point_4(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_a_file_with_another_sampling_interval_is_refused(tmp_path):
     """Sampling: a file of 8 s is refused by a model of 4 s, without --time; jitter is accepted with a note."""
-    fit_arx(folder)
+    fit_arx(tmp_path)
     slow = draw(100, seed=1).assign(t=8.0 * np.arange(100))
-    slow.to_csv(folder / "slow.csv", index=False)
+    slow.to_csv(tmp_path / "slow.csv", index=False)
     for name in ("simulate", "predict"):
-        _, err = command(folder, name, "m.rgp", "slow.csv", "-o", "path.csv", status=2)
+        _, err = command(tmp_path, name, "m.rgp", "slow.csv", "-o", "path.csv", status=2)
         assert len(err.splitlines()) == 1 and "sampled every 8" in err
-        say(err.strip())
     uneven = draw(100, seed=1)
     uneven.loc[40, "t"] += 0.1
-    uneven.to_csv(folder / "uneven.csv", index=False)
-    _, err = command(folder, "simulate", "m.rgp", "uneven.csv", "-o", "path.csv")
+    uneven.to_csv(tmp_path / "uneven.csv", index=False)
+    _, err = command(tmp_path, "simulate", "m.rgp", "uneven.csv", "-o", "path.csv")
     assert "warning" in err and "2.5" in err
-    say(err.strip())
-    model = revarb.load(folder / "m.rgp")
-    say(refused(lambda: model.predict(revarb.Series(slow[["u0"]], slow[["y0"]], 8.0))))
+    model = revarb.load(tmp_path / "m.rgp")
+    with pytest.raises(revarb.InputError, match="sampled every 8"):
+        model.predict(revarb.Series(slow[["u0"]], slow[["y0"]], 8.0))
 
 
-def point_5(folder: Path, say: Say) -> None:
+def test_inputs_outside_of_the_training_range_are_named(tmp_path):
     """Inputs outside of the training range: which column, how many rows, how far."""
-    fit_arx(folder)
-    draw(100, seed=1).assign(u0=lambda table: 100.0 * table["u0"]).to_csv(folder / "unit.csv", index=False)
-    _, err = command(folder, "simulate", "m.rgp", "unit.csv", "-o", "path.csv")
+    fit_arx(tmp_path)
+    draw(100, seed=1).assign(u0=lambda table: 100.0 * table["u0"]).to_csv(tmp_path / "unit.csv", index=False)
+    _, err = command(tmp_path, "simulate", "m.rgp", "unit.csv", "-o", "path.csv")
     assert "input 'u0' leaves its training range" in err
-    say(err.strip())
 
 
-def point_6(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_every_output_is_scored_in_its_own_unit(tmp_path):
     """Several outputs: every one is scored in its own unit."""
     frame = draw(200, inputs=2, outputs=2)
     frame["y1"] = 300.0 + 20.0 * frame["y1"]
-    frame.to_csv(folder / "train.csv", index=False)
+    frame.to_csv(tmp_path / "train.csv", index=False)
     columns = ("-u", "u0", "-u", "u1", "-y", "y0", "-y", "y1")
-    command(folder, "fit", "train.csv", *columns, "-o", "m.rgp", *ARX)
-    out, _ = command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
+    command(tmp_path, "fit", "train.csv", *columns, "-o", "m.rgp", *ARX)
+    out, _ = command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
     rows = [line for line in out.splitlines() if "residuals" in line]
     assert len(rows) == 3 and "–" in rows[2]
-    say("\n".join(rows))
     out, _ = command(
-        folder, "compare", "train.csv", "train.csv", *columns, "--only", "ARX", "--only", "Mean", "--seeds", "1"
+        tmp_path, "compare", "train.csv", "train.csv", *columns, "--only", "ARX", "--only", "Mean", "--seeds", "1"
     )
     assert "by output" in out
-    rows = json.loads((folder / "revarb-compare" / "compare.json").read_text())["rows"]
+    rows = json.loads((tmp_path / "revarb-compare" / "compare.json").read_text())["rows"]
     assert set(rows[0]["outputs"]) == {"y0", "y1"}
 
 
 # Files and terminals -------------------------------------------------------------------------------------------------
 
 
-def point_7(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_links_pipes_devices_and_endings_of_output_files(tmp_path):
     """Links stay, pipes and devices are written to, endings say the form."""
-    fit_arx(folder)
-    (folder / "latest.csv").symlink_to(folder / "path.csv")
-    command(folder, "simulate", "m.rgp", "train.csv", "-o", "latest.csv")
-    assert (folder / "latest.csv").is_symlink() and (folder / "path.csv").read_text().startswith("t,")
-    os.mkfifo(folder / "pipe.csv")
+    fit_arx(tmp_path)
+    (tmp_path / "latest.csv").symlink_to(tmp_path / "path.csv")
+    command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "latest.csv")
+    assert (tmp_path / "latest.csv").is_symlink() and (tmp_path / "path.csv").read_text().startswith("t,")
+    os.mkfifo(tmp_path / "pipe.csv")
     read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append((folder / "pipe.csv").read_text()))
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe.csv").read_text()))
     reader.start()
-    command(folder, "simulate", "m.rgp", "train.csv", "-o", "pipe.csv")
+    command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "pipe.csv")
     reader.join(timeout=DEADLINE)
-    assert read[0] == (folder / "path.csv").read_text() and (folder / "pipe.csv").is_fifo()
+    assert read[0] == (tmp_path / "path.csv").read_text() and (tmp_path / "pipe.csv").is_fifo()
     for out in ("-", "/dev/stdout"):
-        assert command(folder, "simulate", "m.rgp", "train.csv", "-o", out)[0] == read[0]
+        assert command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", out)[0] == read[0]
     for ending, load in (("parquet", pd.read_parquet), ("json", pd.read_json)):
-        command(folder, "simulate", "m.rgp", "train.csv", "-o", f"path.{ending}")
+        command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", f"path.{ending}")
         np.testing.assert_allclose(
-            load(folder / f"path.{ending}")["y0_mean"], pd.read_csv(folder / "path.csv")["y0_mean"]
+            load(tmp_path / f"path.{ending}")["y0_mean"], pd.read_csv(tmp_path / "path.csv")["y0_mean"]
         )
-    _, err = command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.xlsx", status=2)
-    say(err.strip())
+    command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "path.xlsx", status=2)
 
 
-def point_8(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_the_table_has_the_times_of_its_inputs(tmp_path):
     """The table has the times of its inputs, and says which rows count."""
-    fit_arx(folder)
-    command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
-    table, model = pd.read_csv(folder / "path.csv"), revarb.load(folder / "m.rgp")
+    fit_arx(tmp_path)
+    command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
+    table, model = pd.read_csv(tmp_path / "path.csv"), revarb.load(tmp_path / "m.rgp")
     np.testing.assert_array_equal(table["t"], 4.0 * np.arange(200))
     assert (table["counts"] == 0).sum() == model.skip and table["counts"].iloc[-1] == 1
-    say(f"columns: {', '.join(table)}")
 
 
-def point_9(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_ctrl_c_while_importing_and_while_fitting(tmp_path):
     """Ctrl-C: quiet while Python imports; an interrupted fit exits with 130, keeps its model and says how to go on."""
-    draw(200).to_csv(folder / "train.csv", index=False)
+    draw(200).to_csv(tmp_path / "train.csv", index=False)
     arguments = ["fit", "train.csv", "-u", "u0", "-y", "y0", "-o", "m.rgp"]
     for when, saved in (("while importing", False), ("in the fit", True)):
-        status, screen = press_ctrl_c(folder, [*arguments, "--lags", "5"], when)
+        status, screen = press_ctrl_c(tmp_path, [*arguments, "--lags", "5"], when)
         assert status == 130 and "Traceback" not in screen, screen
-        assert (folder / "m.rgp").exists() == saved
-        say(f"{when}: exit status {status}, {screen.strip().splitlines()[-1:]}")
+        assert (tmp_path / "m.rgp").exists() == saved
     assert "--resume" in screen
 
 
@@ -242,13 +229,13 @@ def press_ctrl_c(folder: Path, arguments: list[str], when: str) -> tuple[int, st
     return process.wait(timeout=DEADLINE), shown.decode(errors="replace")
 
 
-def point_10(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_a_fork_after_jax_has_started_is_refused(tmp_path):
     """A fork after JAX has started is refused, with the remedy."""
-    script = folder / "forked.py"
+    script = tmp_path / "forked.py"
     script.write_text(FORKED)
     done = run_python(script)
     assert done.returncode == 0 and done.stdout.startswith("this process was forked"), done.stderr
-    say(done.stdout.strip())
 
 
 FORKED = """
@@ -266,19 +253,18 @@ if __name__ == "__main__":
 """
 
 
-def point_11(folder: Path, say: Say) -> None:
+def test_files_of_data_loggers(tmp_path):
     """Logger files: decimal comma, units, comments, dates, gzip, UTF-16, and what is not a number."""
     frame = draw(200)
     text = logger_text(frame)
-    (folder / "logger.csv").write_text(text, encoding="utf-8")
-    (folder / "wide.csv").write_text(text, encoding="utf-16")
-    with gzip.open(folder / "logger.csv.gz", "wt", encoding="utf-8") as file:
+    (tmp_path / "logger.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "wide.csv").write_text(text, encoding="utf-16")
+    with gzip.open(tmp_path / "logger.csv.gz", "wt", encoding="utf-8") as file:
         file.write(text)
     for name in ("logger.csv", "wide.csv", "logger.csv.gz"):
-        [record] = revarb.read_records(folder / name, inputs="u0", outputs="y0", time="Zeit")
+        [record] = revarb.read_records(tmp_path / name, inputs="u0", outputs="y0", time="Zeit")
         assert record.dt == 4.0 and record.missing == 1
         np.testing.assert_allclose(record.u[:, 0], frame["u0"], atol=1e-6)
-        say(f"{name}: {record}")
 
 
 def logger_text(frame) -> str:
@@ -291,108 +277,74 @@ def logger_text(frame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def point_12(folder: Path, say: Say) -> None:
+def test_help_is_quick_and_complete(tmp_path):
     """Help: quick, with defaults, dead time and the table [recipe]."""
-    out, _ = command(folder, "fit", "-h")
+    out, _ = command(tmp_path, "fit", "-h")
     flat = " ".join(out.split())
     for words in ("[recipe]", "dead time", "default: 10", "default: 100"):
         assert words in flat, words
     assert "<bool>" not in out
-    out, _ = command(folder, "compare", "--help")
+    out, _ = command(tmp_path, "compare", "--help")
     assert all(option in out for option in ("-o", "--latent-dim", "--hidden", "--config", "--resume"))
     code = "import sys; from revarb.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     done = run_python("-c", code + "print([name for name in ('jax', 'scipy', 'matplotlib') if name in sys.modules])")
     assert done.stdout.strip().endswith("[]"), done.stdout[-300:]
-    say("help imports neither JAX nor SciPy nor matplotlib")
 
 
 # Compare -------------------------------------------------------------------------------------------------------------
 
 
-def point_14(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_gaps_fail_neither_arx_nor_gp_narx(tmp_path):
     """Gaps in y fail neither ARX nor GP-NARX, and what compare recommends can be fitted by name."""
     frame = draw(200)
     frame.loc[50:60, "y0"] = np.nan
-    frame.to_csv(folder / "train.csv", index=False)
+    frame.to_csv(tmp_path / "train.csv", index=False)
     columns = ("-u", "u0", "-y", "y0")
     for name in ("arx", "gp-narx"):
         command(
-            folder, "fit", "train.csv", *columns, "--model", name, "--lags", "2", "--input-lags", "2", "-o", "m.rgp"
+            tmp_path, "fit", "train.csv", *columns, "--model", name, "--lags", "2", "--input-lags", "2", "-o", "m.rgp"
         )
-        command(folder, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
-        command(folder, "predict", "m.rgp", "train.csv", "--horizon", "3", "-o", "ahead.csv")
-        assert np.isfinite(pd.read_csv(folder / "ahead.csv")["y0_mean"]).all()
-        say(f"{name}: fitted with gaps, simulated and predicted")
+        command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
+        command(tmp_path, "predict", "m.rgp", "train.csv", "--horizon", "3", "-o", "ahead.csv")
+        assert np.isfinite(pd.read_csv(tmp_path / "ahead.csv")["y0_mean"]).all()
 
 
 # To look at ----------------------------------------------------------------------------------------------------------
 
 
-def point_15(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_pictures_of_many_rows_inputs_and_outputs(tmp_path):
     """Pictures of 20,000 rows, five inputs and six outputs."""
     train, test = series(draw(500, inputs=5, outputs=6)), series(draw(20_000, 1, inputs=5, outputs=6))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a few inputs are outside of the range of the short training record
         path = revarb.ARX(lags=2, input_lags=2).fit(train).simulate(test.u)
     figure = path.plot(test.y, "20,000 rows")
-    figure.savefig(folder / "wide.png", dpi=60)
+    figure.savefig(tmp_path / "wide.png", dpi=60)
     assert len(figure.axes) == 5 + 2 * 6
     assert max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 3000
-    say(f"wide.png: {(folder / 'wide.png').stat().st_size / 1e3:.0f} kB")
 
 
-def point_16(folder: Path, say: Say) -> None:
+def test_short_reprs_and_a_hint_for_fit_x_y(tmp_path):
     """Short reprs, and fit(X, y) says what to pass instead (the bar of a notebook: tests/runtime/test_progress.py)."""
     record = series(draw(100))
     model = revarb.ARX(lags=2, input_lags=2).fit(record)
     for value in (record, model, model.simulate(record.u)):
         assert len(repr(value)) < 160
-    say(repr(model))
     done = run_python("-c", "import numpy as np, revarb; revarb.fit(np.zeros((9, 1)), np.zeros(9))")
     assert "wrap u and y: fit(revarb.Series(u, y))" in done.stderr
-    say(done.stderr.strip().splitlines()[-1])
 
 
-def point_17(folder: Path, say: Say) -> None:
+@pytest.mark.slow
+def test_the_residual_check_finds_missing_input_lags(tmp_path):
     """Residual analysis: a model with too few input lags is told so."""
     rng = np.random.default_rng(0)
     u = rng.normal(size=1000)
     y = np.convolve(u, [0.0, 0.5, 0.3, 0.0, 0.0, 0.8])[:1000] + 0.1 * rng.normal(size=1000)
     frame = pd.DataFrame({"u0": u, "y0": y})
-    frame.to_csv(folder / "train.csv", index=False)
-    command(
-        folder,
-        "fit",
-        "train.csv",
-        "-u",
-        "u0",
-        "-y",
-        "y0",
-        "--model",
-        "arx",
-        "--lags",
-        "1",
-        "--input-lags",
-        "2",
-        "-o",
-        "m.rgp",
-    )
-    out, _ = command(folder, "check", "m.rgp", "train.csv", "-o", "check.png")
-    assert "lag 5" in out and (folder / "check.png").stat().st_size > 10_000
-    say(out.strip().splitlines()[0])
-
-
-POINTS = {int(name.removeprefix("point_")): each for name, each in list(globals().items()) if name.startswith("point_")}
-SLOW = (1, 2, 4, 6, 7, 8, 9, 10, 14, 15, 17)  # fits, or many processes; 13 is a part of 2
-
-
-def main() -> None:
-    """Walk through the points named on the command line, or all."""
-    for number in [int(each) for each in sys.argv[1:]] or POINTS:
-        print(f"\n{number}. {POINTS[number].__doc__}")
-        with TemporaryDirectory() as folder:
-            POINTS[number](Path(folder), lambda text: print("   ", text.replace("\n", "\n    ")))
-
-
-if __name__ == "__main__":
-    main()
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    lags = ("--lags", "1", "--input-lags", "2")
+    command(tmp_path, "fit", "train.csv", "-u", "u0", "-y", "y0", "--model", "arx", *lags, "-o", "m.rgp")
+    out, _ = command(tmp_path, "check", "m.rgp", "train.csv", "-o", "check.png")
+    assert "lag 5" in out and (tmp_path / "check.png").stat().st_size > 10_000
