@@ -8,8 +8,8 @@ from docutils.parsers.rst import Directive
 from results_directives import make_table
 
 SOURCE = Path(__file__).parents[2] / "src" / "revarb"
-ORDER = ["errors", "runtime", "data", "config", "gp", "optim", "variational", "simulation", "models", "training"]
-ORDER += ["baselines", "evaluation", "report", "motion", "datasets", "experiments", "cli"]
+ORDER = ["errors", "runtime", "data", "gp", "variational", "simulation", "export", "models", "fitting", "selection"]
+ORDER += ["baselines", "analysis", "datasets", "cli"]
 CELL, LABEL, TOP = 22, 130, 96
 
 

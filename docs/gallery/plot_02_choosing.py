@@ -2,9 +2,9 @@
 Choosing lags and layers yourself
 =================================
 
-``revarb.fit(train)`` chooses everything by itself (:doc:`/guide/choosing`). This is how to compare settings of your
+``revarb.fit(train)`` chooses everything (:doc:`/guide/choosing`). This is how to compare settings of your
 own. How many lags, how many hidden layers? The test data must not decide. Every calibrated fit carries an error that
-was measured on held-out stretches of its *training* record: four more fits leave out a quarter of the record each and
+was measured on held-out blocks of its *training* record: four more fits leave out a quarter of the record each and
 simulate what they have not seen.
 """
 
@@ -47,7 +47,7 @@ candidates = {
 }
 
 # %%
-# Fit all of them. ``model.calibration.error`` is the error of the median held-out stretch in a free run, in units of
+# Fit all of them. ``model.calibration.error`` is the error of the median held-out block in a free run, in units of
 # the output's standard deviation: 1 is as bad as predicting the mean.
 models = {name: spec.fit(train, seed=0) for name, spec in candidates.items()}
 for (lags, hidden), model in models.items():
@@ -62,7 +62,7 @@ print("chosen:", chosen)
 figure = Figure(figsize=(6.5, 3.2), layout="constrained")
 axes = figure.subplots()
 places = np.arange(len(models))
-axes.bar(places - 0.2, [model.calibration.error for model in models.values()], 0.4, label="held-out stretches")
+axes.bar(places - 0.2, [model.calibration.error for model in models.values()], 0.4, label="held-out blocks")
 axes.bar(places + 0.2, list(test_errors.values()), 0.4, label="test part (not used to choose)")
 axes.set_xticks(places, [f"lags {lags}, layers {hidden}" for lags, hidden in models])
 axes.set_ylabel("error / standard deviation of the output")

@@ -3,7 +3,7 @@ Bands and reliability
 =====================
 
 A 95 % band should contain 95 % of the measurements, and a 50 % band 50 %. Calibration sets the noise and the width of
-the bands on held-out stretches of the training record. This example compares a fit with and without it.
+the bands on held-out blocks of the training record. This example compares a fit with and without it.
 """
 
 from dataclasses import replace

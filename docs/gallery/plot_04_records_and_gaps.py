@@ -3,8 +3,8 @@ Several records and missing data
 ================================
 
 Three separate recordings of the same system, one of which has a gap of 25 samples in its output. Records are passed as
-a list: no window of lags crosses from one record to the next. NaN in ``y`` is a missing value; the latent path goes on
-through the gap.
+a list: no window of lags crosses from one record to the next. NaN in ``y`` is a missing value; the latent path
+continues through the gap.
 """
 
 import numpy as np

@@ -4,7 +4,7 @@ Model predictive control with CasADi
 
 A learnt model inside an optimiser: two tanks are excited, identified, exported with ``to_casadi``, and controlled by
 receding horizon with limits of the input and of the output. ``revarb.Live`` estimates the state from what is measured.
-(``pip install "revarb[casadi]"``; ``revarb reproduce mpc`` does the same with a harder plant, and compares.)
+(``pip install "revarb[casadi]"``; ``python -m studies mpc`` does the same with a harder plant, and compares.)
 """
 
 import casadi as ca
@@ -64,7 +64,7 @@ bounds = {"lbx": [LOWEST] * HORIZON + [0.0], "ubx": [HIGHEST] * HORIZON + [ca.in
 
 # %%
 # The loop. A share of every prediction error is taken for a disturbance of the output, so that a model that is slightly
-# wrong leaves no offset. After sample 150 the pump gives a tenth less than it is told.
+# wrong leaves no offset. After sample 150 the pump delivers a tenth less than commanded.
 targets = np.repeat([0.4, 0.9, 0.3, 0.97, 0.7], [30, 40, 40, 60, 50])
 live = revarb.Live(model, start="continue", observe=True)
 command, disturbance, guess = float(voltage[-1]), 0.0, np.zeros(HORIZON + 1)
@@ -85,7 +85,7 @@ print(f"{solved} of {len(targets)} solved, tracking RMSE {np.sqrt(np.mean((level
 print(f"{(levels > LIMIT).sum()} samples above the limit, by at most {max(0.0, (levels - LIMIT).max()):.4f}")
 
 # %%
-# The level follows its set-points, keeps to its limit, and comes back after the disturbance.
+# The level follows its set-points, keeps to its limit, and recovers after the disturbance.
 figure = Figure(figsize=(9.0, 5.0), layout="constrained")
 upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
 upper.axhline(LIMIT, color="tab:orange", label="limit")
