@@ -6,36 +6,26 @@ directive `results-table` and percentages through the role `result` (docs/_ext/r
 
 import json
 import re
+import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from revarb.evaluation.comparison.lines import SCORES, mean_only_lines, summarise
-from revarb.experiments.export import load_export
-from revarb.experiments.export_targets import export_cells, list_export_targets
-from revarb.experiments.family import load_family
-from revarb.experiments.family_targets import family_grids, list_family_targets
-from revarb.experiments.field import load_field
-from revarb.experiments.field_targets import CHOSEN, list_targets
-from revarb.experiments.mpc import load_mpc
-from revarb.experiments.mpc_targets import control_cells, list_control_outcomes, list_control_targets
-from revarb.experiments.outlier_targets import (
-    GAUSSIAN,
-    NO_OUTLIERS,
-    STUDENT,
-    detection_cells,
-    list_outlier_outcomes,
-    list_outlier_targets,
-    state_judgement,
-)
-from revarb.experiments.outliers import load_outliers
-from revarb.experiments.spoiling import KINDS, name_share
-from revarb.experiments.table1 import load_table1
-from revarb.experiments.table2 import MOTION_COLUMNS, load_table2
-
 ROOT = Path(__file__).parent.parent
-RECOGNITION_SCORES = ("rmse", "nlpd", "coverage95")
+sys.path.insert(0, str(ROOT))  # for the studies, which are not installed
+
+from studies import benchmarks as benchmark_study  # noqa: E402
+from studies import export as export_study  # noqa: E402
+from studies import mpc as mpc_study  # noqa: E402
+from studies import outliers as outlier_study  # noqa: E402
+from studies import state_space as state_space_study  # noqa: E402
+from studies.benchmarks import CHOSEN  # noqa: E402
+from studies.outliers import GAUSSIAN, KINDS, STUDENT  # noqa: E402
+from studies.paper import table1 as table1_study  # noqa: E402
+from studies.paper import table2 as table2_study  # noqa: E402
+from studies.tables import mean_only_lines, select, summarise, target_grid  # noqa: E402
+
 MODELS = ("Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB")
 
 
@@ -55,19 +45,24 @@ def spread(values):
     return middle if low == high else f"{middle} ({low} – {high})"
 
 
-def by_dataset(rows, scores=SCORES):
-    """Summarise the rows of every data set over its seeds."""
-    names = dict.fromkeys(row["dataset"] for row in rows)
-    return {name: summarise([row for row in rows if row["dataset"] == name], scores) for name in names}
+def by_dataset(rows):
+    """The rows of every data set."""
+    return {name: select(rows, dataset=name) for name in dict.fromkeys(row["dataset"] for row in rows)}
+
+
+def target_table(study, name):
+    """Every target of a study, what was found, and whether it is reached."""
+    rows = results(name)["rows"] if is_there(name) else []
+    return [["target", "found", ""], *(target_grid(study.STUDY().targets(rows)).rows if rows else [])]
 
 
 def table1():
     """RMSE of the mean-only runs, the paper's numbers below ours."""
-    paper = {benchmark.name: benchmark.paper for benchmark in load_table1().benchmarks}
+    paper = {benchmark.name: benchmark.paper for benchmark in table1_study.BENCHMARKS}
     lines = [["data", "", *MODELS]]
     for name, these in by_dataset(results("table1.json")["rows"]).items():
         plain = mean_only_lines(these)
-        lines.append([name, "ours", *(spread(plain[model].ranges["rmse"]) for model in MODELS)])
+        lines.append([name, "ours", *(spread(plain[model].range("rmse")) for model in MODELS)])
         if paper[name]:
             lines.append(["", "paper", *(f"{paper[name][m]:.4f}" if m in paper[name] else "–" for m in MODELS)])
     return lines
@@ -77,9 +72,9 @@ def bands():
     """Scores of the models that propagate their own uncertainty."""
     lines = [["data", "model", "RMSE, moments", "NLPD", "share in 95 % band"]]
     for name, these in by_dataset(results("table1.json")["rows"]).items():
-        for line in these:
+        for line in summarise(these):
             if line.method == "moments":
-                cells = (spread(line.ranges[score]) for score in ("rmse", "nlpd", "coverage95"))
+                cells = (spread(line.range(score)) for score in ("rmse", "nlpd", "coverage95"))
                 lines.append([name, line.model, *cells])
     return lines
 
@@ -87,16 +82,15 @@ def bands():
 def table2():
     """Human motion: every model by the better of its methods."""
     lines = [["model", "method", "paper", "motions", "pooled", "channels", "walks", "runs", "motions, 53", "in 95 %"]]
-    paper = load_table2().paper
-    better = {}
-    for line in summarise(results("table2.json")["rows"], MOTION_COLUMNS):
+    paper, better = table2_study.PAPER, {}
+    for line in summarise(results("table2.json")["rows"]):
         known = better.setdefault(line.model, line)
-        if line.ranges["motions_57"].median < known.ranges["motions_57"].median:
+        if line.range("motions_57").median < known.range("motions_57").median:
             better[line.model] = line
     for model, line in better.items():
         errors = (f"{name}_57" for name in ("motions", "pooled", "channels", "walks", "runs"))
-        cells = [spread(line.ranges[name]) for name in (*errors, "motions_53")]
-        share = line.ranges["coverage95"].median
+        cells = [spread(line.range(name)) for name in (*errors, "motions_53")]
+        share = line.range("coverage95").median
         printed = f"{paper[model]:.4f}" if model in paper else "–"
         lines.append([model, line.method, printed, *cells, "–" if np.isnan(share) else f"{share:.3f}"])
     return lines
@@ -105,13 +99,14 @@ def table2():
 def recognition():
     """The recognition model by start: members and mixture, mean-only and moments, and the networks alone."""
     lines = [["data", "model", "RMSE, mean-only", "RMSE, moments", "NLPD", "networks alone"]]
-    for name, these in by_dataset(results("recognition.json")["rows"], RECOGNITION_SCORES).items():
-        methods = {(line.model, line.method): line.ranges for line in these}
-        for model in dict.fromkeys(line.model for line in these):
+    for name, these in by_dataset(results("recognition.json")["rows"]).items():
+        methods = {(line.model, line.method): line for line in summarise(these)}
+        for model in dict.fromkeys(model for model, _ in methods):
             plain, moments, alone = (methods.get((model, method)) for method in ("mean", "moments", "network"))
             plain = methods[model, "residuals"] if plain is None else plain
-            band = [spread(moments[score]) if moments else "–" for score in ("rmse", "nlpd")]
-            lines.append([name, model, spread(plain["rmse"]), *band, spread(alone["rmse"]) if alone else "–"])
+            band = [spread(moments.range(score)) if moments else "–" for score in ("rmse", "nlpd")]
+            networks = spread(alone.range("rmse")) if alone else "–"
+            lines.append([name, model, spread(plain.range("rmse")), *band, networks])
     return lines
 
 
@@ -119,73 +114,59 @@ def calibration():
     """Calibrated bands, those of the fit and those of ARX; the effect of a measured window and of missing outputs."""
     lines = [["data", "model", "start", "RMSE", "NLPD", "in 95 %"]]
     rows = [row for row in results("calibration.json")["rows"] if row["method"] not in ("mean", "samples")]
-    for name in dict.fromkeys(row["dataset"] for row in rows):
-        own = [row for row in rows if row["dataset"] == name]
+    for name, own in by_dataset(rows).items():
         for start in dict.fromkeys(row["start"] for row in own):
-            for line in summarise([row for row in own if row["start"] == start], RECOGNITION_SCORES):
-                scores = (spread(line.ranges["rmse"]), spread(line.ranges["nlpd"]))
-                lines.append([name, line.model, start, *scores, f"{line.ranges['coverage95'].median:.3f}"])
+            for line in summarise(select(own, start=start)):
+                scores = (spread(line.range("rmse")), spread(line.range("nlpd")))
+                lines.append([name, line.model, start, *scores, f"{line.range('coverage95').median:.3f}"])
     return lines
 
 
-FIELD, OUTLIERS, EXPORT, MPC, LOOP = "field.json", "outliers.json", "export.json", "mpc.json", "bench_loop.json"
-FAMILY = "family.json"
+OUTLIERS, EXPORT, MPC, LOOP = "outliers.json", "export.json", "mpc.json", "bench_loop.json"
+BENCHMARKS, STATE_SPACE = "benchmarks.json", "state_space.json"
 COMMANDS = {
-    FIELD: f"revarb reproduce field --seeds 3 --json results/{FIELD} --page build/results/field.html",
-    OUTLIERS: (
-        f"revarb reproduce outliers --seeds 5 --json results/{OUTLIERS} --page build/results/outliers.html "
-        "--pictures build/results"
-    ),
-    EXPORT: f"revarb reproduce export --json results/{EXPORT}",
-    MPC: f"revarb reproduce mpc --seeds 3 --json results/{MPC}",
-    FAMILY: f"revarb reproduce family --seeds 5 --json results/{FAMILY} --pictures build/results",
+    BENCHMARKS: f"python -m studies benchmarks --json results/{BENCHMARKS}",
+    OUTLIERS: f"python -m studies outliers --json results/{OUTLIERS}",
+    EXPORT: f"python -m studies export --json results/{EXPORT}",
+    MPC: f"python -m studies mpc --json results/{MPC}",
+    STATE_SPACE: f"python -m studies state_space --json results/{STATE_SPACE}",
     LOOP: f"python -m bench --only observer refits --json results/{LOOP}",
 }
 """Of the files that take so long to make that they may be absent."""
 
-FIELD_OTHERS = ("Mean", "ARX", "GP-NARX", "LSTM", "REVARB (R0)")
+OTHER_MODELS = ("Mean", "ARX", "GP-NARX", "LSTM", "REVARB (R0)")
 
 
-def field_outcomes():
-    """What was found on every record of the field; nothing before its command has been run."""
-    rows = results(FIELD)["rows"] if is_there(FIELD) else []
-    return load_field().summarise(rows).outcomes
+def benchmark_outcomes():
+    """What was found on every benchmark; nothing before its command has been run."""
+    return benchmark_study.list_outcomes(results(BENCHMARKS)["rows"] if is_there(BENCHMARKS) else [])
 
 
-def field():
+def benchmarks():
     """RMSE of all models by the mean-only run, of the chosen one also by moments, and the aims."""
-    lines = [["record", "units", *FIELD_OTHERS, CHOSEN, "by moments", "aim"]]
-    for outcome in field_outcomes():
-        others = (f"{outcome.rmse(model).median:.3f}" for model in FIELD_OTHERS)
-        ours = spread(outcome.rmse(CHOSEN)), spread(outcome.banded("rmse"))
-        record = outcome.record
-        units = "z-scored" if record.benchmark.z_scored else "raw"
-        aim = f"{record.aim:g}" + (" by moments" if record.aim_method == "moments" else "")
-        lines.append([record.name, units, *others, *ours, aim])
+    lines = [["record", "units", *OTHER_MODELS, CHOSEN, "by moments", "aim"]]
+    for outcome in benchmark_outcomes():
+        others = (f"{outcome.rmse(model).median:.3f}" for model in OTHER_MODELS)
+        ours, record = (spread(outcome.rmse(CHOSEN)), spread(outcome.banded("rmse"))), outcome.record
+        lines.append([record.name, record.units, *others, *ours, record.aim_text])
     return lines
 
 
-def field_choice():
+def benchmarks_choice():
     """What was chosen, its band and its time."""
     lines = [["record", "set", "NLPD", "in 95 %", "fit", "taken"]]
-    for outcome in field_outcomes():
+    for outcome in benchmark_outcomes():
         record, share = outcome.record, outcome.banded("coverage95").median
         fit = seconds(outcome.banded("fit_seconds").median)
         lines.append([record.name, record.set, spread(outcome.banded("nlpd")), f"{share:.3f}", fit, outcome.taken])
     return lines
 
 
-def field_targets():
-    """Every target, what was found, and whether it is met."""
-    targets = list_targets(field_outcomes(), load_field().limits)
-    return [["target", "found", "met"], *([each.what, each.found, "yes" if each.met else "no"] for each in targets)]
-
-
-def field_published():
+def benchmarks_published():
     """Numbers that others published, beside the chosen model's."""
-    known = [record for record in load_field().records if record.published]
+    known = [record for record in benchmark_study.RECORDS if record.published]
     methods = list(dict.fromkeys(method for record in known for method in record.published))
-    ours = {outcome.record.name: spread(outcome.rmse(CHOSEN)) for outcome in field_outcomes()}
+    ours = {outcome.record.name: spread(outcome.rmse(CHOSEN)) for outcome in benchmark_outcomes()}
     lines = [["record", *methods, CHOSEN]]
     for record in known:
         numbers = (f"{record.published[method]:.3f}" if method in record.published else "–" for method in methods)
@@ -208,7 +189,7 @@ README_RECORDS = {
 def readme():
     """Errors of ARX, LSTM and the chosen model in % of the output's standard deviation, and its 95 % band."""
     lines = [["record", "linear (ARX)", "LSTM", "revarb", "in its band"]]
-    rows = [row for row in results(FIELD)["rows"] if row["coverage95"] is not None and row["start"] == "cold"]
+    rows = [row for row in results(BENCHMARKS)["rows"] if row["coverage95"] is not None and row["start"] == "cold"]
     for name, label in README_RECORDS.items():
         errors = [median(rows, "nrmse", dataset=name, model=model) for model in ("ARX", "LSTM", CHOSEN)]
         share = median(rows, "coverage95", dataset=name, model=CHOSEN)
@@ -218,12 +199,12 @@ def readme():
 
 def outlier_outcomes():
     """What was found on every data set with outliers; nothing before the command has been run."""
-    return list_outlier_outcomes(results(OUTLIERS)["rows"] if is_there(OUTLIERS) else [])
+    return outlier_study.list_outcomes(results(OUTLIERS)["rows"] if is_there(OUTLIERS) else [])
 
 
 def outlier_shares():
     """Heads of the columns of a table by share."""
-    return ["clean", *map(name_share, load_outliers().shares)]
+    return ["clean", *(f"{100 * share:g} %" for share in outlier_study.SHARES)]
 
 
 def outliers():
@@ -263,64 +244,30 @@ def outliers_found():
     """Which outliers the weights of Student-t noise show."""
     lines = [["data", "outliers", "found at 5 % false alarms", "listed", "listed falsely"]]
     for outcome in outlier_outcomes():
-        for condition in [NO_OUTLIERS, *(each for kind in KINDS for each in outcome.conditions(kind)[1:])]:
-            lines.append([outcome.name, str(condition), *detection_cells(outcome, condition)])
+        for condition in outlier_study.list_conditions(outcome):
+            lines.append([outcome.name, str(condition), *outlier_study.detection_cells(outcome, condition)])
     return lines
 
 
-def outliers_targets():
-    """Every target, what was found, and whether it is reached."""
-    targets = list_outlier_targets(outlier_outcomes(), load_outliers().limits)
-    return [["target", "found", ""], *([each.what, each.found, state_judgement(each)] for each in targets)]
-
-
-def export_rows():
-    """What was measured of every export; nothing before the command has been run."""
-    return results(EXPORT)["rows"] if is_there(EXPORT) else []
-
-
 def export():
-    """Difference to simulate, size and time of every format."""
+    """Difference to simulate, size and time of every format; nothing before the command has been run."""
     lines = [["data", "format", "difference", "kB", "µs per step", "µs per step of a run", "JAX / it"]]
-    return [*lines, *([row["dataset"], *export_cells(row)] for row in export_rows())]
-
-
-def export_targets():
-    """Every target, what was found, and whether it is met."""
-    targets = list_export_targets(export_rows(), load_export().limits)
-    return [["target", "found", "met"], *([each.what, each.found, "yes" if each.met else "no"] for each in targets)]
+    rows = results(EXPORT)["rows"] if is_there(EXPORT) else []
+    return [*lines, *([row["dataset"], *export_study.export_cells(row)] for row in rows)]
 
 
 def mpc():
     """Tracking, violations and times of every controller; nothing before the command has been run."""
-    outcomes = list_control_outcomes(results(MPC)["rows"]) if is_there(MPC) else {}
-    times = ["solve, ms", "95 %, ms", "observer, ms"]
-    head = ["controller", "tracking RMSE, mmol/L", "violations", "largest, mmol/L", *times]
-    return [head, *([name, *control_cells(outcome)] for name, outcome in outcomes.items())]
+    head = ["controller", "tracking RMSE, mmol/L", "violations", "largest, mmol/L", "solve, ms", "95 %, ms"]
+    return [[*head, "observer, ms"], *(mpc_study.control_table(results(MPC)["rows"]) if is_there(MPC) else [])]
 
 
-def mpc_targets():
-    """Every target, what was found, and whether it is reached."""
-    head = [["target", "found", ""]]
-    if not is_there(MPC):
-        return head
-    targets = list_control_targets(list_control_outcomes(results(MPC)["rows"]), load_mpc().limits)
-    return [*head, *([each.what, each.found, state_judgement(each)] for each in targets)]
-
-
-def family(number):
-    """One of the tables of the family; nothing before its command has been run."""
-    grids = family_grids(results(FAMILY)["rows"], load_family().records) if is_there(FAMILY) else []
-    return [grids[number].columns, *grids[number].rows] if grids else [["model"]]
-
-
-def family_targets():
-    """Every target, what was found, and whether it is reached."""
-    head, table = [["target", "found", ""]], load_family()
-    if not is_there(FAMILY):
-        return head
-    targets = list_family_targets(results(FAMILY)["rows"], table.records, table.limits)
-    return [*head, *([each.what, each.found, state_judgement(each)] for each in targets)]
+def state_space(number):
+    """One of the tables of the state-space models; nothing before the command has been run."""
+    if not is_there(STATE_SPACE):
+        return [["model"]]
+    grid = state_space_study.STUDY().tables(results(STATE_SPACE)["rows"])[number]
+    return [grid.columns, *grid.rows]
 
 
 def avatar():
@@ -429,7 +376,7 @@ def overview():
     datasets = by_dataset(results("table1.json")["rows"])
     shares = results("calibration.json")["rows"]
     for name, label in OVERVIEW.items():
-        rmse = {model: line.ranges["rmse"].median for model, line in mean_only_lines(datasets[name]).items()}
+        rmse = {model: line.range("rmse").median for model, line in mean_only_lines(datasets[name]).items()}
         best = min((model for model in rmse if model not in ("REVARB", "Mean")), key=rmse.get)
         share = median(shares, "coverage95", dataset=name, **CALIBRATED)
         errors = f"{rmse['REVARB']:.3f}", f"{rmse[best]:.3f} ({best})", f"{rmse['Mean']:.3f}"
@@ -463,24 +410,24 @@ TABLES = {
     "table2": table2,
     "recognition": recognition,
     "calibration": calibration,
-    "field": field,
-    "field_choice": field_choice,
-    "field_targets": field_targets,
-    "field_published": field_published,
+    "benchmarks": benchmarks,
+    "benchmarks_choice": benchmarks_choice,
+    "benchmarks_targets": partial(target_table, benchmark_study, BENCHMARKS),
+    "benchmarks_published": benchmarks_published,
     "readme": readme,
     "outliers": outliers,
     "outliers_bands": outliers_bands,
     "outliers_found": outliers_found,
-    "outliers_targets": outliers_targets,
+    "outliers_targets": partial(target_table, outlier_study, OUTLIERS),
     "export": export,
-    "export_targets": export_targets,
+    "export_targets": partial(target_table, export_study, EXPORT),
     "mpc": mpc,
-    "mpc_targets": mpc_targets,
-    "family_continued": partial(family, 0),
-    "family_cold": partial(family, 1),
-    "family_known": partial(family, 2),
-    "family_long": partial(family, 3),
-    "family_targets": family_targets,
+    "mpc_targets": partial(target_table, mpc_study, MPC),
+    "state_space_continued": partial(state_space, 0),
+    "state_space_cold": partial(state_space, 1),
+    "state_space_known": partial(state_space, 2),
+    "state_space_long": partial(state_space, 3),
+    "state_space_targets": partial(target_table, state_space_study, STATE_SPACE),
     "avatar": avatar,
     "bench": bench,
     "observer": observer,
@@ -497,20 +444,11 @@ SOURCES = {
     "table2": ("table2.json",),
     "recognition": ("recognition.json",),
     "calibration": ("calibration.json",),
-    "field": (FIELD,),
-    "field_choice": (FIELD,),
-    "field_targets": (FIELD,),
-    "field_published": (FIELD,),
-    "readme": (FIELD,),
-    "outliers": (OUTLIERS,),
-    "outliers_bands": (OUTLIERS,),
-    "outliers_found": (OUTLIERS,),
-    "outliers_targets": (OUTLIERS,),
-    "export": (EXPORT,),
-    "export_targets": (EXPORT,),
-    "mpc": (MPC,),
-    "mpc_targets": (MPC,),
-    **dict.fromkeys(("family_continued", "family_cold", "family_known", "family_long", "family_targets"), (FAMILY,)),
+    **{name: (BENCHMARKS,) for name in TABLES if name.startswith("benchmarks") or name == "readme"},
+    **{name: (OUTLIERS,) for name in TABLES if name.startswith("outliers")},
+    **{name: (EXPORT,) for name in TABLES if name.startswith("export")},
+    **{name: (MPC,) for name in TABLES if name.startswith("mpc")},
+    **{name: (STATE_SPACE,) for name in TABLES if name.startswith("state_space")},
     "avatar": ("avatar.json",),
     "bench": ("bench.json",),
     "observer": (LOOP,),

@@ -6,7 +6,6 @@ import pytest
 
 from revarb.baselines.gp_narx import GPNARX
 from revarb.data.series import Series
-from revarb.errors import InputError
 from revarb.evaluation.scoring import scores
 from revarb.gp.posterior import predict_certain
 from revarb.simulation.chain import Chain, StartState
@@ -247,10 +246,3 @@ def test_rows_that_a_gap_touches_are_left_out(spec):
         np.testing.assert_allclose(gp.zeta, expected.x_hat)
     assert np.isfinite(gp.beta).all() and np.isfinite(with_gap.evidence)
     assert scores(with_gap.simulate(small.record(5).u), small.record(5).y).nrmse < 0.4
-
-
-def test_refusals():
-    with pytest.raises(InputError, match="inducing must be a whole number of at least 1"):
-        GPNARX(inducing=0)
-    with pytest.raises(InputError, match="need at least 12"):
-        GPNARX().fit(small.record(samples=11))

@@ -1,6 +1,5 @@
 """LSTM: training, early stopping, and selection on the training part alone."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import equinox as eqx
@@ -11,11 +10,10 @@ import pytest
 
 from revarb.baselines import lstm
 from revarb.baselines.lstm import LSTM
-from revarb.baselines.lstm_network import LSTMNetwork
-from revarb.baselines.training_mean import Mean
-from revarb.data.preprocessor import Preprocessor
-from revarb.data.windows import Order
-from revarb.errors import InputError, RevarbError
+from revarb.baselines.mean import Mean
+from revarb.baselines.networks import LSTMNetwork
+from revarb.baselines.training_rows import DelayedRecords
+from revarb.errors import RevarbError
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from support import small
@@ -44,8 +42,7 @@ def test_the_recurrence_equals_a_plain_loop(rng):
 
 def test_cuts_stay_inside_the_heads_and_never_cross_a_seam():
     records = [small.record(0, samples=80), small.record(1, samples=60), small.record(2, samples=9)]
-    prep = Preprocessor.from_records(records, Order(0, 1, 1))
-    cuts = lstm._cut_records(prep, records, [60, 45, 9], 30)
+    cuts = lstm._cut_records(DelayedRecords.from_records(records, 1), [60, 45, 9], 30)
     assert cuts.length == 30  # the short record has no cuts of its own, and does not shorten the others
     expected = [*range(0, 31), *range(80, 80 + 16)]
     np.testing.assert_array_equal(cuts.starts, expected)
@@ -58,11 +55,9 @@ class Search:
     """The training of one depth on the first 45 of 60 samples, and the errors that it reported."""
 
     def __init__(self, spec):
-        self.spec, self.records, self.key = spec, [small.record()], jax.random.key(0)
-        self.prep = Preprocessor.from_records(self.records, Order(0, 1, 1))
-        self.cuts, self.errors = lstm._cut_records(self.prep, self.records, [45], spec.subsequence), []
-        note = self.errors.append
-        self.trial = lstm._train(spec, self.prep, self.records, self.cuts, 1, self.key, lambda _, error: note(error))
+        self.data, self.key, self.errors = DelayedRecords.from_records([small.record()], 1), jax.random.key(0), []
+        cuts, note = lstm._cut_records(self.data, [45], spec.subsequence), self.errors.append
+        self.trial = lstm._train(spec, self.data, cuts, 1, self.key, lambda _, error: note(error))
 
 
 @with_numerics
@@ -77,10 +72,8 @@ def test_the_search_stops_after_its_patience_and_keeps_the_best():
 @with_numerics
 def test_the_last_training_takes_as_long_as_was_best():
     search = Search(SHORT)
-    network, status = lstm._train_on_everything(
-        SHORT, search.prep, search.records, search.trial._replace(rounds=2), search.key
-    )
-    rounds = lstm._start_training(SHORT, lstm._cut_records(search.prep, search.records, [60], 20), 1, search.key)
+    network, status = lstm._train_on_everything(SHORT, search.data, search.trial._replace(rounds=2), search.key)
+    rounds = lstm._start_training(SHORT, lstm._cut_records(search.data, [60], 20), 1, search.key)
     _, expected = next(rounds), next(rounds)
     for ours, theirs in zip(jax.tree.leaves(network), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -101,16 +94,10 @@ def test_training_ends_when_it_diverges():
         replace(SHORT, learning_rate=1e200).fit(small.record())
 
 
-@pytest.mark.parametrize("after", [0, 3])
-def test_ctrl_c_keeps_the_best_network_of_the_search(monkeypatch, after):
+@pytest.mark.parametrize("call", [0, 3])
+def test_ctrl_c_keeps_the_best_network_of_the_search(press_ctrl_c, call):
     """In the search (three rounds of it) or in the last training."""
-    presses = iter([False] * after + [True] * 9)
-
-    @contextmanager
-    def pressed():
-        yield [2] if next(presses) else []
-
-    monkeypatch.setattr(lstm, "capture_interrupts", pressed)
+    press_ctrl_c(lstm, call)
     model = LSTM(layers=(1,), units=4, subsequence=20, updates=75, patience=1000).fit(small.record())
     assert model.status.value == "interrupted" and np.isfinite(model.simulate(small.record(1).u).mean).all()
 
@@ -118,26 +105,12 @@ def test_ctrl_c_keeps_the_best_network_of_the_search(monkeypatch, after):
 @with_numerics
 def test_the_depth_with_the_smallest_error_on_the_tail_is_taken():
     spec, records, key = replace(SHORT, layers=(1, 2), updates=50), [small.record()], jax.random.key(0)
-    prep = Preprocessor.from_records(records, Order(0, 1, 1))
-    cuts = lstm._cut_records(prep, records, [45], 20)  # of 60 samples the last 15 are not trained on
-    tried = [lstm._train(spec, prep, records, cuts, depth, key, lambda *_: None) for depth in (1, 2)]
+    data = DelayedRecords.from_records(records, 1)
+    cuts = lstm._cut_records(data, [45], 20)  # of 60 samples the last 15 are not trained on
+    tried = [lstm._train(spec, data, cuts, depth, key, lambda *_: None) for depth in (1, 2)]
     best = min(tried, key=lambda trial: trial.error)
     model = spec.fit(records)
     assert len(model.network.cells) == best.depth
     # Trained once more, on everything: other weights, the same band.
     assert np.abs(model.network.readout.weight - best.network.readout.weight).max() > 1e-6
     np.testing.assert_allclose(np.sqrt(np.mean(model.residual_std**2)), best.error)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: LSTM(layers=(4,)), "layers must be a whole number from 1 to 3, received 4"),
-        (lambda: LSTM(layers=()), "layers must be a tuple of depths"),
-        (lambda: LSTM(learning_rate=0.0), "learning_rate must be a finite number above 0"),
-        (lambda: LSTM(batch=0), "batch must be a whole number of at least 1"),
-    ],
-)
-def test_refusals(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

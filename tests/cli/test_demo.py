@@ -33,16 +33,3 @@ def test_what_the_demo_shows(capsys, in_empty_folder, seed):
     ours, arx, mean = json.loads((in_empty_folder / "here" / "scores.json").read_text())["rows"]
     assert ours["nrmse"] <= 0.15 and ours["rmse"] <= 0.5 * arx["rmse"] < mean["rmse"]
     assert 0.9 <= ours["coverage95"] <= 0.99
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--seed", "-1"), "seed must be a whole number from 0 to"),
-        (("--out", "taken"), "cannot create the folder taken"),
-    ],
-)
-def test_a_wrong_option_is_one_line(capsys, in_empty_folder, arguments, message):
-    (in_empty_folder / "taken").write_text("a file")
-    code, out, err = run(capsys, "demo", *arguments)
-    assert code == 2 and out == "" and message in err and err.count("\n") == 1

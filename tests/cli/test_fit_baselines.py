@@ -10,7 +10,7 @@ from revarb.baselines.gp_narx import FittedGPNARX
 from revarb.baselines.lstm import FittedLSTM
 from revarb.baselines.mlp_narx import FittedMLPNARX
 from revarb.baselines.state_space import gpssm
-from revarb.cli.work import baseline
+from revarb.cli import fit_request
 from revarb.data.tables.table import Table
 from revarb.errors import ComputationError
 from revarb.models.base import Fitted
@@ -43,8 +43,8 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def quick_networks(monkeypatch):
-    monkeypatch.setitem(baseline.BASELINES, "mlp-narx", QuickMLP)
-    monkeypatch.setitem(baseline.BASELINES, "lstm", QuickLSTM)
+    monkeypatch.setitem(fit_request.BASELINES, "mlp-narx", QuickMLP)
+    monkeypatch.setitem(fit_request.BASELINES, "lstm", QuickLSTM)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -80,35 +80,6 @@ def test_gaps_are_left_out(capsys, folder):
     assert code == 2 and "LSTM needs every output value, and 5 of 60 are missing" in err
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            ("--model", "rnn"),
-            "--model rnn: there is no such model; there are arx, gp-narx, mlp-narx, lstm, gpssm, reduced-rank-gpssm",
-        ),
-        (("--model", "lstm", "--lags", "2"), "--lags is not for --model lstm, which takes --input-delay and --seed"),
-        (
-            ("--model", "gp-narx", "--hidden", "1"),
-            "--hidden is not for --model gp-narx, which takes --lags, --input-lags, --input-delay, --inducing and",
-        ),
-        (("--model", "arx", "--states", "2"), "--states is not for --model arx"),
-        (("--states", "2"), "--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are"),
-        (("--model", "gpssm", "--states", "0"), "states must be a whole number of at least 1"),
-        (("--model", "arx", "--no-calibrate"), "--no-calibrate is not for --model arx"),
-        (("--model", "arx", "--config", "rgp.toml"), "--config is not for --model arx"),
-        (("--model", "arx", "--restarts", "2", "--jobs", "2"), "--restarts is not for --model arx"),
-        (("--model", "arx", "--members", "2"), "--members is not for --model arx"),
-        (("--model", "arx", "--resume"), "--resume is not for --model arx"),
-        (("--model", "arx", "--lags", "0"), "lags must be a whole number of at least 1"),
-    ],
-)
-def test_options_that_do_not_apply_are_refused(capsys, folder, given, message):
-    code, out, err = run(capsys, *START, *given)
-    assert code == 2 and out == "" and message in err and err.count("\n") == 1
-    assert not (folder / "m.rgp").exists()
-
-
 def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):
     def diverge(model, records):
         raise ComputationError("the simulation diverged")
@@ -128,7 +99,7 @@ def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):
 )
 def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch, model, options, kept):
     monkeypatch.setattr(gpssm, "UPDATES_PER_CALL", 1)
-    kind = baseline.BASELINES[model]
+    kind = fit_request.BASELINES[model]
     real = kind.fit
 
     def fit_until_ctrl_c(spec, *arguments, **options):

@@ -36,11 +36,6 @@ def test_a_gap_in_time_is_refused_with_the_option(capsys, interrupted, command):
     assert err.endswith("or read it as two records with --split-gaps (split_gaps=True)\n")
 
 
-def test_the_option_needs_times(capsys, interrupted):
-    code, _, err = run(capsys, "fit", "gaps.csv", *QUICK, "--split-gaps")
-    assert code == 2 and "--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN" in err
-
-
 @pytest.mark.slow
 def test_fit_splits_at_gaps(capsys, interrupted):
     code, out, err = run(capsys, "fit", "gaps.csv", *QUICK, "--time", "t", "--split-gaps")

@@ -1,10 +1,12 @@
+"""Figures of a trajectory: panels, colours, marks, thinned lines."""
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 import revarb
 from revarb.data.trajectory import Trajectory
-from revarb.runtime.figure_style import OUTSIDE, SETTLING
+from revarb.runtime.figure_style import ALERT, SETTLING
 from support import small
 
 
@@ -19,15 +21,14 @@ def labels(figure):
 
 def test_inputs_stand_above_and_errors_below(model):
     record = small.record(1, inputs=2, outputs=2)
+    assert labels(model.simulate(record.u).plot()) == ["u0", "u1", "y0", "y1"]  # without measurements
     figure = model.simulate(record.u).plot(record.y)
     assert labels(figure) == ["u0", "u1", "y0", "error", "y1", "error"]
     assert figure.axes[-1].get_xlabel() == "sample"
     drawn = figure.axes[3].lines[-1].get_ydata()
     np.testing.assert_allclose(drawn, record.y[:, 0] - model.simulate(record.u).mean[:, 0])
-
-
-def test_without_measurements_there_is_no_error(model):
-    assert labels(model.simulate(small.record(1, inputs=2).u).plot()) == ["u0", "u1", "y0", "y1"]
+    order = {line.get_label(): line.get_zorder() for line in figure.axes[2].lines}
+    assert order["measured"] > order["model"]
 
 
 def test_other_models_are_thin_lines_that_do_not_flatten_the_rest(model):
@@ -38,8 +39,6 @@ def test_other_models_are_thin_lines_that_do_not_flatten_the_rest(model):
     assert "LSTM" in figure.axes[2].get_legend_handles_labels()[1]
     (low, high), (lowest, highest) = alone.axes[2].get_ylim(), figure.axes[2].get_ylim()
     assert lowest <= low and high < highest < high + (high - low)
-    with pytest.raises(revarb.InputError, match=r"'LSTM' of others has shape \(3, 2\), but the trajectory has"):
-        path.plot(others={"LSTM": Trajectory(np.zeros((3, 2)), None, "mean", 0, path.output_names)})
 
 
 def test_rows_that_are_not_scored_are_shaded_with_a_word(model):
@@ -54,9 +53,9 @@ def test_inputs_outside_of_their_range_are_marked(model):
     u[30:33, 1] = 99.0
     with pytest.warns(UserWarning, match="leaves its training range"):
         figure = model.simulate(u).plot()
-    dots = [line for line in figure.axes[1].lines if line.get_color() == OUTSIDE]
+    dots = [line for line in figure.axes[1].lines if line.get_color() == ALERT]
     np.testing.assert_array_equal(dots[0].get_xdata(), [30.0, 31.0, 32.0])
-    assert not [line for line in figure.axes[0].lines if line.get_color() == OUTSIDE]
+    assert not [line for line in figure.axes[0].lines if line.get_color() == ALERT]
     assert "outside of the training range" in [text.get_text() for text in figure.axes[0].get_legend().texts]
 
 
@@ -65,13 +64,6 @@ def test_samples_are_drawn_and_time_has_its_unit():
     path = Trajectory(mean, mean + 1.0, "samples", 0, ("y",), dt=0.5, samples=np.ones((40, 50, 1)))
     [axes] = path.plot().axes
     assert len(axes.lines) == 31 and axes.get_xlabel() == "time (s)"  # thirty samples and the mean
-
-
-def test_measured_values_are_in_front(model):
-    record = small.record(1, inputs=2, outputs=2)
-    axes = model.simulate(record.u).plot(record.y).axes[2]
-    order = {line.get_label(): line.get_zorder() for line in axes.lines}
-    assert order["measured"] > order["model"]
 
 
 def test_long_records_are_drawn_with_few_points(model):

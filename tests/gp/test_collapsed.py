@@ -82,14 +82,6 @@ def exact_evidence(x, y, w, variance, sigma2):
     return oracles.log_gaussian(y, oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x)))
 
 
-def test_inducing_inputs_at_the_data_give_the_exact_evidence(problem):
-    x, y, w, variance, sigma2 = problem
-    exact = exact_evidence(x, y, w, variance, sigma2)
-    for lam in (0.0, 1e-9):
-        bound = bound_of(make_layer(x, w, variance, sigma2), Gaussians(x, np.full_like(x, lam)), Targets(y, 0.0), TINY)
-        assert float(bound) == pytest.approx(exact, abs=1e-4)
-
-
 def test_bound_stays_below_the_evidence_and_grows_with_inducing_inputs(problem):
     x, y, w, variance, sigma2 = problem
     exact = exact_evidence(x, y, w, variance, sigma2)

@@ -1,4 +1,4 @@
-"""Interrupts that are captured, deferred, ignored and recovered."""
+"""Interrupts that are captured, deferred, ignored and raised again."""
 
 import gc
 import signal

@@ -1,20 +1,19 @@
-"""States inferred from measured outputs."""
+"""States inferred from measured outputs: filtering and fixed-lag smoothing."""
 
 import numpy as np
 
 from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import predict_certain
 from revarb.runtime.numerics import with_numerics
-from revarb.simulation.chain import StartState, make_cold_start
-from revarb.simulation.filtering import filter_states, predict_ahead, update
+from revarb.simulation.chain import StartState, locate_windows, make_cold_start
+from revarb.simulation.filtering import filter_states, predict_ahead, smooth_means, update
 from revarb.simulation.moments import JointState, OutputMoments, run_moments
 from support import small
 from support.chains import smooth_chain
 
 
-def test_the_update_is_that_of_the_textbook():
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(5, 5))
+def test_the_update_is_that_of_the_textbook_and_skips_missing_outputs():
+    root = np.random.default_rng(0).normal(size=(5, 5))
     whole = root @ root.T + 0.1 * np.eye(5)
     state, measured = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
     y = np.array([0.3, -0.4])
@@ -22,13 +21,6 @@ def test_the_update_is_that_of_the_textbook():
     gain = whole[:3, 3:] @ np.linalg.inv(whole[3:, 3:])
     np.testing.assert_allclose(got.mean, gain @ (y - 1.0), rtol=1e-5)
     np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
-
-
-def test_missing_outputs_do_not_update_the_state():
-    rng = np.random.default_rng(1)
-    root = rng.normal(size=(5, 5))
-    whole = root @ root.T + 0.1 * np.eye(5)
-    state, measured = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
     one = update(state, measured, np.array([0.3, np.nan]))
     alone = update(
         state, OutputMoments(measured.mean[:1], measured.cov[:1, :1], measured.cross[:, :1]), np.array([0.3])
@@ -76,3 +68,32 @@ def test_predictions_ahead_are_runs_from_conditioned_states(shallow_model):
         run = run_moments(chain, StartState(state.mean, state.cov, cold.past_u), u_bar[before : row + 1], -1)
         np.testing.assert_allclose(got.mean[row], run.mean[-1], rtol=1e-9)
         np.testing.assert_allclose(got.variance[row], run.variance[-1], rtol=1e-9)
+
+
+def rows_of(model, record):
+    cold = model.resolve_start("cold").state
+    z, y = model.preprocessor.check_window(record)
+    return cold, input_windows_after(cold.past_u, z, model.order), y
+
+
+@with_numerics
+def test_a_state_is_inferred_from_outputs_until_it_leaves_its_window(wide_model):
+    chain = wide_model.trained.chain
+    cold, u_bar, y = rows_of(wide_model, small.with_gaps(small.record(4, outputs=2), (7, 0), (slice(20, 24), 1)))
+    smoothed = smooth_means(chain, cold, u_bar, y)
+    assert [mean.shape for mean in smoothed] == [(60, 2), (60, 1)]
+    for state, last in ((0, 2), (10, 12), (57, 59), (58, 59), (59, 59)):  # two samples later, or the last one
+        joint = np.asarray(filter_states(chain, cold, u_bar[: last + 1], y[: last + 1]).mean)
+        for mean, window in zip(smoothed, locate_windows(chain), strict=True):
+            newest_first = joint[window].reshape(chain.lags, -1)
+            np.testing.assert_allclose(mean[state], newest_first[last - state], rtol=1e-9, atol=1e-12)
+
+
+@with_numerics
+def test_a_record_that_is_shorter_than_a_window(wide_model):
+    chain = wide_model.trained.chain
+    cold, u_bar, y = rows_of(wide_model, small.record(4, outputs=2))
+    smoothed = smooth_means(chain, cold, u_bar[:2], y[:2])
+    joint = np.asarray(filter_states(chain, cold, u_bar[:2], y[:2]).mean)
+    for mean, window in zip(smoothed, locate_windows(chain), strict=True):
+        np.testing.assert_allclose(mean, joint[window].reshape(chain.lags, -1)[1::-1], rtol=1e-9)

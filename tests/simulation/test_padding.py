@@ -9,7 +9,7 @@ from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import compute_known_part
 from revarb.runtime.shapes import round_up_rows
-from revarb.simulation import filtering, narx_filtering, samples, smoothing
+from revarb.simulation import filtering, narx_filtering, samples
 from revarb.simulation.chain import Chain, make_cold_start
 from revarb.simulation.filtering import filter_states, predict_ahead
 from revarb.simulation.mean import run_mean, scan_mean
@@ -100,8 +100,8 @@ def test_samples_predictions_and_smoothing_share_one_compilation(shallow_model, 
         start, u_bar, y = draw_rows(shallow_model, rows, rng)
         assert run_samples(chain, start, u_bar, 2, jax.random.key(0), 3)[1].shape == (3, rows, 1)
         assert predict_ahead(chain, chain, start, u_bar, y, 2, 3).mean.shape == (rows, 1)
-        assert len(smoothing.smooth_means(chain, start, u_bar, y)[0]) == rows
-    compiled = [samples._scan_samples, filtering._predict_later, smoothing._filter_means]
+        assert len(filtering.smooth_means(chain, start, u_bar, y)[0]) == rows
+    compiled = [samples._scan_samples, filtering._predict_later, filtering._filter_means]
     assert [function._cache_size() for function in compiled] == [1, 1, 1]
 
 

@@ -1,10 +1,8 @@
-"""Where a run begins: cold, where training ended, after a measured window."""
+"""Where a run begins: after a measured window, against a cold start."""
 
 import numpy as np
-import pytest
 
 from revarb.data.series import Window
-from revarb.errors import InputError
 from support import small
 
 
@@ -38,28 +36,3 @@ def test_a_window_may_have_gaps(shallow_model):
     assert np.isfinite(path.mean).all()
     nothing = shallow_model.simulate(record.u[20:], start=Window(record.u[:20], np.full((20, 1), np.nan)))
     assert (nothing.std[0] > path.std[0]).all()
-
-
-def test_continuing_where_training_ended(shallow_model):
-    u = small.record(3).u
-    went_on = shallow_model.simulate(u, start="continue")
-    assert went_on.start == "continued"
-    np.testing.assert_array_equal(went_on.mean, shallow_model.simulate(u, start=shallow_model.final_states[-1]).mean)
-
-
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        (Window(np.zeros((20, 2)), np.zeros(20)), r"the record has 2 input\(s\), but the model 1"),
-        (Window(np.zeros(20), np.zeros((20, 2))), r"the record has 2 output\(s\), but the model 1"),
-        (Window(np.zeros(1), np.zeros(1)), "has 1 samples, but the lags need at least 2"),
-    ],
-)
-def test_a_start_that_does_not_fit_is_refused(shallow_model, start, message):
-    with pytest.raises(InputError, match=message):
-        shallow_model.simulate(np.zeros(9), start=start)
-
-
-def test_a_state_of_another_model_is_refused(model, wide_model):
-    with pytest.raises(InputError, match="start must be 'cold'"):
-        model.simulate(small.record(3).u, start=wide_model.final_states[0])

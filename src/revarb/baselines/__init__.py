@@ -1,20 +1,14 @@
 """Baselines: other models of the same records, with the same `fit` and `simulate` as `revarb.RGP`."""
 
 from revarb.baselines.arx import ARX
-from revarb.baselines.file_formats import BASELINE_FORMATS
 from revarb.baselines.gp_narx import GPNARX, FittedGPNARX
 from revarb.baselines.lstm import LSTM, FittedLSTM
+from revarb.baselines.mean import FittedMean, Mean
 from revarb.baselines.mlp_narx import MLPNARX, FittedMLPNARX
 from revarb.baselines.per_output import FittedPerOutput, PerOutput
 from revarb.baselines.state_space.gpssm import GPSSM, FittedGPSSM
 from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM, ReducedRankGPSSM
-from revarb.baselines.state_space.state_space_files import STATE_SPACE_FORMATS
-from revarb.baselines.training_mean import FittedMean, Mean
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.model_file import register_format
-
-for _baseline_format in (*BASELINE_FORMATS, *STATE_SPACE_FORMATS):
-    register_format(_baseline_format)
 
 __all__ = [
     "ARX",

@@ -1,29 +1,40 @@
 """GP-NARX: a Gaussian process from measured past outputs and inputs to the next output."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.baselines.narx import build_complete_rows
-from revarb.config.lagged import Lagged
+from revarb.baselines.training_rows import build_complete_rows
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.errors import check_integer, check_seed
+from revarb.data.windows import regressor_sizes
+from revarb.errors import check_integer, check_number, check_seed
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.exact import exact_posterior, log_evidence
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior
+from revarb.models.configuration import Lagged
+from revarb.models.container import fill_template
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    check_chain,
+    common_fields,
+    register_format,
+)
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
 from revarb.models.summary import SummaryTable
 from revarb.optim.lbfgs import Optimum, maximise_tree
-from revarb.optim.status import Status, Step
+from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
@@ -77,9 +88,7 @@ class GPNARX(Lagged):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.inducing is not None:
-            object.__setattr__(self, "inducing", check_integer("inducing", self.inducing, least=1))
-        object.__setattr__(self, "iterations", check_integer("iterations", self.iterations, least=1))
+        self._check(("iterations",) if self.inducing is None else ("inducing", "iterations"), check_integer, least=1)
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPNARX":
@@ -105,16 +114,15 @@ class GPNARX(Lagged):
         """
         records = as_records(train)
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
-        rows = build_complete_rows(prep, records, "GP-NARX").rows
+        rows, _ = build_complete_rows(prep, records, "GP-NARX")
         inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
-        if inducing is None:
-            layer, optimum = _fit_exact(rows, self.iterations, progress)
-            compute = _exact_posterior
-        else:
+        zeta = None
+        if inducing is not None:
             rng = np.random.default_rng(check_seed(seed))
-            layer, optimum = _fit_sparse(rows, min(inducing, len(rows.y)), self.iterations, rng, progress)
-            compute = _sparse_posterior
+            zeta = find_centres(rows.x_hat, min(inducing, len(rows.y)), iterations=50, starts=1, rng=rng)
+        layer, optimum = _maximise_evidence(rows, zeta, self.iterations, progress)
         with capture_interrupts() as pressed:  # an exception here would lose the result
+            compute = _exact_posterior if zeta is None else _sparse_posterior
             posterior = jax.tree.map(np.asarray, compute(layer, rows))
         status = Status.INTERRUPTED if pressed else optimum.status  # `PerOutput` stops when it sees this
         return FittedGPNARX(prep, status, check_seed(seed), Chain((posterior,), None, self.lags), optimum.bound)
@@ -239,28 +247,25 @@ class FittedGPNARX(Predictor):
         return self.preprocessor.add_inputs(path, record.u, record.index)
 
 
-def _make_start(x_hat: np.ndarray, zeta: np.ndarray) -> Layer:
-    # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
-    w = np.full(x_hat.shape[1], 1.0 / x_hat.shape[1])
-    raw_w, raw_variance, raw_sigma2 = (np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE))
-    return Layer(zeta, raw_w, raw_variance, raw_sigma2)
-
-
-def _fit_exact(rows: NarxRows, iterations: int, progress: bool) -> tuple[Layer, Optimum]:
-    start = _make_start(rows.x_hat, rows.x_hat)
-    kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
-    with _report_steps(iterations, progress) as report:
-        kernel, optimum = maximise_tree(lambda kernel: _evidence(kernel, rows), kernel, iterations, report)
-    return _add_noise_floor(Layer(rows.x_hat, *kernel)), optimum
-
-
-def _fit_sparse(
-    rows: NarxRows, inducing: int, iterations: int, rng: np.random.Generator, progress: bool
+def _maximise_evidence(
+    rows: NarxRows, zeta: Float64[np.ndarray, "M D"] | None, iterations: int, progress: bool
 ) -> tuple[Layer, Optimum]:
-    start = _make_start(rows.x_hat, find_centres(rows.x_hat, inducing, iterations=50, starts=1, rng=rng))
-    with _report_steps(iterations, progress) as report:
-        layer, optimum = maximise_tree(lambda layer: _bound(layer, rows), start, iterations, report)
-    return _add_noise_floor(layer), optimum
+    # Of the exact GP, whose inducing inputs are its rows, or with free inducing inputs its bound.
+    start = _make_start(rows.x_hat if zeta is None else zeta)
+    kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
+    free, objective = (kernel, _evidence) if zeta is None else (start, _bound)
+    with progress_bar("fitting GP-NARX", iterations, progress) as update:
+        found, optimum = maximise_tree(
+            lambda tree: objective(tree, rows), free, iterations,
+            lambda step: update(step.iteration, f"evidence {step.bound:.1f}"),
+        )  # fmt: skip
+    return _add_noise_floor(Layer(rows.x_hat, *found) if zeta is None else found), optimum
+
+
+def _make_start(zeta: Float64[np.ndarray, "M D"]) -> Layer:
+    # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
+    w = np.full(zeta.shape[1], 1.0 / zeta.shape[1])
+    return Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE)))
 
 
 # Rows are arguments, not constants, so that all fits of one shape share one compiled program.
@@ -293,7 +298,21 @@ def _add_noise_floor(layer: Layer) -> Layer:
     return Layer(layer.zeta, layer.raw_w, layer.raw_variance, inverse_softplus(MIN_NOISE + layer.sigma2))
 
 
-@contextmanager
-def _report_steps(iterations: int, progress: bool) -> Iterator[Callable[[Step], None]]:
-    with progress_bar("fitting GP-NARX", iterations, progress) as update:
-        yield lambda step: update(step.iteration, f"evidence {step.bound:.1f}")
+def _write_gp_narx(model: FittedGPNARX) -> tuple[dict[str, Any], Any]:
+    [layer] = model.chain.hidden
+    return {"inducing": len(layer.zeta), "evidence": model.evidence}, {"layer": layer}
+
+
+def _read_gp_narx(header: Header, arrays: Arrays) -> FittedGPNARX:
+    fields, inducing = common_fields(header), check_integer("inducing", header["inducing"], least=1)
+    prep, blank = fields.preprocessor, blank_array
+    outputs = len(prep.output_names)
+    [size, _] = regressor_sizes(prep.order, (outputs,), len(prep.input_names))
+    beta, reduction = blank(inducing, outputs), blank(inducing, inducing)
+    layer = Posterior(blank(inducing, size), blank(size), blank(), blank(), beta, reduction)
+    chain = Chain((fill_template({"layer": layer}, arrays)["layer"],), None, prep.order.lags)
+    check_chain(chain)
+    return FittedGPNARX(*fields, chain, check_number("evidence", header["evidence"]))
+
+
+register_format(ModelFormat("GP-NARX", FittedGPNARX, _write_gp_narx, _read_gp_narx))

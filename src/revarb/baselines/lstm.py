@@ -2,29 +2,34 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.lstm_network import UPDATES_PER_ROUND, LSTMNetwork, run_network, train_rounds
-from revarb.baselines.narx import require_complete
-from revarb.baselines.subsequences import Subsequences, delay_inputs
-from revarb.data.preprocessor import Preprocessor
-from revarb.data.series import Series
-from revarb.data.windows import Order
+from revarb.baselines.file_formats import check_residual_std
+from revarb.baselines.networks import UPDATES_PER_ROUND, LSTMNetwork, make_blank_network, run_network, train_rounds
+from revarb.baselines.training_rows import DelayedRecords, Subsequences, delay_inputs
+from revarb.config.recognition import MAX_UNITS
+from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.models.by_residuals import FittedByResiduals
+from revarb.models.configuration import Configuration, check_integers
+from revarb.models.container import fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.training.held_out import TAIL, compute_held_out_errors, estimate_residual_std, locate_piece, rms_error
 
+MAX_LAYERS = 3
+Report = Callable[[int, float], None]  # rounds so far, error
+
 
 @dataclass(frozen=True)
-class LSTM:
+class LSTM(Configuration):
     """A long short-term memory network from inputs to outputs.
 
     Parameters
@@ -66,13 +71,15 @@ class LSTM:
     patience: int = 400
 
     def __post_init__(self):
-        if not isinstance(self.layers, tuple | list) or not self.layers:
-            raise InputError(f"layers must be a tuple of depths to choose from, received {self.layers!r}")
-        object.__setattr__(self, "layers", tuple(check_integer("layers", depth, 1, 3) for depth in self.layers))
-        for name, least in (("units", 1), ("input_delay", 0), ("subsequence", 2), ("batch", 1), ("updates", 1),
-                            ("patience", 1)):  # fmt: skip
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
-        object.__setattr__(self, "learning_rate", check_number("learning_rate", self.learning_rate, above=0.0))
+        self._check(("layers",), check_integers, 1, MAX_LAYERS)
+        self._check(("units", "batch", "updates", "patience"), check_integer, least=1)
+        self._check(("input_delay",), check_integer, least=0)
+        self._check(("subsequence",), check_integer, least=2)
+        self._check(("learning_rate",), check_number, above=0.0)
+
+    @property
+    def _rounds(self) -> int:
+        return -(-self.updates // UPDATES_PER_ROUND)
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedLSTM":
@@ -101,19 +108,19 @@ class LSTM:
         ComputationError
             If the training diverges.
         """
-        records = require_complete(train, "LSTM")
-        prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
-        key = jax.random.key(check_seed(seed))
-        with progress_bar("fitting LSTM", _count_rounds(self) * len(self.layers), progress) as update:
-            trials = _search(self, prep, records, key, update)
+        data = DelayedRecords.from_records(_require_complete(train), self.input_delay)
+        prep, seed = data.prep, check_seed(seed)
+        key = jax.random.key(seed)
+        with progress_bar("fitting LSTM", self._rounds * len(self.layers), progress) as update:
+            trials = _search(self, data, key, update)
         best = min(trials, key=lambda trial: trial.error)
         if not np.isfinite(best.error):
             raise ComputationError("the training of the LSTM diverged; use a smaller learning_rate")
-        residual_std = estimate_residual_std(_compute_tail_errors(prep, records, best.network))
+        residual_std = estimate_residual_std(_compute_tail_errors(data, best.network))
         if trials[-1].status is Status.INTERRUPTED:
-            return FittedLSTM(prep, Status.INTERRUPTED, check_seed(seed), residual_std, best.network)
-        network, status = _train_on_everything(self, prep, records, best, key)
-        return FittedLSTM(prep, status, check_seed(seed), residual_std, network)
+            return FittedLSTM(prep, Status.INTERRUPTED, seed, residual_std, best.network)
+        network, status = _train_on_everything(self, data, best, key)
+        return FittedLSTM(prep, status, seed, residual_std, network)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,6 +162,17 @@ class FittedLSTM(FittedByResiduals):
         return run_network(self.network, delay_inputs(self.preprocessor, z))
 
 
+def _require_complete(train: Series | Sequence[Series]) -> tuple[Series, ...]:
+    records = as_records(train)
+    if missing := sum(record.missing for record in records):
+        total = sum(record.y.size for record in records)
+        raise InputError(
+            f"LSTM needs every output value, and {missing} of {total} are missing; fill them, or use RGP, which "
+            "accepts missing outputs"
+        )
+    return records
+
+
 class _Trial(NamedTuple):
     """The training of one depth: its best network, after how many rounds, its error, and how the training ended."""
 
@@ -166,44 +184,33 @@ class _Trial(NamedTuple):
 
 
 def _search(
-    spec: LSTM,
-    prep: Preprocessor,
-    records: Sequence[Series],
-    key: Key[jax.Array, ""],
-    update: Callable[[int, str], None],
+    spec: LSTM, data: DelayedRecords, key: Key[jax.Array, ""], update: Callable[[int, str], None]
 ) -> list[_Trial]:
     # Trains every depth on the head of the records; after Ctrl-C the trials so far are returned.
-    lengths = [len(record) for record in records]
+    lengths = [len(record) for record in data.records]
     tails = zip(locate_piece(lengths, TAIL), lengths, strict=True)
     heads = [tail.start if tail.stop > tail.start else length for tail, length in tails]
-    cuts = _cut_records(prep, records, heads, spec.subsequence)
-    trials: list[_Trial] = []
+    cuts, trials = _cut_records(data, heads, spec.subsequence), []
     for number, depth in enumerate(spec.layers):
 
         def report(rounds: int, error: float, number: int = number, depth: int = depth) -> None:
-            update(number * _count_rounds(spec) + rounds, f"{depth} layer(s): error {error:.3f}")
+            update(number * spec._rounds + rounds, f"{depth} layer(s): error {error:.3f}")
 
-        trials.append(_train(spec, prep, records, cuts, depth, key, report))
+        trials.append(_train(spec, data, cuts, depth, key, report))
         if trials[-1].status is Status.INTERRUPTED:
             break
     return trials
 
 
 def _train(
-    spec: LSTM,
-    prep: Preprocessor,
-    records: Sequence[Series],
-    cuts: Subsequences,
-    depth: int,
-    key: Key[jax.Array, ""],
-    report: Callable[[int, float], None],
+    spec: LSTM, data: DelayedRecords, cuts: Subsequences, depth: int, key: Key[jax.Array, ""], report: Report
 ) -> _Trial:
     networks = _start_training(spec, cuts, depth, key)
     best: _Trial | None = None
-    for rounds in range(1, _count_rounds(spec) + 1):
+    for rounds in range(1, spec._rounds + 1):
         with capture_interrupts() as pressed:
             network = next(networks)
-            error = rms_error(_compute_tail_errors(prep, records, network))
+            error = rms_error(_compute_tail_errors(data, network))
         report(rounds, error)
         if best is None or error < best.error:
             best = _Trial(depth, jax.tree.map(np.asarray, network), rounds, error, Status.ITERATION_LIMIT)
@@ -218,9 +225,9 @@ def _train(
 
 
 def _train_on_everything(
-    spec: LSTM, prep: Preprocessor, records: Sequence[Series], best: _Trial, key: Key[jax.Array, ""]
+    spec: LSTM, data: DelayedRecords, best: _Trial, key: Key[jax.Array, ""]
 ) -> tuple[LSTMNetwork, Status]:
-    cuts = _cut_records(prep, records, [len(record) for record in records], spec.subsequence)
+    cuts = _cut_records(data, [len(record) for record in data.records], spec.subsequence)
     networks, network = _start_training(spec, cuts, best.depth, key), best.network
     for _ in range(best.rounds):
         with capture_interrupts() as pressed:
@@ -236,22 +243,32 @@ def _start_training(spec: LSTM, cuts: Subsequences, depth: int, key: Key[jax.Arr
     return train_rounds(network, cuts, spec.batch, spec.learning_rate, draws)
 
 
-def _count_rounds(spec: LSTM) -> int:
-    return -(-spec.updates // UPDATES_PER_ROUND)
-
-
-def _cut_records(prep: Preprocessor, records: Sequence[Series], heads: Sequence[int], subsequence: int) -> Subsequences:
+def _cut_records(data: DelayedRecords, heads: Sequence[int], subsequence: int) -> Subsequences:
     usable = [head for head in heads if head > 1]
     if not usable:
-        lengths = [len(record) for record in records][:5]
+        lengths = [len(record) for record in data.records][:5]
         raise InputError(f"records of {lengths} samples leave no rows to train on; an LSTM needs longer ones")
-    u_bars = [delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
-    outputs = [prep.scaling.outputs(record.y) for record in records]
-    return Subsequences.from_records(u_bars, outputs, heads, min(subsequence, max(usable)))
+    return Subsequences.from_records(data.u_bars, data.ys, heads, min(subsequence, max(usable)))
 
 
-def _compute_tail_errors(
-    prep: Preprocessor, records: Sequence[Series], network: LSTMNetwork
-) -> Float64[np.ndarray, "E Dy"]:
-    runs = [np.asarray(run_network(network, delay_inputs(prep, prep.scaling.inputs(record.u)))) for record in records]
-    return compute_held_out_errors(prep, records, runs, TAIL)
+def _compute_tail_errors(data: DelayedRecords, network: LSTMNetwork) -> Float64[np.ndarray, "E Dy"]:
+    runs = [np.asarray(run_network(network, u_bar)) for u_bar in data.u_bars]
+    return compute_held_out_errors(data.prep, data.records, runs, TAIL)
+
+
+def _write_lstm(model: FittedLSTM) -> tuple[dict[str, Any], Any]:
+    cells, arrays = model.network.cells, {"residual_std": model.residual_std, "network": model.network}
+    return {"layers": len(cells), "units": cells[0].hidden_size}, arrays
+
+
+def _read_lstm(header: Header, arrays: Arrays) -> FittedLSTM:
+    fields, layers = common_fields(header), check_integer("layers", header["layers"], 1, MAX_LAYERS)
+    units = check_integer("units", header["units"], 1, MAX_UNITS)
+    prep, outputs = fields.preprocessor, len(fields.preprocessor.output_names)
+    inputs = prep.order.input_lags * len(prep.input_names)
+    network = make_blank_network(LSTMNetwork.draw, inputs, layers, units, outputs)
+    trained = fill_template({"residual_std": blank_array(outputs), "network": network}, arrays)
+    return FittedLSTM(*fields, check_residual_std(trained["residual_std"]), trained["network"])
+
+
+register_format(ModelFormat("LSTM", FittedLSTM, _write_lstm, _read_lstm))

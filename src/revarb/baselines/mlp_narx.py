@@ -2,27 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Key
 
-from revarb.baselines.narx import build_complete_rows
-from revarb.config.lagged import Lagged
+from revarb.baselines.file_formats import check_residual_std
+from revarb.baselines.networks import Perceptron, make_blank_network
+from revarb.baselines.training_rows import build_complete_rows
+from revarb.config.recognition import MAX_UNITS
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
+from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed
 from revarb.models.by_residuals import FittedNarx
+from revarb.models.configuration import Lagged, check_integers
+from revarb.models.container import fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
 from revarb.optim.lbfgs import Optimum, maximise_tree
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
-from revarb.simulation.formulas import Affine, TanhNetwork
 from revarb.training.held_out import (
     PIECES,
     compute_held_out_errors,
@@ -32,37 +36,6 @@ from revarb.training.held_out import (
     select_rows_outside,
 )
 from revarb.training.narx_rows import NarxRows, simulate_records
-
-
-class Perceptron(eqx.Module):
-    """One hidden layer of tanh units and a linear readout."""
-
-    hidden: eqx.nn.Linear
-    readout: eqx.nn.Linear
-
-    @classmethod
-    def draw(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Perceptron":
-        """Draw a network with Equinox's default initial weights."""
-        first, second = jax.random.split(key)
-        return cls(eqx.nn.Linear(inputs, units, key=first), eqx.nn.Linear(units, outputs, key=second))
-
-    @property
-    def outputs(self) -> int:
-        """Number of outputs."""
-        return self.readout.weight.shape[0]
-
-    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
-        """The network's prediction."""
-        return jax.vmap(lambda row: self.readout(jnp.tanh(self.hidden(row))))(x)
-
-    def formula(self) -> TanhNetwork:
-        """The network as plain arrays."""
-        return TanhNetwork(_describe(self.hidden), _describe(self.readout))
-
-
-def _describe(layer: eqx.nn.Linear) -> Affine:
-    assert layer.bias is not None  # Equinox's default
-    return Affine(np.asarray(layer.weight, dtype=np.float64).T, np.asarray(layer.bias, dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -100,11 +73,9 @@ class MLPNARX(Lagged):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.units, tuple | list) or not self.units:
-            raise InputError(f"units must be a tuple of numbers to choose from, received {self.units!r}")
-        object.__setattr__(self, "units", tuple(check_integer("units", number, least=1) for number in self.units))
-        object.__setattr__(self, "weight_decay", check_number("weight_decay", self.weight_decay, least=0.0))
-        object.__setattr__(self, "iterations", check_integer("iterations", self.iterations, least=1))
+        self._check(("units",), check_integers, least=1)
+        self._check(("weight_decay",), check_number, least=0.0)
+        self._check(("iterations",), check_integer, least=1)
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMLPNARX":
@@ -225,3 +196,20 @@ def _negative_loss(
     squares = jnp.mean((rows.y - network.mean(rows.x_hat)) ** 2, axis=1)
     size = jnp.sum(network.hidden.weight**2) + jnp.sum(network.readout.weight**2)
     return -jnp.sum(weights * squares) / jnp.sum(weights) - weight_decay * size
+
+
+def _write_mlp_narx(model: FittedMLPNARX) -> tuple[dict[str, Any], Any]:
+    arrays = {"residual_std": model.residual_std, "model": model.model}
+    return {"units": model.model.hidden.out_features}, arrays
+
+
+def _read_mlp_narx(header: Header, arrays: Arrays) -> FittedMLPNARX:
+    fields, units = common_fields(header), check_integer("units", header["units"], 1, MAX_UNITS)
+    prep, outputs = fields.preprocessor, len(fields.preprocessor.output_names)
+    [regressors, _] = regressor_sizes(prep.order, (outputs,), len(prep.input_names))
+    network = make_blank_network(Perceptron.draw, regressors, units, outputs)
+    trained = fill_template({"residual_std": blank_array(outputs), "model": network}, arrays)
+    return FittedMLPNARX(*fields, check_residual_std(trained["residual_std"]), trained["model"])
+
+
+register_format(ModelFormat("MLP-NARX", FittedMLPNARX, _write_mlp_narx, _read_mlp_narx))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,15 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_seed
 from revarb.models.base import Fitted, ModelSpec
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    common_fields,
+    members_from_parts,
+    members_parts,
+    register_format,
+)
 from revarb.optim.status import Status
 from revarb.runtime.progress import progress_bar
 
@@ -184,3 +194,19 @@ def _find_largest_order(members: Sequence[Fitted]) -> Order:
     # A model that chooses its order (ARX) can choose a different one for every output.
     orders = [member.order for member in members]
     return Order(max(order.lags for order in orders), max(order.input_lags for order in orders), orders[0].input_delay)
+
+
+def _write_per_output(model: FittedPerOutput) -> tuple[dict[str, Any], Any]:
+    headers, arrays = members_parts(model.members)
+    return {"members": headers}, arrays
+
+
+def _read_per_output(header: Header, arrays: Arrays) -> FittedPerOutput:
+    fields, members = common_fields(header), members_from_parts(header["members"], arrays)
+    names = tuple(name for member in members for name in member.output_names)
+    if names != fields.preprocessor.output_names:
+        raise InputError(f"its members have the outputs {list(names)}, but it names {list(header['output_names'])}")
+    return FittedPerOutput(*fields, tuple(members))
+
+
+register_format(ModelFormat("per output", FittedPerOutput, _write_per_output, _read_per_output))

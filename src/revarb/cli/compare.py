@@ -1,44 +1,39 @@
 """`revarb compare`: every model on the user's own records."""
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from revarb.cli.application import app
-from revarb.cli.options import (
-    INPUT_DELAY,
-    Decimal,
-    FitTimes,
-    InputColumns,
-    OutputColumns,
-    Separator,
-    SkipRows,
-    SplitGaps,
-    TimeStep,
-    collect_given,
-)
-from revarb.runtime.interrupts import exit_on_interrupt
+from revarb.cli import options
+from revarb.cli.application import app, command_line, print_written, screen, stop_interrupted
+from revarb.errors import InputError
+from revarb.runtime.files import check_writable, make_folder, write_atomic
+from revarb.runtime.interrupts import capture_interrupts, exit_on_interrupt
+
+if TYPE_CHECKING:
+    from revarb import RGP, Comparison
+    from revarb.models.base import ModelSpec
 
 
 @app.command("compare")
 def compare_models(
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CSV or Parquet file, to fit to.")],
     test: Annotated[Path, typer.Argument(metavar="TEST", help="A file with the same columns, to simulate.")],
-    outputs: OutputColumns,
-    inputs: InputColumns = None,
+    outputs: options.OutputColumns,
+    inputs: options.InputColumns = None,
     more_train: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="A further training record; repeat.")
     ] = None,
     more_test: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="A further test record; repeat.")] = None,
-    lags: Annotated[int | None, typer.Option(help="State (or output) lags L; default: 10.")] = None,
-    input_lags: Annotated[int | None, typer.Option(help="Input lags L_u; default: 10.")] = None,
-    input_delay: Annotated[int | None, typer.Option(help=f"{INPUT_DELAY}; default: 1.")] = None,
-    hidden: Annotated[int | None, typer.Option(help="Hidden layers H of REVARB; default: 2.")] = None,
-    latent_dim: Annotated[int | None, typer.Option(help="Latent states per layer of REVARB; default: 1.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file with fields of RGP and a table [recipe], for REVARB.")
-    ] = None,
+    lags: options.Lags = None,
+    input_lags: options.InputLags = None,
+    input_delay: options.InputDelay = None,
+    hidden: options.Hidden = None,
+    latent_dim: options.LatentDim = None,
+    config: options.Config = None,
     family: Annotated[
         bool, typer.Option("--family", help="Also compare GP state-space models: GPSSM and reduced-rank GPSSM.")
     ] = False,
@@ -47,12 +42,12 @@ def compare_models(
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds per model.", min=1)] = 3,
     jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
-    dt: TimeStep = None,
-    time_column: FitTimes = None,
-    decimal: Decimal = None,
-    separator: Separator = None,
-    skip_rows: SkipRows = 0,
-    split_gaps: SplitGaps = False,
+    dt: options.TimeStep = None,
+    time_column: options.FitTimes = None,
+    decimal: options.Decimal = None,
+    separator: options.Separator = None,
+    skip_rows: options.SkipRows = 0,
+    split_gaps: options.SplitGaps = False,
     folder: Annotated[
         Path, typer.Option("-o", "--out", help="Folder for the table, the page and the pictures.")
     ] = Path("revarb-compare"),
@@ -64,22 +59,130 @@ def compare_models(
 
     All models have the same records, start and scores. They are the training mean, ARX, MLP-NARX, LSTM, GP-NARX, REVARB
     with the given lags, and "revarb (chosen)", which `revarb fit` takes without --lags: it chooses its own lags, on
-    held-out stretches of TRAIN.
+    held-out blocks of TRAIN.
 
-    Ctrl-C writes the table of the models that are done; the same command with --resume goes on with the others.
+    Ctrl-C writes the table of the models that are done; rerun with --resume to add the others.
     """
-    given = collect_given(
-        lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, latent_dim=latent_dim
-    )  # fmt: skip
     with exit_on_interrupt():
-        from revarb.cli.work.compare import Files, compare_records, list_models
-        from revarb.cli.work.reading import count_rows_to_compare, leave_out_short, read_files
+        from revarb import compare
+        from revarb.cli.fit_request import make_spec
+        from revarb.cli.tables import leave_out_short, read_files
         from revarb.data.tables.csv_form import CsvForm
         from revarb.data.tables.records import Times
-    models = list_models(config, given, jobs, only, len(outputs) if family else 0)
-    files = Files([train, *(more_train or [])], [test, *(more_test or [])], folder)
+        from revarb.evaluation.comparison.comparison import ComparisonInterrupted
+        from revarb.optim.journal import keep_journals
+    spec = make_spec(config, options.collect_given(
+        lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, latent_dim=latent_dim
+    ))  # fmt: skip
+    models = _list_models(spec, jobs, only, len(outputs) if family else 0)
+    trains, tests = [train, *(more_train or [])], [test, *(more_test or [])]
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    by_file = read_files(files.read, inputs or [], outputs, times, form)
-    least, count = count_rows_to_compare(list(models.values()), len(inputs or [])), len(files.train)
-    trains, tests = leave_out_short(by_file[:count], least), leave_out_short(by_file[count:], least)
-    compare_records(files, trains, tests, models, seeds, jobs, resume)
+    by_file, least = read_files([*trains, *tests], inputs, outputs, times, form), _count_rows(models, len(inputs or []))
+    fitted, simulated = (leave_out_short(part, least) for part in (by_file[: len(trains)], by_file[len(trains) :]))
+    targets = Targets.check(make_folder(folder), list(models), len(outputs), [*trains, *tests])
+    with keep_journals():  # until the table is on disk
+        stopped = False
+        try:
+            comparison = compare(fitted, simulated, models, seeds, jobs=jobs, progress=True, resume=resume)
+        except ComparisonInterrupted as interrupted:
+            comparison, stopped = interrupted.comparison, True
+        with capture_interrupts():
+            _print(test.name, comparison, seeds)
+            print_written(*_write(targets, test.name, comparison))
+    if stopped:
+        total = len(models) * seeds
+        stop_interrupted(f"{total - len(comparison.missing)} of {total} fits were compared{options.RESUME}")
+
+
+def _list_models(spec: "RGP", jobs: int, only: Sequence[str] | None, family: int) -> dict[str, "ModelSpec"]:
+    # By their names in the table: REVARB as configured, and all others with its lags. With `family`, a number of
+    # outputs, the GP state-space models too.
+    from revarb.evaluation.comparison.comparison import default_models, family_models
+
+    relatives = family_models(spec.input_delay, family) if family else {}
+    models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec, **relatives}
+    for name in only or []:
+        if name not in models:
+            raise InputError(f"--only {name}: there is no such model; there are {', '.join(models)}")
+    return {name: spec for name, spec in models.items() if not only or name in only}
+
+
+def _count_rows(models: Mapping[str, "ModelSpec"], inputs: int) -> int:
+    # The fewest samples of a record that all models can be fitted to, and of which some can be scored.
+    from revarb import Chosen
+    from revarb.config.lagged import Lagged
+    from revarb.data.windows import Order
+    from revarb.training.candidates import DELAYS, MORE_LAGS
+
+    orders = [model.order_for(inputs) for model in models.values() if isinstance(model, Lagged)]
+    if any(isinstance(model, Chosen) for model in models.values()):
+        orders.append(Order(MORE_LAGS, MORE_LAGS if inputs else 0, max(DELAYS)))
+    return max((order.skip + 2 for order in orders), default=1)
+
+
+class Targets(NamedTuple):
+    """The files to write."""
+
+    json: Path
+    page: Path
+    reliability: Path
+    outputs: list[Path]
+    models: dict[str, Path]
+
+    @classmethod
+    def check(cls, folder: Path, models: Sequence[str], outputs: int, read: Sequence[Path]) -> "Targets":
+        """The files of a folder, before the work: all can be written, and none is an input."""
+        endings = [""] if outputs == 1 else [f"_{number}" for number in range(outputs)]
+        targets = cls(
+            folder / "compare.json",
+            folder / "compare.html",
+            folder / "reliability.png",
+            [folder / f"compare{ending}.png" for ending in endings],
+            # "revarb (chosen)" is revarb-chosen.png
+            {name: folder / f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.png" for name in models},
+        )
+        for target in (*targets[:3], *targets.outputs, *targets.models.values()):
+            if check_writable(target).resolve() in [path.resolve() for path in read]:
+                raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
+        return targets
+
+
+def _print(name: str, comparison: "Comparison", seeds: int) -> None:
+    from revarb.report.tables import NOTES, comparison_grid, list_failures, output_grid, terminal_table
+
+    screen.print(comparison.verdict, style="bold", soft_wrap=True)
+    if comparison.incomplete is not None:
+        screen.print(comparison.incomplete, style="bold", soft_wrap=True)
+    title = f"free simulation of {name}, first {comparison.skip} rows left out, {seeds} seed(s)"
+    apart = output_grid(comparison.rows)
+    screen.print(terminal_table(comparison_grid(title, comparison.lines, mixed=apart is not None)))
+    if apart is not None:
+        screen.print(terminal_table(apart))
+    for sentence in (*list_failures(comparison.lines), *NOTES):
+        screen.print(sentence, soft_wrap=True)
+
+
+def _write(targets: Targets, name: str, comparison: "Comparison") -> list[Path]:
+    from revarb.evaluation.results_file import write_results
+    from revarb.report.page import comparison_page, comparison_section
+    from revarb.report.reliability_figures import draw_reliability
+    from revarb.runtime.figure_style import save_figure
+    from revarb.runtime.machine import describe_machine
+
+    command, overview = command_line.get(), comparison.verdict
+    meta = {"table": "compare", "command": command, "verdict": comparison.verdict, "skip": comparison.skip}
+    if comparison.incomplete is not None:
+        meta["incomplete"] = comparison.incomplete
+        overview = f"{comparison.incomplete} {overview}"
+    section = comparison_section(f"Free simulation of {name}", comparison)
+    page = comparison_page(f"Which model for {name}?", overview, [section], {"command": command, **describe_machine()})
+    written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
+    record, paths = comparison.test[0], comparison.by_model()
+    for column, target in enumerate(targets.outputs if paths else []):
+        written.append(save_figure(target, comparison.plot(column)))
+    if reliability := comparison.reliability():
+        written.append(save_figure(targets.reliability, draw_reliability(reliability)))
+    for model, several in paths.items():
+        figure = several[-1].plot(record.y, f"{model}: free simulation of {name}")
+        written.append(save_figure(targets.models[model], figure))
+    return written

@@ -1,18 +1,21 @@
 """`revarb export`: a model as C, FMU, ONNX or CasADi."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from revarb.cli.application import app
-from revarb.cli.options import ModelFile
+from revarb.cli import options
+from revarb.cli.application import app, screen
+from revarb.errors import InputError
+from revarb.runtime.files import check_writable
 from revarb.runtime.interrupts import exit_on_interrupt
 
 
 @app.command()
 def export(
-    model_file: ModelFile,
+    model_file: options.ModelFile,
     target: Annotated[
         Path, typer.Option("-o", "--out", help="The file: .c (a header is written beside it), .fmu, .onnx or .casadi.")
     ],
@@ -31,7 +34,7 @@ def export(
         bool, typer.Option("--step", help="ONNX: the step alone, instead of a run over any number of rows.")
     ] = False,
     name: Annotated[
-        str | None, typer.Option(help="C and FMU: what functions are called; default: as the file.")
+        str | None, typer.Option(help="C and FMU: prefix of the functions; default: the name of the file.")
     ] = None,
     unit: Annotated[
         list[str] | None,
@@ -46,5 +49,31 @@ def export(
     its members.
     """
     with exit_on_interrupt():
-        from revarb.cli.work.export import export_file
-    export_file(model_file, target, to, single, with_std, step_only, name, unit or [])
+        from revarb import load
+        from revarb.export.exportable import Exportable
+        from revarb.export.writer import find_format
+    if str(target) == "-":
+        raise InputError("-o -: an export cannot be written to the standard output; name a file")
+    kind = find_format(target, to)  # before a large file is read
+    if model_file.resolve() in (check_writable(target).resolve(), target.with_suffix(".h").resolve()):
+        raise InputError(f"-o {target} would overwrite the model; choose another name")
+    model, precision = load(model_file), "float" if single else "double"
+    if not isinstance(model, Exportable):
+        raise InputError(
+            f"a {type(model).__name__} cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX and MLP-NARX can"
+        )
+    units = _read_units(unit or []) or None
+    for path in model.export(
+        target, kind, name=name, precision=precision, with_std=with_std, units=units, step_only=step_only
+    ):
+        screen.print(f"wrote {path}, {path.stat().st_size / 1000:.1f} kB", soft_wrap=True)
+
+
+def _read_units(given: Sequence[str]) -> dict[str, str]:
+    units = {}
+    for text in given:
+        column, _, unit = text.rpartition("=")
+        if not column or not unit:
+            raise InputError(f"--unit takes COLUMN=UNIT, received {text!r}")
+        units[column] = unit
+    return units

@@ -1,24 +1,12 @@
 """`revarb fit`: from records to a model."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from revarb.cli.application import app
-from revarb.cli.options import (
-    INPUT_DELAY,
-    Decimal,
-    FitOutputColumns,
-    FitTimes,
-    InputColumns,
-    Separator,
-    SkipRows,
-    SplitGaps,
-    TimeStep,
-    collect_given,
-)
+from revarb.cli import options
+from revarb.cli.application import app, figure_target
 from revarb.errors import InputError
 from revarb.runtime.interrupts import exit_on_interrupt
 
@@ -27,11 +15,11 @@ from revarb.runtime.interrupts import exit_on_interrupt
 def fit(
     train: Annotated[list[Path], typer.Argument(metavar="TRAIN", help="CSV or Parquet file(s); each is one record.")],
     model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
-    inputs: InputColumns = None,
-    outputs: FitOutputColumns = None,
+    inputs: options.InputColumns = None,
+    outputs: options.FitOutputColumns = None,
     trained: Annotated[
         Path | None,
-        typer.Option("--from", metavar="MODEL", help="Refit this model to TRAIN; it says what the columns are."),
+        typer.Option("--from", metavar="MODEL", help="Refit this model to TRAIN, with the columns of its own fit."),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -41,12 +29,12 @@ def fit(
             help="Fit this model instead of a recurrent GP or a choice.",
         ),
     ] = None,
-    lags: Annotated[int | None, typer.Option(help="State lags L; default: 10.")] = None,
-    input_lags: Annotated[int | None, typer.Option(help="Input lags L_u; default: 10.")] = None,
-    input_delay: Annotated[int | None, typer.Option(help=f"{INPUT_DELAY}; default: 1.")] = None,
-    hidden: Annotated[int | None, typer.Option(help="Hidden layers H; default: 2.")] = None,
+    lags: options.Lags = None,
+    input_lags: options.InputLags = None,
+    input_delay: options.InputDelay = None,
+    hidden: options.Hidden = None,
     inducing: Annotated[int | None, typer.Option(help="Inducing inputs M per layer; default: 100.")] = None,
-    latent_dim: Annotated[int | None, typer.Option(help="Latent states per layer; default: 1.")] = None,
+    latent_dim: options.LatentDim = None,
     states: Annotated[
         int | None, typer.Option(help="States of a GP state-space model (--model gpssm: 4, reduced-rank-gpssm: 2).")
     ] = None,
@@ -54,10 +42,10 @@ def fit(
         bool | None,
         typer.Option(
             "--calibrate/--no-calibrate",
-            help="Set the noise and the bands on held-out stretches, by four more fits; default: yes, with --from no.",
+            help="Set the noise and the bands on held-out blocks, by four more fits; default: yes, with --from no.",
         ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a table [recipe].")] = None,
+    config: options.Config = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the start; default: 0.")] = None,
     restarts: Annotated[
         int | None, typer.Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")
@@ -80,12 +68,12 @@ def fit(
         str | None,
         typer.Option(metavar="gaussian|student-t", help="Noise of the outputs; student-t for records with outliers."),
     ] = None,
-    dt: TimeStep = None,
-    time_column: FitTimes = None,
-    decimal: Decimal = None,
-    separator: Separator = None,
-    skip_rows: SkipRows = 0,
-    split_gaps: SplitGaps = False,
+    dt: options.TimeStep = None,
+    time_column: options.FitTimes = None,
+    decimal: options.Decimal = None,
+    separator: options.Separator = None,
+    skip_rows: options.SkipRows = 0,
+    split_gaps: options.SplitGaps = False,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C."),
@@ -93,11 +81,11 @@ def fit(
 ) -> None:
     """Fit a model to one or more records, and draw the training fit.
 
-    Without options that say what the model is, everything is chosen: linear and nonlinear candidates simulate held-out
-    stretches of the records, and the simplest one that is as good as the best is taken. A table and a second picture
-    show what was tried.
+    Without options that configure the model, everything is chosen: linear and nonlinear candidates simulate held-out
+    blocks of the records, and the simplest one that is as good as the best is taken. A table and a second picture show
+    what was tried.
 
-    With --lags (or --hidden, --config, …) that model is fitted, with the defaults below for what is not said. Four
+    With --lags (or --hidden, --config, …) that model is fitted, with the defaults below for the other options. Four
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
     file contains all fits, a simulation is their mixture, and the picture shows the best one.
 
@@ -107,71 +95,74 @@ def fit(
     With --model another model is fitted, such as the one that `revarb compare` recommends, with --lags, --input-lags
     and --input-delay where it has them. ARX chooses its lags up to these.
 
-    Ctrl-C writes the best model so far; the same command with --resume goes on and gives the model of an uninterrupted
-    fit. What was killed after more than a minute can be resumed too.
+    Ctrl-C writes the best model so far; rerun with --resume to continue, with the result of an uninterrupted fit. What
+    was killed after more than a minute can be resumed too.
     """
-    given = collect_given(
+    given = options.collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, states=states, calibrate=calibrate, linear=linear, recipe=recipe, noise=noise,
     )  # fmt: skip
-    others = collect_given(
+    others = options.collect_given(
         config=None if config is None else str(config), restarts=restarts, jobs=jobs, members=members,
         quick=quick or None, resume=resume or None,
     )  # fmt: skip
     if trained is not None:
-        _check_refit(given | others | collect_given(model=baseline, seed=seed))
+        _check_refit(given | others | options.collect_given(model=baseline, seed=seed))
     elif outputs is None:
         raise InputError("Missing option '-y' / '--output-column': name the output column(s)")
-    if states is not None and baseline is None:
-        raise InputError("--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are --latent-dim")
-    if baseline is not None:
-        given |= others
-    elif list(given) == ["calibrate"] and config is None and restarts is None and trained is None:
-        option = "--calibrate" if calibrate else "--no-calibrate"
-        raise InputError(f"{option} needs --lags or another option that says what the model is")
-    chosen = baseline is None and trained is None and not given and config is None and restarts is None
-    _check_combination(chosen or baseline is not None, restarts, jobs, members, quick)
+    elif baseline is None:
+        _check_options(given, others)
     with exit_on_interrupt():
-        from revarb.cli.work.baseline import fit_baseline, make_baseline
-        from revarb.cli.work.fit import Work, check_targets, choose, fit_spec, make_spec, refit
-        from revarb.cli.work.reading import count_rows_to_fit, leave_out_short, read_files
-        from revarb.cli.work.refit import read_source
+        from revarb.cli import fit_request
+        from revarb.cli.tables import leave_out_short, read_files
+        from revarb.config.lagged import Lagged
         from revarb.data.tables.csv_form import CsvForm
         from revarb.data.tables.records import Times
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    other = None if baseline is None else make_baseline(baseline, given)
-    spec = None if chosen or other is not None or trained is not None else make_spec(config, given)
-    source = None if trained is None else read_source(trained, train, inputs, outputs, times, form)
+    spec: Any = None
+    source = None
+    if trained is not None:
+        source, times = fit_request.read_source(trained, train, inputs, outputs, times, form)
+        spec, inputs, outputs = source.spec, list(source.input_names), list(source.output_names)
+    elif baseline is not None:
+        spec = fit_request.make_baseline(baseline, given | others)
+    elif given or config is not None or restarts is not None:
+        spec = fit_request.make_spec(config, given)
+    by_file = read_files(train, inputs, outputs, times, form)
+    least = spec.order_for(len(inputs or [])).first_row + 2 if isinstance(spec, Lagged) else 1
+    records = leave_out_short(by_file, least)
+    for ending in (".fit.png", *((".choice.png",) if spec is None else ())):  # before the work
+        figure_target(model_file, ending, read=train if trained is None else [*train, trained])
+    request = fit_request.FitRequest(records, seed or 0, jobs, resume, model_file)
     if source is not None:
-        spec, inputs, outputs, times = source.model.spec, source.inputs, source.outputs, source.times
-    by_file = read_files(train, inputs or [], outputs or [], times, form)
-    records = leave_out_short(by_file, count_rows_to_fit(other or spec, len(inputs or [])))
-    read = train if trained is None else [*train, trained]
-    work = Work(records, seed or 0, jobs, resume, *check_targets(model_file, read, chosen))
-    if source is not None:
-        refit(work, source.model, calibrate is True)
-    elif other is not None:
-        fit_baseline(work, other)
+        fit_request.refit(request, source, calibrate is True)
+    elif baseline is not None:
+        fit_request.fit_baseline(request, spec)
     elif spec is not None:
-        fit_spec(work, spec, restarts)
+        fit_request.fit_spec(request, spec, restarts)  # pyright: ignore[reportArgumentType] (an RGP here)
     else:
-        choose(work, members or 1, "quick" if quick else "normal")
+        fit_request.choose(request, members or 1, "quick" if quick else "normal")
 
 
-def _check_refit(given: Mapping[str, int | str]) -> None:
+def _check_refit(given: dict[str, Any]) -> None:
     names = [name for name, value in given.items() if name != "calibrate" or value is False]
     if names:
         option = "--no-calibrate" if names[0] == "calibrate" else f"--{names[0].replace('_', '-')}"
-        raise InputError(f"{option} does not go with --from: the model says what it is; leave one of them out")
+        raise InputError(f"{option} cannot be used with --from, which keeps the model's configuration; leave one out")
 
 
-def _check_combination(chosen: bool, restarts: int | None, jobs: int | None, members: int | None, quick: bool) -> None:
-    if chosen:
+def _check_options(given: dict[str, Any], others: dict[str, Any]) -> None:
+    # Of a recurrent GP that is configured, or of a choice.
+    if "states" in given:
+        raise InputError("--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are --latent-dim")
+    configured = bool(given) or "config" in others or "restarts" in others
+    if list(given) == ["calibrate"] and "config" not in others and "restarts" not in others:
+        option = "--calibrate" if given["calibrate"] else "--no-calibrate"
+        raise InputError(f"{option} needs --lags or another option that configures the model")
+    if not configured:
         return
-    for option, given in (("--members", members is not None), ("--quick", quick)):
-        if given:
-            raise InputError(
-                f"{option} is for a choice: leave out --lags and the other options that say what the model is"
-            )
-    if restarts is None and jobs is not None:
+    for option in ("members", "quick"):
+        if option in others:
+            raise InputError(f"--{option} is for a choice: leave out --lags and other options that configure the model")
+    if "jobs" in others and "restarts" not in others:
         raise InputError("--jobs is for --restarts or for a choice: one fit uses all cores already")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-INPUT_DELAY = "Age of the newest input, in samples: 0 for feedthrough, k for a dead time of k samples"
+RESUME = "; rerun with --resume to continue"  # the end of a message after Ctrl-C
 
 InputColumns = Annotated[
     list[str] | None, typer.Option("-u", "--input-column", metavar="COLUMN", help="Input column; repeat for several.")
@@ -19,6 +19,17 @@ FitOutputColumns = Annotated[
         "-y", "--output-column", metavar="COLUMN", help="Output column; repeat for several. With --from none."
     ),
 ]
+Lags = Annotated[int | None, typer.Option(help="State (or output) lags L; default: 10.")]
+InputLags = Annotated[int | None, typer.Option(help="Input lags L_u; default: 10.")]
+InputDelay = Annotated[
+    int | None,
+    typer.Option(
+        help="Age of the newest input, in samples: 0 for feedthrough, k for a dead time of k samples; default: 1."
+    ),
+]
+Hidden = Annotated[int | None, typer.Option(help="Hidden layers H of the RGP; default: 2.")]
+LatentDim = Annotated[int | None, typer.Option(help="Latent states per layer of the RGP; default: 1.")]
+Config = Annotated[Path | None, typer.Option(help="TOML file with fields of RGP and a table [recipe].")]
 TimeStep = Annotated[float | None, typer.Option(help="Sampling interval, for pictures; default: 1.")]
 FitTimes = Annotated[
     str | None, typer.Option("--time", metavar="COLUMN", help="Column of times; must be even, and gives dt.")
@@ -39,6 +50,9 @@ Separator = Annotated[
     typer.Option(metavar=", ; | tab space", help="Separator of CSV files; default: found from the file."),
 ]
 SkipRows = Annotated[int, typer.Option(help="Lines above the header of CSV files.", min=0)]
+RecordFile = Annotated[
+    Path, typer.Argument(metavar="RECORD", help="CSV or Parquet file with the input and output columns.")
+]
 PathFile = Annotated[
     Path,
     typer.Option(
@@ -49,5 +63,5 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `
 
 
 def collect_given(**options: int | str | None) -> dict[str, int | str]:
-    """The options that were given; any of them says what the model is."""
+    """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}

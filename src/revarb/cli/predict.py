@@ -1,27 +1,25 @@
 """`revarb predict`: k steps ahead along a measured record."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from revarb.cli import options
 from revarb.cli.application import app
-from revarb.cli.options import Decimal, ModelFile, ModelTimes, PathFile, Separator, SkipRows
+from revarb.errors import InputError
 from revarb.runtime.interrupts import exit_on_interrupt
 
 
 @app.command()
 def predict(
-    model_file: ModelFile,
-    record_file: Annotated[
-        Path, typer.Argument(metavar="RECORD", help="CSV or Parquet file with the input and output columns.")
-    ],
-    path_file: PathFile,
+    model_file: options.ModelFile,
+    record_file: options.RecordFile,
+    path_file: options.PathFile,
     horizon: Annotated[int, typer.Option(help="How many samples ahead.")] = 1,
-    time_column: ModelTimes = None,
-    decimal: Decimal = None,
-    separator: Separator = None,
-    skip_rows: SkipRows = 0,
+    time_column: options.ModelTimes = None,
+    decimal: options.Decimal = None,
+    separator: options.Separator = None,
+    skip_rows: options.SkipRows = 0,
 ) -> None:
     """Predict a measured record, HORIZON samples ahead.
 
@@ -29,6 +27,14 @@ def predict(
     predictions.
     """
     with exit_on_interrupt():
-        from revarb.cli.work.predict import predict_table
-        from revarb.data.tables.csv_form import CsvForm
-    predict_table(model_file, record_file, path_file, horizon, time_column, CsvForm(decimal, separator, skip_rows))
+        from revarb import Series, load
+        from revarb.cli.tables import check_target, make_record, open_table, write_path
+        from revarb.data.tables import CsvForm
+    model = load(model_file)
+    if not hasattr(model, "predict"):  # most baselines only simulate
+        raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")
+    target = check_target(path_file, read=(model_file, record_file))
+    table, time_name = open_table(record_file, model, time_column, CsvForm(decimal, separator, skip_rows))
+    record = make_record(Series, table, model)
+    path = model.predict(record, horizon)
+    write_path(path, table, time_name, record.y, f"prediction, {path.start}", target)

@@ -1,6 +1,10 @@
-"""Data frames of pandas, polars and other libraries, through narwhals: values in, the same kind of frame out."""
+"""Arrays and data frames: matrices of numbers in, the same kind of frame out.
 
-from collections.abc import Mapping
+Data frames of pandas, polars and other libraries are read and made through narwhals.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -10,8 +14,9 @@ import numpy as np
 from jaxtyping import Float64
 from narwhals.dependencies import is_into_dataframe, is_into_series, is_polars_lazyframe
 from narwhals.exceptions import NarwhalsError
+from numpy.typing import ArrayLike
 
-from revarb.errors import InputError
+from revarb.errors import InputError, describe
 
 DEFAULT_BACKENDS = ("pandas", "polars")  # for results of plain arrays: the first that is installed
 
@@ -40,18 +45,60 @@ class TableValues:
     index: RowIndex | None = None
 
 
-def read_dataframe(name: str, values: Any) -> TableValues | None:
-    """The contents of a data frame or of one of its columns; None for anything else, such as an array."""
-    frame = _as_frame(name, values)
-    if frame is None:
-        return None
-    columns = [frame] if isinstance(frame, nw.Series) else list(frame.iter_columns())
-    matrix = np.empty((len(frame), len(columns)))
-    for position, column in enumerate(columns):
-        matrix[:, position] = _column_values(name, column)
-    labels = tuple(column.name for column in columns)
-    named = all(isinstance(label, str) and label for label in labels)
-    return TableValues(matrix, labels if named else None, _index_of(frame))
+def read_values(name: str, values: Any) -> TableValues:
+    """The contents of an array, a data frame, or one of its columns."""
+    frame = _read_frame(name, values)
+    return TableValues(_read_array(name, values)) if frame is None else frame
+
+
+def as_matrix(
+    name: str, values: Any, gaps: bool = False, columns: Sequence[str] | None = None
+) -> Float64[np.ndarray, "N D"]:
+    """A float64 copy of rank 2 without infinity, and without NaN unless `gaps` are allowed; a vector is one column.
+
+    With `columns`, those of a data frame are matched by name; others it may have are left out.
+    """
+    table = read_values(name, values)
+    matrix = table.matrix if columns is None or table.names is None else _select_columns(name, table, tuple(columns))
+    refuse_values(name, matrix, np.isinf(matrix) if gaps else ~np.isfinite(matrix), range(matrix.shape[1]))
+    return matrix
+
+
+def refuse_values(name: str, matrix: np.ndarray, wrong: np.ndarray, columns: Sequence[str | int]) -> None:
+    """Refuse a matrix with values that are `wrong`, with the place of the first."""
+    places = np.argwhere(wrong)
+    if len(places):
+        row, column = places[0]
+        raise InputError(
+            f"{name} has {len(places)} value(s) that are not finite, the first ({matrix[row, column]}) in row {row}, "
+            f"column {columns[column]!r}; remove or fill them"
+        )
+
+
+def column_names(prefix: str, names: Iterable[str] | None, columns: int) -> tuple[str, ...]:
+    """`names`, checked to be one text per column, all different; without names, `prefix` and a number."""
+    if names is None:
+        return (prefix,) if columns == 1 else tuple(f"{prefix}{column}" for column in range(columns))
+    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != columns:
+        what = f"{prefix} has {columns} column(s), so it needs a list of as many names"
+        raise InputError(f"{what}, received {describe(names)}")
+    odd = [name for name in names if not isinstance(name, str) or not is_encodable(name)]
+    if odd:
+        raise InputError(f"a column of {prefix} must be named by a text, received {describe(odd[0])}")
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise InputError(f"column {doubled[0]!r} is named twice in {prefix}; name each once")
+    return tuple(names)
+
+
+def is_encodable(name: str) -> bool:
+    """Whether a name can be written to a file: a lone surrogate is a str, but has no encoding."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def row_index(values: Any) -> RowIndex | None:
@@ -65,21 +112,6 @@ def same_labels(one: RowIndex | None, other: RowIndex | None) -> bool:
     if one is None or other is None or one.labels is None or other.labels is None:
         return True
     return bool(one.labels.equals(other.labels))
-
-
-def _as_frame(name: str, values: Any) -> nw.DataFrame | nw.Series | None:
-    if is_polars_lazyframe(values):
-        raise InputError(f"{name} is a LazyFrame, whose values are not computed yet; call .collect() first")
-    try:
-        if is_into_series(values):
-            return nw.from_native(values, series_only=True)
-        return nw.from_native(values, eager_only=True) if is_into_dataframe(values) else None
-    except NarwhalsError as error:
-        raise InputError(f"{name} is a data frame that cannot be read: {error}") from None
-
-
-def _index_of(frame: nw.DataFrame | nw.Series) -> RowIndex:
-    return RowIndex(str(frame.implementation), nw.maybe_get_index(frame))
 
 
 def make_dataframe(columns: Mapping[str, np.ndarray], index: RowIndex | None) -> Any:
@@ -101,6 +133,51 @@ def label_rows(index: RowIndex | None, rows: int) -> tuple[str, np.ndarray]:
     return "row" if named is None else str(named), values
 
 
+def _select_columns(name: str, table: TableValues, columns: tuple[str, ...]) -> Float64[np.ndarray, "N D"]:
+    assert table.names is not None
+    missing = [column for column in columns if column not in table.names]
+    if not missing:
+        return table.matrix[:, [table.names.index(column) for column in columns]]
+    if columns in (column_names("u", None, len(columns)), column_names("y", None, len(columns))):
+        return table.matrix  # the model was trained on arrays without names: columns count by their position
+    raise InputError(
+        f"{name} has no column {missing[0]!r}; its columns are {list(table.names)}, and {list(columns)} are needed "
+        "(an array is taken by position)"
+    )
+
+
+def _read_array(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
+    try:
+        raw = np.asarray(values)
+        with np.errstate(over="ignore"):  # a long double may overflow; it is refused below, as infinity
+            matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be a table of numbers: {error}") from None
+    if matrix is None:
+        raise InputError(f"{name} must be a table of real numbers, received {raw.dtype} values")
+    if isinstance(values, np.ma.MaskedArray):
+        matrix[np.ma.getmaskarray(values)] = np.nan  # masked values were not measured
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2:
+        raise InputError(f"{name} must be a vector or a matrix [samples, columns], received shape {matrix.shape}")
+    return matrix
+
+
+def _read_frame(name: str, values: Any) -> TableValues | None:
+    # None for anything that is no data frame and no column of one.
+    frame = _as_frame(name, values)
+    if frame is None:
+        return None
+    columns = [frame] if isinstance(frame, nw.Series) else list(frame.iter_columns())
+    matrix = np.empty((len(frame), len(columns)))
+    for position, column in enumerate(columns):
+        matrix[:, position] = _column_values(name, column)
+    labels = tuple(column.name for column in columns)
+    named = all(isinstance(label, str) and label for label in labels)
+    return TableValues(matrix, labels if named else None, _index_of(frame))
+
+
 def _column_values(name: str, column: nw.Series) -> Float64[np.ndarray, " N"]:
     if column.dtype == nw.Object:
         values = column.to_numpy()
@@ -113,6 +190,21 @@ def _column_values(name: str, column: nw.Series) -> Float64[np.ndarray, " N"]:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be a table of numbers, but in its column {column.name!r}: {error}") from None
+
+
+def _as_frame(name: str, values: Any) -> nw.DataFrame | nw.Series | None:
+    if is_polars_lazyframe(values):
+        raise InputError(f"{name} is a LazyFrame, whose values are not computed yet; call .collect() first")
+    try:
+        if is_into_series(values):
+            return nw.from_native(values, series_only=True)
+        return nw.from_native(values, eager_only=True) if is_into_dataframe(values) else None
+    except NarwhalsError as error:
+        raise InputError(f"{name} is a data frame that cannot be read: {error}") from None
+
+
+def _index_of(frame: nw.DataFrame | nw.Series) -> RowIndex:
+    return RowIndex(str(frame.implementation), nw.maybe_get_index(frame))
 
 
 def _installed_backend() -> str:

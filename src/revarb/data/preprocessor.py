@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64, Int
 
-from revarb.data.dataframes import RowIndex, row_index
-from revarb.data.even_steps import is_same_interval
+from revarb.data.dataframes import RowIndex, as_matrix, column_names, row_index
+from revarb.data.sampling import is_same_interval
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series, as_matrix, column_names, find_label_interval
+from revarb.data.series import Series, find_label_interval
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
 from revarb.errors import ComputationError, InputError, check_integer, warn_user
 
-MARGIN = 0.05  # share of the width of its range by which an input may leave it without a word
-OUTPUT_MARGIN = 0.2  # and an output: what a short record has shown of it is chance
+MARGIN = 0.05  # share of the width of its training range by which an input may leave it before it extrapolates
+OUTPUT_MARGIN = 0.2  # and an output: the range in a short record depends on chance
 
 
-class RecordBlock(NamedTuple):
+class ScaledRecord(NamedTuple):
     """One training record, z-scored and aligned: R rows, and the outputs of L more samples before the first of them.
 
     NaN in `y` is an output that was not measured.
@@ -36,6 +36,15 @@ class ValueRange(NamedTuple):
     high: Float64[np.ndarray, " D"]
 
 
+@dataclass(frozen=True, eq=False)
+class RunInputs:
+    """The inputs of a run, read once: raw, z-scored, and the row labels of the table they came in."""
+
+    raw: Float64[np.ndarray, "T Du"]
+    z: Float64[np.ndarray, "T Du"]
+    index: RowIndex | None = None
+
+
 def find_input_range(records: Sequence[Series]) -> ValueRange:
     """Find the range of every input over all records."""
     u = np.concatenate([record.u for record in records])
@@ -48,15 +57,9 @@ def find_output_range(records: Sequence[Series]) -> ValueRange:
     return ValueRange(np.nanmin(y, axis=0), np.nanmax(y, axis=0))
 
 
-def _is_sound(known: ValueRange, columns: int) -> bool:
-    return known.low.shape == known.high.shape == (columns,) and bool(
-        (np.isfinite(known.low) & np.isfinite(known.high) & (known.low < known.high)).all()
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Preprocessor:
-    """What a trained model must know of its records to take and to return raw values."""
+    """The names, sampling, scaling, lags and ranges of the training records, with which a model takes raw values."""
 
     scaling: Standardiser
     order: Order
@@ -68,13 +71,10 @@ class Preprocessor:
     output_range: ValueRange | None = None
 
     def __post_init__(self):
-        inputs = len(self.scaling.u_mean)
-        if (len(self.input_names), len(self.output_names)) != (inputs, len(self.scaling.y_mean)):
+        if (len(self.input_names), len(self.output_names)) != (len(self.scaling.u_mean), len(self.scaling.y_mean)):
             raise InputError("its column names and its standardiser do not agree")
-        if self.input_range is not None and not _is_sound(self.input_range, inputs):
-            raise InputError("the range of its inputs is not one finite interval per input")
-        if self.output_range is not None and not _is_sound(self.output_range, len(self.output_names)):
-            raise InputError("the range of its outputs is not one finite interval per output")
+        _check_range("input", self.input_range, len(self.input_names))
+        _check_range("output", self.output_range, len(self.output_names))
 
     @classmethod
     def from_records(cls, records: Sequence[Series], order: Order) -> "Preprocessor":
@@ -94,46 +94,52 @@ class Preprocessor:
                 f"output column {first.output_names[int(np.argmin(measured))]!r} is measured in no row after the first "
                 f"{order.first_row}, which the lags take; use fewer lags or leave it out"
             )
-        names = first.input_names, first.output_names
-        ranges = find_input_range(records), first.time_name, find_output_range(records)
-        return cls(scaling, order, *names, first.dt, *ranges)
+        return cls(
+            scaling, order, first.input_names, first.output_names, first.dt,
+            find_input_range(records), first.time_name, find_output_range(records),
+        )  # fmt: skip
 
     @property
     def skip(self) -> int:
         """Rows of a cold run that are left out of the scores."""
         return self.order.skip
 
-    def blocks(self, records: Sequence[Series]) -> list[RecordBlock]:
+    def scale_records(self, records: Sequence[Series]) -> list[ScaledRecord]:
         """The records as z-scored rows: row r has the inputs `u_bar[r]` and the output `y[L + r]`."""
         order = self.order
         return [
-            RecordBlock(
+            ScaledRecord(
                 input_windows(self.scaling.inputs(record.u), order)[order.first_row - order.reach :],
                 self.scaling.outputs(record.y)[order.first_row - order.lags :],
             )
             for record in records
         ]
 
-    def check_inputs(self, u: Any, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
-        """The inputs of a simulation, checked and z-scored; `warm` runs have their past inputs with them."""
+    def read_inputs(self, u: Any, steps: int | None, warm: bool = False) -> RunInputs:
+        """The inputs of a simulation, checked; `warm` runs have their past inputs with them."""
         expected = len(self.input_names)
         if expected == 0 and u is None:
             what = "steps (the model has no inputs, so the number of steps must be given)"
-            return np.empty((check_integer(what, steps, least=1), 0))
+            none = np.empty((check_integer(what, steps, least=1), 0))
+            return RunInputs(none, none)
         if u is None or steps is not None:
             what = f"the inputs {list(self.input_names)} as u, one row per step, and no steps"
             raise InputError(f"pass {what if expected else 'steps alone: the model has no inputs'}")
         if expected == 0:
             raise InputError("the model has no inputs; pass steps= instead of u")
-        values = as_matrix("u", u, columns=self.input_names)
-        self._check_labels(row_index(u))
+        values, index = as_matrix("u", u, columns=self.input_names), row_index(u)
+        self._check_labels(index)
         if values.shape[1] != expected:
             names = list(self.input_names)
             raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
         shortest = 1 if warm else self.order.first_row + 1
         if len(values) < shortest:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
-        return self.scaling.inputs(values)
+        return RunInputs(values, self.scaling.inputs(values), index)
+
+    def check_inputs(self, u: Any, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
+        """The inputs of a simulation, checked and z-scored."""
+        return self.read_inputs(u, steps, warm).z
 
     def _check_labels(self, index: RowIndex | None) -> None:
         # Times as row labels have the interval of the model.
@@ -146,15 +152,12 @@ class Preprocessor:
 
     def check_window(self, window: Series) -> tuple[Float64[np.ndarray, "N Du"], Float64[np.ndarray, "N Dy"]]:
         """Inputs and outputs of a measured record that has the model's columns, z-scored."""
-        for what, ours, theirs in (
-            ("input", self.input_names, window.u.shape[1]),
-            ("output", self.output_names, window.y.shape[1]),
+        for what, prefix, ours, theirs in (
+            ("input", "u", self.input_names, window.input_names),
+            ("output", "y", self.output_names, window.output_names),
         ):
-            if theirs != len(ours):
-                raise InputError(f"the record has {theirs} {what}(s), but the model {len(ours)}: {list(ours)}")
-        for prefix, ours, theirs in (
-            ("u", self.input_names, window.input_names), ("y", self.output_names, window.output_names),
-        ):  # fmt: skip
+            if len(theirs) != len(ours):
+                raise InputError(f"the record has {len(theirs)} {what}(s), but the model {len(ours)}: {list(ours)}")
             unnamed = column_names(prefix, None, len(ours)) in (ours, theirs)  # arrays: columns count by their position
             if theirs != ours and (not unnamed or set(theirs) == set(ours)):
                 raise InputError(
@@ -182,8 +185,12 @@ class Preprocessor:
         samples: Any | None = None,
         disagreement: float | None = None,
         start: str = "cold",
+        inputs: RunInputs | None = None,
     ) -> Trajectory:
-        """A simulation in raw units; one that diverged is refused."""
+        """A simulation in raw units, with the inputs that drove it; one that diverged is refused.
+
+        With inputs, marks and warns where they leave the range of the training records.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             path = Trajectory(
                 mean=self.scaling.raw_outputs(np.asarray(mean)),
@@ -197,41 +204,51 @@ class Preprocessor:
                 start=start,
             )
         check_finite(method, path.mean, path.std, path.samples)
-        return path
+        return path if inputs is None else self._add_run_inputs(path, inputs)
 
     def add_inputs(self, path: Trajectory, u: Any, index: RowIndex | None = None) -> Trajectory:
-        """The trajectory with the inputs that drove it, and where it leaves what training has shown.
+        """The trajectory with the inputs that drove it, and where it leaves what training has shown."""
+        raw = as_matrix("u", u, columns=self.input_names) if self.input_names else np.empty((len(path), 0))
+        return self._add_run_inputs(path, RunInputs(raw, raw, row_index(u) if index is None else index))
 
-        Warns where inputs leave the range of the training records.
-        """
-        index = row_index(u) if index is None else index
+    def _add_run_inputs(self, path: Trajectory, inputs: RunInputs) -> Trajectory:
         if self.output_range is not None:
-            path = replace(path, beyond=_measure_excess(path.mean, self.output_range) > OUTPUT_MARGIN)
+            extrapolates = _measure_excess(path.mean, self.output_range) > OUTPUT_MARGIN
+            path = replace(path, output_extrapolates=extrapolates)
         if not self.input_names:
-            return replace(path, index=index)
-        values = as_matrix("u", u, columns=self.input_names)
-        outside = self._mark_outside(values)
-        if outside.any():
-            warn_user(self._describe_outside(values, outside))
-        return replace(path, inputs=values, input_names=self.input_names, outside=outside, index=index)
+            return replace(path, index=inputs.index)
+        extrapolates = np.zeros(inputs.raw.shape, dtype=bool)
+        if self.input_range is not None:
+            excess = _measure_excess(inputs.raw, self.input_range)
+            extrapolates = excess > MARGIN
+            if extrapolates.any():
+                warn_user(self._describe_extrapolation(self.input_range, extrapolates.sum(axis=0), excess))
+        return replace(
+            path,
+            inputs=inputs.raw,
+            input_names=self.input_names,
+            input_extrapolates=extrapolates,
+            index=inputs.index,
+        )
 
-    def _mark_outside(self, u: Float64[np.ndarray, "T Du"]) -> Bool[np.ndarray, "T Du"]:
-        if self.input_range is None:
-            return np.zeros(u.shape, dtype=bool)
-        return _measure_excess(u, self.input_range) > MARGIN
-
-    def _describe_outside(self, u: Float64[np.ndarray, "T Du"], outside: Bool[np.ndarray, "T Du"]) -> str:
-        assert self.input_range is not None
-        excess = _measure_excess(u, self.input_range).max(axis=0)
+    def _describe_extrapolation(
+        self, known: ValueRange, rows: Int[np.ndarray, " Du"], excess: Float64[np.ndarray, "T Du"]
+    ) -> str:
         columns = [
-            f"input {name!r} leaves its training range, {low:.4g} to {high:.4g}, in {rows} of {len(u)} rows, by up to "
-            f"{far:.2g} times its width"
-            for name, low, high, rows, far in zip(
-                self.input_names, *self.input_range, outside.sum(axis=0), excess, strict=True
-            )
-            if rows
+            f"input {name!r} leaves its training range, {low:.4g} to {high:.4g}, in {count} of {len(excess)} rows, by "
+            f"up to {far:.2g} times its width"
+            for name, low, high, count, far in zip(self.input_names, *known, rows, excess.max(axis=0), strict=True)
+            if count
         ]
-        return f"{'; '.join(columns)}: the band does not know what happens there (is the unit right?)"
+        return f"{'; '.join(columns)}: no training data support the band there (is the unit right?)"
+
+
+def _check_range(what: str, known: ValueRange | None, columns: int) -> None:
+    if known is None:
+        return
+    ordered = known.low.shape == known.high.shape == (columns,) and bool((known.low < known.high).all())
+    if not ordered or not np.isfinite(known).all():
+        raise InputError(f"the range of its {what}s is not one finite interval per {what}")
 
 
 def _measure_excess(values: Float64[np.ndarray, "T D"], known: ValueRange) -> Float64[np.ndarray, "T D"]:

@@ -1,10 +1,11 @@
-"""Warnings about columns that a sensor or a logger may have spoiled: clipped, rounded coarsely, or stuck at one value.
+"""Warnings about columns that a sensor or a logger may have distorted: clipped, rounded coarsely, or stuck.
 
-They are about what can be seen in the values. Where the system itself has such a limit or stands still, nothing is
-wrong, so the values are never changed. Inputs are not judged by their number of values: test signals have few.
+They are about what can be seen in the values, which are never changed: nothing is wrong where the system itself has
+such a limit or is at rest. Inputs are not judged by their number of values: test signals have few.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ Locate = Callable[[int, int, int], str]
 """A function that takes a record, counted from 0, its first and its last row, and says where they are."""
 
 MIN_VALUES = 50  # fewer measured values show nothing of all this
-FEW_VALUES = 10  # a column with so few different values has levels, not limits
+FEW_VALUES = 10  # a column with at most this many different values has levels, not limits
 ABRUPT = 0.25  # steps to and from a limit are at least this share of the usual step: what settles slows down before,
 NEIGHBOUR, SLOW = 3.0, 1e-3  # this many times the resolution, and this many standard deviations;
 STEADY = 0.7  # ratio of a step to the one before it, below which the signal slows down;
@@ -51,7 +52,7 @@ def warn_about_quality(records: Sequence[Series], locate: Locate | None = None) 
     `locate` says where rows are; by default they are counted from 0.
     """
     with np.errstate(all="ignore"):  # values that overflow are not judged
-        findings = list(_find_all(records, locate or _Rows(len(records))))
+        findings = list(_find_all(records, locate or partial(_name_rows, len(records) > 1)))
     by_advice: dict[str, list[_Finding]] = {}
     for finding in findings:
         by_advice.setdefault(finding.advice, []).append(finding)
@@ -67,16 +68,6 @@ class _Finding(NamedTuple):
     name: str
     seen: str
     advice: str
-
-
-class _Rows(NamedTuple):
-    """Rows by their numbers, of one record or of several."""
-
-    records: int
-
-    def __call__(self, record: int, first: int, last: int) -> str:
-        which = f" of record {record}" if self.records > 1 else ""
-        return f"rows {first} to {last}{which}"
 
 
 class _Runs(NamedTuple):
@@ -133,6 +124,10 @@ def _find_all(records: Sequence[Series], locate: Locate) -> Iterator[_Finding]:
             yield from clipped
             yield from _find_rounded(name, runs)
             yield from [] if clipped else _find_stuck(name, runs, records, locate)
+
+
+def _name_rows(several: bool, record: int, first: int, last: int) -> str:
+    return f"rows {first} to {last}{f' of record {record}' if several else ''}"
 
 
 def _is_judged(runs: _Runs) -> bool:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.safe_statistics import relative_std
 from revarb.data.series import Series
+from revarb.data.statistics import relative_std
 from revarb.errors import InputError
 
 MIN_MEASURED = 2  # values of an output: one has no standard deviation

@@ -1,16 +1,22 @@
-"""Records: the border where arrays and data frames are checked, once."""
+"""Records: inputs and outputs of a system, checked once, when a `Series` is made from arrays or data frames."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from numpy.typing import ArrayLike
 
-from revarb.data.dataframes import RowIndex, TableValues, read_dataframe, same_labels
-from revarb.data.even_steps import TOLERANCE, is_same_interval, measure_steps
+from revarb.data.dataframes import (
+    RowIndex,
+    TableValues,
+    column_names,
+    is_encodable,
+    read_values,
+    refuse_values,
+    same_labels,
+)
+from revarb.data.sampling import TOLERANCE, is_same_interval, measure_steps
 from revarb.errors import InputError, check_number, describe, warn_user
 
 
@@ -71,8 +77,8 @@ class Series:
         index: RowIndex | None = None,
         time_name: str | None = None,
     ):
-        y_values = _read_values("y", y)
-        u_values = TableValues(np.empty((len(y_values.matrix), 0))) if u is None else _read_values("u", u)
+        y_values = read_values("y", y)
+        u_values = TableValues(np.empty((len(y_values.matrix), 0))) if u is None else read_values("u", u)
         u_matrix, y_matrix = u_values.matrix, y_values.matrix
         if len(u_matrix) != len(y_matrix):
             raise InputError(
@@ -92,8 +98,8 @@ class Series:
         object.__setattr__(self, "index", _check_index(index, u_values.index, y_values.index))
         object.__setattr__(self, "time_name", check_time_name(time_name))
         object.__setattr__(self, "dt", _find_interval(dt, y_values.index or u_values.index))
-        _refuse("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
-        _refuse("y", y_matrix, np.isinf(y_matrix), self.output_names)
+        refuse_values("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
+        refuse_values("y", y_matrix, np.isinf(y_matrix), self.output_names)
         both = [name for name in self.input_names if name in self.output_names]
         if both:
             raise InputError(f"column {both[0]!r} is named as an input and as an output; it can only be one of them")
@@ -151,55 +157,6 @@ class Window(Series):
     """
 
 
-def _read_values(name: str, values: Any) -> TableValues:
-    frame = read_dataframe(name, values)
-    return TableValues(_numbers(name, values)) if frame is None else frame
-
-
-def as_matrix(
-    name: str, values: Any, gaps: bool = False, columns: Sequence[str] | None = None
-) -> Float64[np.ndarray, "N D"]:
-    """A float64 copy of rank 2 without infinity, and without NaN unless `gaps` are allowed; a vector is one column.
-
-    With `columns`, those of a data frame are matched by name; others it may have are left out.
-    """
-    table = _read_values(name, values)
-    matrix = table.matrix if columns is None or table.names is None else _select_columns(name, table, tuple(columns))
-    _refuse(name, matrix, np.isinf(matrix) if gaps else ~np.isfinite(matrix), range(matrix.shape[1]))
-    return matrix
-
-
-def _select_columns(name: str, table: TableValues, columns: tuple[str, ...]) -> Float64[np.ndarray, "N D"]:
-    assert table.names is not None
-    missing = [column for column in columns if column not in table.names]
-    if not missing:
-        return table.matrix[:, [table.names.index(column) for column in columns]]
-    if columns in (column_names("u", None, len(columns)), column_names("y", None, len(columns))):
-        return table.matrix  # the model was trained on arrays without names: columns count by their position
-    raise InputError(
-        f"{name} has no column {missing[0]!r}; its columns are {list(table.names)}, and {list(columns)} are needed "
-        "(an array is taken by position)"
-    )
-
-
-def _numbers(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
-    try:
-        raw = np.asarray(values)
-        with np.errstate(over="ignore"):  # a long double may overflow; it is refused below, as infinity
-            matrix = np.array(raw, dtype=np.float64) if raw.dtype.kind in "biufO" else None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be a table of numbers: {error}") from None
-    if matrix is None:
-        raise InputError(f"{name} must be a table of real numbers, received {raw.dtype} values")
-    if isinstance(values, np.ma.MaskedArray):
-        matrix[np.ma.getmaskarray(values)] = np.nan  # masked values were not measured
-    if matrix.ndim == 1:
-        matrix = matrix[:, None]
-    if matrix.ndim != 2:
-        raise InputError(f"{name} must be a vector or a matrix [samples, columns], received shape {matrix.shape}")
-    return matrix
-
-
 def _check_index(given: RowIndex | None, u: RowIndex | None, y: RowIndex | None) -> RowIndex | None:
     if not isinstance(given, RowIndex | None):
         raise InputError(f"index is taken from the data frames u and y, received a {type(given).__name__}")
@@ -236,16 +193,6 @@ def find_label_interval(name: str, index: RowIndex) -> float | None:
     return steps.interval
 
 
-def _refuse(name: str, matrix: np.ndarray, wrong: np.ndarray, columns: Sequence[str | int]) -> None:
-    places = np.argwhere(wrong)
-    if len(places):
-        row, column = places[0]
-        raise InputError(
-            f"{name} has {len(places)} value(s) that are not finite, the first ({matrix[row, column]}) in row {row}, "
-            f"column {columns[column]!r}; remove or fill them"
-        )
-
-
 def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
     """One record or several, as a tuple whose members agree in their columns and sampling."""
     if not isinstance(records, Series | Sequence | np.ndarray):
@@ -268,34 +215,8 @@ def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
     return several
 
 
-def column_names(prefix: str, names: Iterable[str] | None, columns: int) -> tuple[str, ...]:
-    """`names`, checked to be one text per column, all different; without names, `prefix` and a number."""
-    if names is None:
-        return (prefix,) if columns == 1 else tuple(f"{prefix}{column}" for column in range(columns))
-    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
-    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != columns:
-        what = f"{prefix} has {columns} column(s), so it needs a list of as many names"
-        raise InputError(f"{what}, received {describe(names)}")
-    odd = [name for name in names if not isinstance(name, str) or not _is_encodable(name)]
-    if odd:
-        raise InputError(f"a column of {prefix} must be named by a text, received {describe(odd[0])}")
-    doubled = [name for name, count in Counter(names).items() if count > 1]
-    if doubled:
-        raise InputError(f"column {doubled[0]!r} is named twice in {prefix}; name each once")
-    return tuple(names)
-
-
 def check_time_name(name: object) -> str | None:
     """The name of a column of times; None without one."""
-    if name is None or (isinstance(name, str) and _is_encodable(name)):
+    if name is None or (isinstance(name, str) and is_encodable(name)):
         return name
     raise InputError(f"a column of times must be named by a text, received {describe(name)}")
-
-
-def _is_encodable(name: str) -> bool:
-    # A lone surrogate is a str, but cannot be written to a file.
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

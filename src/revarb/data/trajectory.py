@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float64
 from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
-from revarb.data.distribution import half_width
-from revarb.data.tables.writing import write_csv
+from revarb.data.statistics import half_width
+from revarb.data.table_file import write_csv
 from revarb.errors import ComputationError, InputError, check_number
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Trajectory:
     """A simulated or predicted output: one row per row of the input, one column per output, in raw units.
 
     The distribution of a measurement is N(mean, std²), or a Student-t with this mean and standard deviation:
-    `interval`, the scores and the pictures all follow from it.
+    `interval`, the scores and the figures all follow from it.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class Trajectory:
         The inputs that drove the run, raw units, for `plot`.
     input_names : tuple of str
         Their names.
-    outside : array of bool [T, inputs] or None
+    input_extrapolates : array of bool [T, inputs] or None
         Where an input is outside of the range it had in training, by more than 5 % of its width.
-    beyond : array of bool [T, outputs] or None
+    output_extrapolates : array of bool [T, outputs] or None
         Where the mean is outside of the range that the output had in training, by more than a fifth of its width.
     degrees_of_freedom : float or None
         Of the Student-t distribution of a measurement; None: it is Gaussian.
@@ -86,8 +86,8 @@ class Trajectory:
     index: RowIndex | None = None
     inputs: Float64[np.ndarray, "T Du"] | None = None
     input_names: tuple[str, ...] = ()
-    outside: Bool[np.ndarray, "T Du"] | None = None
-    beyond: Bool[np.ndarray, "T Dy"] | None = None
+    input_extrapolates: Bool[np.ndarray, "T Du"] | None = None
+    output_extrapolates: Bool[np.ndarray, "T Dy"] | None = None
     degrees_of_freedom: float | None = None
 
     def __len__(self) -> int:
@@ -99,35 +99,39 @@ class Trajectory:
 
     @property
     def warning(self) -> str | None:
-        """What to know before the run is trusted; None where there is nothing.
+        """Reasons to doubt the run; None without any.
 
-        From which row on it is outside of what training has shown, and where samples and moments disagree.
+        From which row on it extrapolates, and where samples and moments disagree.
         """
-        return (
-            "; ".join(sentence for sentence in (self._describe_outside(), self._describe_disagreement()) if sentence)
-            or None
-        )
+        sentences = (self._describe_extrapolation(), self._describe_disagreement())
+        return "; ".join(sentence for sentence in sentences if sentence) or None
 
     @property
-    def outside_from(self) -> int | None:
+    def extrapolates_from(self) -> int | None:
         """The first row at which an input or the mean leaves the range it had in training; None without one."""
-        known = [marks.any(axis=1) for marks in (self.outside, self.beyond) if marks is not None]
-        rows = np.flatnonzero(np.any(known, axis=0)) if known else []
-        return int(rows[0]) if len(rows) else None
+        marks = self.extrapolates
+        return None if marks is None or not marks.any() else int(np.argmax(marks))
 
-    def _describe_outside(self) -> str:
-        first = self.outside_from
+    @property
+    def extrapolates(self) -> Bool[np.ndarray, " T"] | None:
+        """Rows at which an input or the mean is outside of the range it had in training; None where that is unknown."""
+        known = (self.input_extrapolates, self.output_extrapolates)
+        marks = [marks.any(axis=1) for marks in known if marks is not None]
+        return np.any(marks, axis=0) if marks else None
+
+    def _describe_extrapolation(self) -> str:
+        first = self.extrapolates_from
         if first is None:
             return ""
         columns = [
             f"{what} {name!r}"
             for what, names, marks in (
-                ("input", self.input_names, self.outside),
-                ("output", self.output_names, self.beyond),
+                ("input", self.input_names, self.input_extrapolates),
+                ("output", self.output_names, self.output_extrapolates),
             )
             if marks is not None
-            for name, left in zip(names, marks[first], strict=True)
-            if left
+            for name, marked in zip(names, marks[first], strict=True)
+            if marked
         ]
         return f"from row {first} on the run is outside of what training has shown: {', '.join(columns)}"
 
@@ -222,7 +226,7 @@ class Trajectory:
         return make_dataframe(self.columns(), self.index)
 
     def labelled_columns(self, name: str | None = None, labels: ArrayLike | None = None) -> dict[str, np.ndarray]:
-        """The columns of a table: labels of the rows, `counts` (0 in rows that scores leave out), and `columns`.
+        """The columns of a table: labels of the rows, `scored` (0 in rows that scores leave out), and `columns`.
 
         Parameters
         ----------
@@ -242,11 +246,11 @@ class Trajectory:
         >>> for name, values in path.labelled_columns("t", [0.0, 0.5, 1.0]).items():
         ...     print(name, values.tolist())
         t [0.0, 0.5, 1.0]
-        counts [0, 1, 1]
+        scored [0, 1, 1]
         level_mean [0.0, 0.0, 0.0]
         """
         named, texts = label_rows(self.index, len(self))
-        rest = {"counts": (np.arange(len(self)) >= self.skip).astype(np.int64), **self.columns()}
+        rest = {"scored": (np.arange(len(self)) >= self.skip).astype(np.int64), **self.columns()}
         first = named if name is None else name
         return {"row" if first in rest else first: texts if labels is None else np.asarray(labels), **rest}
 

@@ -8,23 +8,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from revarb.data.dataframes import row_index, same_labels
-from revarb.data.series import as_matrix
+from revarb.data.dataframes import as_matrix, row_index, same_labels
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.runtime.figure_style import (
+    ALERT,
     BAND,
     GREY,
     MEASURED,
     MODEL,
     OTHERS,
-    OUTSIDE,
     SETTLING,
     add_panels,
     finish_figure,
     name_time,
+    thin_band,
+    thin_line,
 )
-from revarb.runtime.thinning import thin_band, thin_line
 
 INPUT_HEIGHT, OUTPUT_HEIGHT, ERROR_HEIGHT = 0.7, 2.2, 0.9  # inches of a panel
 OTHERS_MARGIN = 0.35  # of the height of an axis that lines of other models may add: one that diverges flattens nothing
@@ -79,10 +79,10 @@ def _draw_input(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> 
     # Steps, as a controller holds its output; dots where the model was not trained.
     assert path.inputs is not None
     values = path.inputs[:, column]
-    outside = np.zeros(len(values), dtype=bool) if path.outside is None else path.outside[:, column]
     axes.plot(*thin_line(time, values), color=GREY, lw=0.9, drawstyle="steps-post")
-    if outside.any():
-        axes.plot(*thin_line(time[outside], values[outside]), color=OUTSIDE, marker=".", ms=2, lw=0)
+    if path.input_extrapolates is not None and path.input_extrapolates[:, column].any():
+        marked = path.input_extrapolates[:, column]
+        axes.plot(*thin_line(time[marked], values[marked]), color=ALERT, marker=".", ms=2, lw=0)
     axes.set_ylabel(path.input_names[column], rotation=0, ha="right", va="center", fontsize=8)
     axes.tick_params(labelsize=7)
 
@@ -97,8 +97,8 @@ def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, me
     axes.plot(*thin_line(time, path.mean[:, column]), color=MODEL, lw=1.8, label="model")
     if measured is not None:
         draw_measured(axes, time, measured[:, column])
-    if path.outside_from is not None:
-        _shade_outside(axes, time, path)
+    if path.extrapolates is not None and path.extrapolates.any():
+        _shade_extrapolation(axes, time, path.extrapolates)
     axes.set_ylabel(path.output_names[column])
 
 
@@ -134,16 +134,13 @@ def _shade_settling(first_output: Axes, path: Trajectory) -> None:
     )
 
 
-def _shade_outside(axes: Axes, time: np.ndarray, path: Trajectory) -> None:
+def _shade_extrapolation(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:
     # Rows outside of the training range, and a line at the first: from there on the states have a past that is new.
-    first = path.outside_from
-    assert first is not None
-    rows = np.any([marks.any(axis=1) for marks in (path.outside, path.beyond) if marks is not None], axis=0)
     axes.fill_between(
-        time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=OUTSIDE, alpha=0.12, lw=0,
+        time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=ALERT, alpha=0.12, lw=0,
         step="post", label="outside of the training range",
     )  # fmt: skip
-    axes.axvline(time[first], color=OUTSIDE, lw=0.8, ls="--")
+    axes.axvline(time[np.argmax(rows)], color=ALERT, lw=0.8, ls="--")
 
 
 def _check_others(path: Trajectory, others: Mapping[str, Trajectory]) -> None:

@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, TypeVar, overload
+from typing import Generic, TypeVar
 
 from revarb.data.series import Series
-from revarb.datasets.artificial import generate_artificial
+from revarb.datasets.downloads import fetch_file
+from revarb.datasets.generated import draw_artificial, generate_two_tanks
 from revarb.datasets.recorded import RECORDED, Recorded
-from revarb.datasets.two_tanks import generate_two_tanks
 from revarb.errors import InputError, check_seed
-from revarb.motion import cmu35
-from revarb.runtime.downloads import PublicFile, fetch_file
 
 Records = TypeVar("Records", Series, tuple[Series, ...])
 
@@ -23,7 +21,7 @@ class Split(Generic[Records]):
     ----------
     name : str
         Name of the benchmark.
-    train, test : Series, or tuple of Series for "cmu35"
+    train, test : Series, or tuple of Series
         The records; `RGP.fit` and `compare` take both kinds.
     lags : int
         Lags of the states and of the inputs: the paper's where it has the record.
@@ -43,15 +41,11 @@ class Split(Generic[Records]):
 
     @property
     def skip(self) -> int:
-        """First rows of a test record that are not scored: lags + input lags; only lags for the short "cmu35" ones."""
+        """First rows of a test record that are not scored: lags + input lags; only lags where several are short."""
         return 2 * self.lags if isinstance(self.test, Series) else self.lags
 
 
-@overload
-def load(name: Literal["cmu35"], seed: int = 0) -> Split[tuple[Series, ...]]: ...  # pyright: ignore[reportOverlappingOverload]
-@overload
-def load(name: str, seed: int = 0) -> Split[Series]: ...
-def load(name: str, seed: int = 0) -> Split:
+def load(name: str, seed: int = 0) -> Split[Series]:
     """Load a benchmark by name; its files are downloaded on first use (see `fetch`).
 
     Parameters
@@ -74,9 +68,8 @@ def load(name: str, seed: int = 0) -> Split:
     (300, 300)
     """
     if name in GENERATED:
-        return Split(name, *GENERATED[name](check_seed(seed)), lags=5)
-    if name == "cmu35":
-        return Split(name, *cmu35.load_split(), lags=20)
+        generate, _ = GENERATED[name]
+        return Split(name, *generate(check_seed(seed)), lags=5)
     entry = _entry(name)
     train, test = entry.read(fetch(name))
     return Split(name, train, test, entry.lags)
@@ -95,9 +88,9 @@ def names() -> tuple[str, ...]:
     >>> revarb.datasets.names()[:7]
     ('artificial', 'two_tanks', 'artificial_recorded', 'drive', 'actuator', 'dryer', 'gas_furnace')
     >>> revarb.datasets.names()[7:]
-    ('ballbeam', 'robot_arm', 'heating', 'thermic', 'cstr', 'winding', 'cmu35')
+    ('ballbeam', 'robot_arm', 'heating', 'thermic', 'cstr', 'winding')
     """
-    return (*GENERATED, *RECORDED, "cmu35")
+    return (*GENERATED, *RECORDED)
 
 
 def about(name: str) -> str:
@@ -118,7 +111,7 @@ def about(name: str) -> str:
     >>> revarb.datasets.about("drive")
     'coupled electric drives, voltage to belt speed (Wigren & Schoukens 2010)'
     """
-    return _OTHERS[name] if name in _OTHERS else _entry(name).about
+    return GENERATED[name][1] if name in GENERATED else _entry(name).about
 
 
 def fetch(name: str) -> Path:
@@ -134,7 +127,7 @@ def fetch(name: str) -> Path:
     Returns
     -------
     pathlib.Path
-        The file; for "cmu35", which has several, the skeleton.
+        The file.
 
     Examples
     --------
@@ -144,10 +137,7 @@ def fetch(name: str) -> Path:
         ...
     revarb.errors.InputError: 'artificial' is generated and has no file; the paper's record is 'artificial_recorded'
     """
-    if name == "cmu35":
-        return cmu35.fetch_files()
-    entry = _entry(name)
-    return fetch_file(PublicFile(entry.file, entry.source.folder, entry.source.address + entry.file, entry.sha256))
+    return fetch_file(_entry(name).file)
 
 
 def _entry(name: str) -> Recorded:
@@ -159,10 +149,13 @@ def _entry(name: str) -> Recorded:
     return RECORDED[name]
 
 
-GENERATED = {"artificial": generate_artificial, "two_tanks": generate_two_tanks}
-
-_OTHERS = {
-    "artificial": "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples",
-    "two_tanks": "two tanks with an overflow, generated with a seed: pump voltage to level, 400 + 400 noisy samples",
-    "cmu35": "CMU motion capture, subject 35: four walks and four runs each to train on and to simulate, 57 channels",
+GENERATED = {
+    "artificial": (
+        draw_artificial,
+        "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples",
+    ),
+    "two_tanks": (
+        generate_two_tanks,
+        "two tanks with an overflow, generated with a seed: pump voltage to level, 400 + 400 noisy samples",
+    ),
 }

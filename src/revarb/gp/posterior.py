@@ -1,6 +1,7 @@
 """Posterior of a GP layer and its predictions at known and at Gaussian regressors.
 
-docs/theory/derivation.md, Eqs. 23 to 27, and Eq. 48 with a linear part.
+docs/theory/derivation.md, Eqs. 23 to 27, and Eq. 48 with a linear part. The exact GP (Eqs. 37 and 38) is a layer whose
+inducing inputs are the training rows.
 """
 
 from collections.abc import Sequence
@@ -9,13 +10,13 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Float
 
 from revarb.gp import psi
 from revarb.gp.collapsed import Sums, factorise, inducing_covariance, sum_rows
 from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians, Layer, Linear, Targets
-from revarb.gp.linear import subtract_linear
+from revarb.gp.layer import Gaussians, Layer, Linear, Targets, subtract_linear
 from revarb.runtime.numerics import AnyArray
 
 
@@ -195,3 +196,24 @@ def predict_gaussian(
     correction = jnp.maximum(-jnp.diagonal(mean_cov), 0.0)
     f_cov = 0.5 * (mean_cov + mean_cov.T) + jnp.diag(jnp.maximum(function_variance, 0.0) + correction)
     return GaussianPrediction(f_mean, f_cov, gain)
+
+
+def log_evidence(layer: Layer, y: Float[AnyArray, "R Dy"]) -> Float[AnyArray, ""]:
+    """log N(y | 0, K + σ²I), summed over the outputs, which share the kernel (Eq. 37)."""
+    rows, outputs = y.shape
+    chol = _factorise_exact(layer)
+    white = solve_triangular(chol, y, lower=True)
+    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(chol)))
+    return -0.5 * (jnp.sum(white**2) + outputs * (log_determinant + rows * jnp.log(2.0 * jnp.pi)))
+
+
+def exact_posterior(layer: Layer, y: Float[AnyArray, "R Dy"]) -> Posterior:
+    """The posterior with β = (K + σ²I)⁻¹ y and G = (K + σ²I)⁻¹ (Eq. 38)."""
+    chol = _factorise_exact(layer)
+    reduction = cho_solve((chol, True), jnp.eye(len(y)))
+    return Posterior(layer.zeta, layer.w, layer.variance, layer.sigma2, cho_solve((chol, True), y), reduction)
+
+
+def _factorise_exact(layer: Layer) -> Float[AnyArray, "R R"]:
+    K = rbf(layer.zeta, layer.zeta, layer.w, layer.variance)
+    return jnp.linalg.cholesky(K + layer.sigma2 * jnp.eye(len(K)))

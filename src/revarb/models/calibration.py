@@ -1,4 +1,4 @@
-"""Noises and band widths of a model, found on held-out stretches and stored with it."""
+"""Noises and band widths of a model, found on held-out blocks and stored with it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float64, Int
 
 from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
+from revarb.models.summary import SummaryTable
 from revarb.simulation.chain import Chain
 
 MAX_VALUE = 1e6  # largest noise or factor; a larger one is not plausible
@@ -30,9 +31,9 @@ class Calibration:
     factors : tuple of float
         Factor on the standard deviation, one per horizon band.
     stretches : int
-        Number of held-out stretches behind these numbers.
+        Number of held-out blocks behind these numbers.
     error : float
-        Root mean square error of the median stretch, z-scored, in a free run from the beginning of its record.
+        Root mean square error of the median block, z-scored, in a free run from the beginning of its record.
     linear_error, mean_error : float or None
         The same of ARX models, and of the training mean. None where no ARX model could be fitted, and in files written
         before version 0.2.
@@ -125,6 +126,21 @@ class Calibration:
         """
         bands = np.where(cold, len(self.edges), np.searchsorted(self.edges, steps, side="left"))
         return np.array(self.factors)[bands]
+
+    def table(self) -> SummaryTable:
+        """The held-out error and the band widths, for a summary.
+
+        Returns
+        -------
+        SummaryTable
+        """
+        steps = [*(f"up to {edge} steps" for edge in self.edges), "beyond, and cold runs"]
+        rows = [
+            ("held-out blocks", str(self.stretches)),
+            ("median held-out error", f"{self.error:.3g} of the output's standard deviation"),
+            *((f"band width, {where}", f"x {each:.3g}") for where, each in zip(steps, self.factors, strict=True)),
+        ]
+        return SummaryTable("calibration", ("", ""), rows)
 
 
 def replace_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:

@@ -1,4 +1,4 @@
-"""What `revarb.fit` tried, what it took and why; stored with the model."""
+"""What `revarb.fit` tried, what it took and why; stored with the model. What a held-out error means, in a sentence."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,33 +10,35 @@ from revarb.models.summary import Summary, SummaryTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLD_RUNS = "cold runs"  # what held-out errors are errors of, unless cold runs tell nothing
+COLD_RUNS = "cold runs"  # what held-out errors are errors of, unless no cold run is better than the mean
 MAX_TEXT = 2000  # characters of a name or a sentence in a model file
-FEWER_STRETCHES = ("dropped", "unfinished")  # notes of candidates that were scored on fewer stretches than the others
+FEWER_BLOCKS = ("dropped", "unfinished")  # notes of candidates that were scored on fewer blocks than the others
+NO_BETTER, HARDLY_BETTER = 0.95, 0.6  # of the error of the training mean
+WORSE = 1.05  # times the error of a linear model
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that was tried, with its error on the held-out stretches.
+    """A model that was tried, with its error on the held-out blocks.
 
     Attributes
     ----------
     name : str
         What it is, such as "RGP, linear part, 10 lags, w = 2".
     error : float or None
-        Geometric mean over the held-out stretches of its error in units of the output's standard deviation; None where
+        Geometric mean over the held-out blocks of its error in units of the output's standard deviation; None where
         its runs diverged.
     standard_error : float or None
-        Standard error of log(error / error of the best candidate) over the stretches; None for the best one, and
-        where there is one stretch only.
+        Standard error of log(error / error of the best candidate) over the blocks; None for the best one, and
+        where there is one block only.
     stretches : int
-        Number of stretches it was scored on; fewer than the others where it was dropped early.
+        Number of blocks it was scored on; fewer than the others where it was dropped early.
     seconds : float
         Time that its fits took, without the full fit of the one that is taken.
     note : str
-        "taken": it is the model. "dropped": it was far behind on the stretches of the first fold, and its other folds
+        "taken": it is the model. "dropped": it was far behind on the blocks of the first fold, and its other folds
         were not fitted. "unfinished": Ctrl-C came before all of its folds were fitted. "unstable": its runs on other
-        inputs leave the range of the record, or those on held-out stretches diverge. "failed": it could not be fitted.
+        inputs leave the range of the record, or those on held-out blocks diverge. "failed": it could not be fitted.
         Empty for those that were compared and not taken.
 
     Examples
@@ -64,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """The outcome of choosing a model on held-out stretches.
+    """The outcome of choosing a model on held-out blocks.
 
     Attributes
     ----------
@@ -138,7 +140,7 @@ class Choice:
              each.note)
             for each in sorted(self.candidates, key=_sort_key)
         ]  # fmt: skip
-        heads = ("candidate", "held-out error", "std. error", "stretches", "seconds", "")
+        heads = ("candidate", "held-out error", "std. error", "blocks", "seconds", "")
         title = "nothing was compared" if self.scored_by == "nothing" else f"candidates, by {self.scored_by}"
         return SummaryTable(title, heads, rows)
 
@@ -149,9 +151,15 @@ class Choice:
         -------
         matplotlib.figure.Figure
         """
-        from revarb.models.choice_figure import draw_choice  # matplotlib is slow to import
+        from revarb.models.figures import draw_errors  # matplotlib is slow to import
 
-        return draw_choice(self)
+        notes = [("taken" if each.name == self.taken else each.note, each) for each in self.candidates]
+        groups = {
+            "taken": [each for note, each in notes if note == "taken"],
+            "tried": [each for note, each in notes if note not in ("taken", *FEWER_BLOCKS)],
+            "fewer blocks (dropped, or not finished)": [each for note, each in notes if note in FEWER_BLOCKS],
+        }
+        return draw_errors(groups, f"taken: {self.taken}", self.scored_by)
 
     def to_dict(self) -> dict[str, Any]:
         """The choice as plain values, for a model file.
@@ -178,14 +186,31 @@ class Choice:
         return cls(**{**values, "candidates": tuple(Candidate(**each) for each in values["candidates"])})
 
 
+def describe_held_out(error: float, linear: float | None, mean: float, try_first: str = "") -> str:
+    """What the held-out error of a model means, beside that of a linear model and of the training mean.
+
+    Errors are in units of the outputs' standard deviation. `try_first` is what this model lacks, if anything.
+    """
+    beside = "" if linear is None else f"ARX {linear:.2g}, "
+    numbers = f"held-out error {error:.2g} of the output's standard deviation ({beside}the training mean {mean:.2g})"
+    advice = f"try {try_first}" if try_first else "try revarb.fit, more or other inputs, or a longer record"
+    if error >= NO_BETTER * mean:
+        return f"{numbers}: no better than the mean, do not use it; {advice}"
+    if linear is not None and error > WORSE * linear:
+        return f"{numbers}: a linear model is better; {f'try {try_first}' if try_first else 'use revarb.fit or ARX'}"
+    if error >= HARDLY_BETTER * mean:
+        return f"{numbers}: hardly better than the mean; {advice}"
+    return f"{numbers}: use it"
+
+
 def _check_text(*texts: object) -> None:
     if not all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts):
         raise InputError(f"names and sentences of a choice must be texts of at most {MAX_TEXT} characters")
 
 
 def _sort_key(candidate: Candidate) -> tuple[bool, bool, float]:
-    # Those that were scored on fewer stretches come after the others.
-    return candidate.note in FEWER_STRETCHES, candidate.error is None, candidate.error or 0.0
+    # Those that were scored on fewer blocks come after the others.
+    return candidate.note in FEWER_BLOCKS, candidate.error is None, candidate.error or 0.0
 
 
 def _number(value: float | None) -> str:

@@ -39,7 +39,7 @@ def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a model file; a foreign, damaged or too new file is refused."""
+    """Header and arrays of a model file; one that is foreign, damaged or too new raises `InputError`."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -61,6 +61,11 @@ def named_leaves(tree: Any) -> dict[str, np.ndarray]:
     """The arrays of a tree by their path in it, such as `parameters.layers.0.zeta`."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+
+
+def blank_array(*shape: int) -> np.ndarray:
+    """An array for a template; it takes no memory, whatever sizes a header claims."""
+    return np.broadcast_to(np.float64(0.0), shape)
 
 
 def fill_template(template: Tree, arrays: Mapping[str, np.ndarray]) -> Tree:

@@ -6,15 +6,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
 from revarb.config.rgp import RGP
 from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
+from revarb.export.exportable import Exportable
+from revarb.export.step_model import MemberParts
 from revarb.models.calibration import Calibration
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    members_from_parts,
+    members_parts,
+    register_format,
+)
+from revarb.models.outliers import Outlier
 from revarb.models.prediction import Predictor
 from revarb.models.summary import Summary, SummaryTable
 from revarb.optim.status import Status, Step
@@ -25,11 +36,9 @@ from revarb.simulation.starts import StartChoice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from revarb.models.outlier_detection import Outlier
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(Predictor):
+class Ensemble(Predictor, Exportable):
     """Several fits to the same records as one model; simulations are their mixture with equal weights.
 
     The members are fits of one configuration with different seeds (`fit(restarts=…)`), or different models
@@ -90,9 +99,8 @@ class Ensemble(Predictor):
                     f"members must be fits of one configuration to the same records; the one of seed {member.seed} "
                     f"differs from that of seed {first.seed}: fit both with one call of fit(restarts=…)"
                 )
-        interrupted = any(member.status is Status.INTERRUPTED for member in members)
         best = max(ordered, key=lambda member: member.bound)
-        return cls(first.preprocessor, Status.INTERRUPTED if interrupted else best.status, first.seed, ordered)
+        return cls(first.preprocessor, _join_status(members, best), first.seed, ordered)
 
     @classmethod
     def from_candidates(cls, members: Sequence[FittedRGP]) -> "Ensemble":
@@ -115,17 +123,15 @@ class Ensemble(Predictor):
         members = _check_members(members)
         if not all(_same_records(member, members[0]) for member in members):
             raise InputError("members must be fits to the same records")
-        interrupted = any(member.status is Status.INTERRUPTED for member in members)
         slowest = max(members, key=lambda member: member.skip)  # its rows count where those of all members do
-        status = Status.INTERRUPTED if interrupted else members[0].status
-        return cls(slowest.preprocessor, status, members[0].seed, members)
+        return cls(slowest.preprocessor, _join_status(members, members[0]), members[0].seed, members)
 
     def __len__(self) -> int:
         return len(self.members)
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
-        return f"Ensemble({len(self)} members, {columns}, status={self.status.words!r})"
+        return f"Ensemble({len(self)} members, {columns}, status={self.status.label!r})"
 
     @cached_property
     def best(self) -> FittedRGP:
@@ -230,6 +236,9 @@ class Ensemble(Predictor):
         ]
         return mix_paths(paths)
 
+    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
+        return self.simulate(u, start=states)
+
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
         """Predict every sample of a measured record by all members; see `FittedRGP.predict`.
 
@@ -247,7 +256,7 @@ class Ensemble(Predictor):
         """
         return mix_paths([member.predict(record, horizon) for member in self.members])
 
-    def outliers(self, level: float = 1e-3) -> "tuple[Outlier, ...]":
+    def outliers(self, level: float = 1e-3) -> tuple[Outlier, ...]:
         """The training samples that the best member takes as outliers; see `FittedRGP.outliers`.
 
         Parameters
@@ -329,7 +338,8 @@ class Ensemble(Predictor):
             Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
         """
         rows = [
-            (str(member.seed), member.status.words, f"{member.bound:.2f}", _describe_error(member.calibration),
+            (str(member.seed), member.status.label, f"{member.bound:.2f}",
+             "not calibrated" if member.calibration is None else f"{member.calibration.error:.3g}",
              *((_describe_structure(member.spec),) if self.mixed else ()))
             for member in self.members
         ]  # fmt: skip
@@ -337,6 +347,10 @@ class Ensemble(Predictor):
         members = SummaryTable("members", heads, rows)
         chosen = () if self.choice is None else (self.choice.table(),)
         return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables, *chosen))
+
+    def step_parts(self) -> tuple[MemberParts, ...]:
+        """What an export of one step needs, of every member; see `Exportable`."""
+        return tuple(part for member in self.members for part in member.step_parts())
 
     def _divide(self, samples: int) -> list[int]:
         count = check_integer("samples (two or more per member)", samples, least=2 * len(self))
@@ -348,6 +362,7 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     means = np.stack([path.mean for path in paths])
     stds = [path.std for path in paths if path.std is not None]
     samples = [path.samples for path in paths if path.samples is not None]
+    marks = [path.output_extrapolates for path in paths if path.output_extrapolates is not None]
     return replace(
         paths[0],
         mean=means.mean(axis=0),
@@ -355,20 +370,19 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
         samples=np.concatenate(samples) if samples else None,
         skip=max(path.skip for path in paths),
         disagreement=max((path.disagreement for path in paths if path.disagreement is not None), default=None),
-        beyond=_join_marks(paths),
-        degrees_of_freedom=_find_degrees(paths),
+        output_extrapolates=np.any(marks, axis=0) if marks else None,
+        degrees_of_freedom=mix_degrees([path.degrees_of_freedom for path in paths]),
     )
 
 
-def _join_marks(paths: Sequence[Trajectory]) -> Bool[np.ndarray, "T Dy"] | None:
-    known = [path.beyond for path in paths if path.beyond is not None]
-    return np.any(known, axis=0) if known else None
+def mix_degrees(degrees: Sequence[float | None]) -> float | None:
+    """Degrees of freedom of the Student-t that stands for a mixture; None is a Gaussian.
 
-
-def _find_degrees(paths: Sequence[Trajectory]) -> float | None:
-    # The tails of the heaviest member; with a Gaussian one among them the mixture is taken as Gaussian.
-    degrees = [path.degrees_of_freedom for path in paths]
-    return None if None in degrees else min(each for each in degrees if each is not None)
+    1/ν is the mean of the members' 1/ν, 0 for a Gaussian: the mixture of a Student-t with 4 degrees of freedom and a
+    Gaussian has 8, and its 99 % band is that of the mixture to 2 %.
+    """
+    heaviness = np.mean([0.0 if each is None else 1.0 / each for each in degrees])
+    return float(1.0 / heaviness) if heaviness else None
 
 
 def _cut_to_shortest(paths: Sequence[Trajectory]) -> list[Trajectory]:
@@ -390,6 +404,11 @@ def _check_members(members: Sequence[FittedRGP]) -> tuple[FittedRGP, ...]:
     return members
 
 
+def _join_status(members: Sequence[FittedRGP], best: FittedRGP) -> Status:
+    interrupted = any(member.status is Status.INTERRUPTED for member in members)
+    return Status.INTERRUPTED if interrupted else best.status
+
+
 def _same_records(one: FittedRGP, other: FittedRGP) -> bool:
     # By the scaling of the inputs: that of the outputs is without outliers where the noise is a Student-t.
     scalings = [np.concatenate([model.scaling.u_mean, model.scaling.u_std]) for model in (one, other)]
@@ -397,10 +416,22 @@ def _same_records(one: FittedRGP, other: FittedRGP) -> bool:
     return names[0] == names[1] and np.array_equal(scalings[0], scalings[1])
 
 
-def _describe_error(calibration: Calibration | None) -> str:
-    return "not calibrated" if calibration is None else f"{calibration.error:.3g}"
-
-
 def _describe_structure(spec: RGP) -> str:
     linear = ", linear part" if spec.linear else ""
     return f"{spec.lags} + {spec.input_lags} lags, {spec.hidden} hidden{linear}, w = {spec.recipe.free_run_weight:g}"
+
+
+def _write_ensemble(model: Ensemble) -> tuple[dict[str, Any], dict[str, Any]]:
+    headers, arrays = members_parts(model.members)
+    return {"members": headers}, arrays
+
+
+def _read_ensemble(header: Header, arrays: Arrays) -> Ensemble:
+    members = members_from_parts(header["members"], arrays)
+    mixed = any(member.spec != members[0].spec for member in members)
+    ensemble = Ensemble.from_candidates(members) if mixed else Ensemble.from_members(members)
+    # Of an interrupted mixture only the finished members are kept: theirs does not say that it was interrupted.
+    return replace(ensemble, status=Status(header.get("status", ensemble.status)))  # version 0.1 has none
+
+
+register_format(ModelFormat("Ensemble", Ensemble, _write_ensemble, _read_ensemble))

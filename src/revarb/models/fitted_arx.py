@@ -1,26 +1,28 @@
-"""A trained ARX model: simulation, prediction, summary."""
+"""A trained ARX model: simulation, prediction, summary, and its file format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Complex128, Float64, Int
+from jaxtyping import Complex128, Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import input_windows_after
-from revarb.errors import InputError
+from revarb.data.windows import input_windows_after, regressor_sizes
+from revarb.errors import InputError, check_integer
 from revarb.gp.layer import Linear
-from revarb.models.by_residuals import FittedNarx, ResidualMethod, check_method
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import MAX_ORDER, Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.residual_band import FittedNarx, ResidualMethod, check_method, check_residual_std
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.mean import run_mean
 from revarb.simulation.narx_filtering import filter_narx
-from revarb.simulation.starts import StartChoice, infer_state, resolve_start
+from revarb.simulation.starts import StartChoice, infer_state
 
 _NO_ROWS: Any = None  # becomes an array without rows, whose columns are the outputs
 
@@ -153,13 +155,13 @@ class FittedARX(FittedNarx[Linear]):
         True
         """
         check_method(method)
-        prep = self.preprocessor
-        origin = resolve_start(start, prep, self.chain, self.final_states, filter_narx)
-        z = prep.check_inputs(u, steps, warm=not origin.cold)
+        origin = self.resolve_start(start)
+        inputs = self.preprocessor.read_inputs(u, steps, warm=not origin.cold)
+        u_bar = input_windows_after(origin.state.past_u, inputs.z, self.order)
         reset_row, skip = (self.order.reach, self.skip) if origin.cold else (0, 0)
-        mean = run_mean(self.chain, origin.state, input_windows_after(origin.state.past_u, z, self.order), reset_row)
-        variance = self._variances(1 + np.arange(len(z)), np.full(len(z), origin.cold))
-        return prep.add_inputs(prep.to_trajectory(method, skip, mean, variance, start=origin.name), u)
+        mean = run_mean(self.chain, origin.state, u_bar, reset_row)
+        variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold))
+        return self.preprocessor.to_trajectory(method, skip, mean, variance, start=origin.name, inputs=inputs)
 
     @property
     def poles(self) -> Complex128[np.ndarray, " S"]:
@@ -178,9 +180,51 @@ class FittedARX(FittedNarx[Linear]):
         )
         return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
 
-    def _variances(self, steps: Int[np.ndarray, " T"], cold: Bool[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
-        # By the number of steps since the last measured output.
-        known = len(self.horizon_std)
-        rows = np.where(cold, known, np.minimum(steps - 1, known))
-        with np.errstate(over="ignore"):  # a variance that is not finite is refused with the simulation
-            return np.concatenate([self.horizon_std, self.residual_std[None]])[rows] ** 2
+    @property
+    def _final_states(self) -> tuple[StartState, ...]:
+        return self.final_states
+
+    @property
+    def _stds(self) -> Float64[np.ndarray, "K1 Dy"]:
+        return np.concatenate([self.horizon_std, self.residual_std[None]])
+
+
+def _write_arx(model: FittedARX) -> tuple[dict[str, Any], dict[str, Any]]:
+    horizons, ends = len(model.horizon_std), model.final_states
+    arrays = {"residual_std": model.residual_std, "model": model.model}
+    if horizons:
+        arrays["horizon_std"] = model.horizon_std
+    if ends:  # covariances are zero
+        arrays["final_means"], arrays["final_inputs"] = (
+            np.stack(each) for each in zip(*((end.mean, end.past_u) for end in ends), strict=True)
+        )
+    return {"horizons": horizons, "final_states": len(ends)}, arrays
+
+
+def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
+    fields = common_fields(header)
+    # The first files have neither.
+    horizons, ends = (check_integer(name, header.get(name, 0), 0, MAX_ORDER) for name in ("horizons", "final_states"))
+    trained = fill_template(_arx_template(fields.preprocessor, horizons, ends), arrays)
+    std = check_residual_std(trained["residual_std"])
+    states = ()
+    if ends:
+        known = blank_array(*trained["final_means"].shape[1:] * 2)
+        pairs = zip(trained["final_means"], trained["final_inputs"], strict=True)
+        states = tuple(StartState(mean, known, past_u) for mean, past_u in pairs)
+    return FittedARX(*fields, std, trained["model"], states, trained.get("horizon_std", _NO_ROWS))
+
+
+def _arx_template(prep: Preprocessor, horizons: int, ends: int) -> dict[str, Any]:
+    inputs, outputs, order, blank = len(prep.input_names), len(prep.output_names), prep.order, blank_array
+    [regressors, _] = regressor_sizes(order, (outputs,), inputs)
+    template = {"residual_std": blank(outputs), "model": Linear(blank(regressors, outputs), blank(outputs))}
+    if horizons:
+        template["horizon_std"] = blank(horizons, outputs)
+    if ends:
+        template["final_means"] = blank(ends, order.lags * outputs)
+        template["final_inputs"] = blank(ends, order.reach, inputs)
+    return template
+
+
+register_format(ModelFormat("ARX", FittedARX, _write_arx, _read_arx))

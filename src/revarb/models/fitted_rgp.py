@@ -1,24 +1,31 @@
-"""A trained recurrent GP: simulation, prediction, summary."""
+"""A trained recurrent GP: simulation, prediction, summary, and its file format."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 
 from revarb.config.rgp import RGP
+from revarb.data.blocks import shorten_records
 from revarb.data.preprocessor import check_finite
-from revarb.data.series import Series, as_records
+from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, map_blocks, split_rows
-from revarb.errors import InputError
+from revarb.errors import InputError, check_integer, check_number
+from revarb.export.exportable import Exportable
+from revarb.export.step_model import MemberParts
 from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
-from revarb.models.held_out_verdict import state_held_out
-from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
-from revarb.models.summary import SummaryTable
+from revarb.models.choice import describe_held_out
+from revarb.models.container import fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.outliers import Outlier, find_outliers
+from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.summary import SummaryTable, make_noise_table, make_relevance_table
+from revarb.models.trained import Trained, check_chain, check_starts, make_template
 from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
@@ -27,26 +34,14 @@ from revarb.simulation.moments import observe_independent
 from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks
 from revarb.simulation.starts import Origin, StartChoice, resolve_start
 from revarb.variational.networks import Network
-from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from revarb.models.outlier_detection import Outlier
-
-
-class Trained(NamedTuple):
-    """The arrays of a trained model, all z-scored: what a model file holds."""
-
-    parameters: Parameters  # its states are written out, also those of a recognition model
-    chain: Chain[Posterior]
-    final_states: tuple[StartState, ...]
-    networks: tuple[Network, ...] | None = None  # of a recognition model
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedRGP(Predictor):
+class FittedRGP(Predictor, Exportable):
     """A trained recurrent GP, as `RGP.fit` returns it.
 
     Attributes
@@ -60,7 +55,7 @@ class FittedRGP(Predictor):
     history : tuple of Step
         Stage, iteration and bound of every step.
     calibration : Calibration or None
-        Noises and band widths from held-out stretches; None where there was no calibration.
+        Noises and band widths from held-out blocks; None where there was no calibration.
     lengths : tuple of int
         Number of latent states of each training record; of each block where the records are longer than
         `spec.recipe.max_rows`.
@@ -92,12 +87,27 @@ class FittedRGP(Predictor):
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}, hidden={self.spec.hidden}"
         calibrated = "not calibrated" if self.calibration is None else f"held-out error {self.calibration.error:.3g}"
-        return f"FittedRGP({columns}, status={self.status.words!r}, {calibrated})"
+        return f"FittedRGP({columns}, status={self.status.label!r}, {calibrated})"
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
-        from revarb.models.rgp_summary import rgp_tables  # which imports this module
-
-        return rgp_tables(self)
+        spec, chain = self.spec, self.trained.chain
+        records, blocks = len(self.final_states), len(self.lengths)
+        rows = f"{records}, {sum(self.lengths) - blocks * spec.lags} rows"
+        fit = (
+            ("latent states of the hidden layers", ", ".join(str(dim) for dim in spec.latent_dims)),
+            ("inducing inputs per layer", str(len(chain.last_layer.zeta))),
+            ("training records", rows if blocks == records else f"{rows} in {blocks} blocks"),
+            ("iterations", str(len(self.history))),
+            ("lower bound", f"{self.bound:.2f}"),
+            ("recognition model", "none" if spec.recognition is None else f"tanh units {spec.recognition.hidden}"),
+        )
+        none = SummaryTable("calibration", ("", ""), (("held-out blocks", "none: bands are as fitted"),))
+        return (
+            SummaryTable("fit", ("", ""), fit),
+            make_relevance_table(chain, self.order, self.input_names),
+            make_noise_table(chain, self.chain, self.output_names, self.scaling.y_std),
+            none if self.calibration is None else self.calibration.table(),
+        )
 
     def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
         """Draw the fitted outputs, the latent path of every hidden layer, and the bound.
@@ -112,11 +122,31 @@ class FittedRGP(Predictor):
         matplotlib.figure.Figure
             Save it with `figure.savefig("fit.png")`; a notebook displays it.
         """
-        from revarb.models.fit_figure import draw_fit  # matplotlib is slow to import
+        from revarb.models.figures import TimeLine, draw_fit  # matplotlib is slow to import
 
-        return draw_fit(self, None if records is None else as_records(records))
+        # Latent states begin later than the record where the inputs reach back further than the states.
+        first = self.order.first_row - self.order.lags
+        measured = None if records is None else self._align_outputs(self._check_outputs(records), first)
+        outliers = ()
+        if measured is not None and self.trained.parameters.noise is not None:
+            column = self.output_names.index
+            outliers = [(each.record, each.row - first, column(each.output)) for each in self.outliers()]
+        title = f"Training: {self.status.label} after {len(self.history)} iterations, bound {self.bound:.1f}"
+        line = TimeLine(self.lengths, first, self.dt)
+        return draw_fit(line, self.smooth(), measured, outliers, self.latent_paths(), self.history, title)
 
-    def outliers(self, level: float = 1e-3) -> "tuple[Outlier, ...]":
+    def _align_outputs(self, records: Sequence[Series], first: int) -> list[np.ndarray]:
+        # The outputs of the training records, or of their blocks, at the times of the latent states. Records as they
+        # are, too: files written before version 0.2 do not know blocks.
+        for parts in (records, shorten_records(records, self.order, self.spec.recipe.max_rows).records):
+            if tuple(len(part) - first for part in parts) == self.lengths:
+                return [part.y[first:] for part in parts]
+        raise InputError(
+            f"records have {[len(record) for record in records]} samples, but the model was fitted to "
+            f"{[length + first for length in self.lengths]}; pass the training records"
+        )
+
+    def outliers(self, level: float = 1e-3) -> tuple[Outlier, ...]:
         """The training samples that the model takes as outliers, the most unlikely one first.
 
         Parameters
@@ -145,9 +175,8 @@ class FittedRGP(Predictor):
         >>> spec.fit(revarb.Series(u, y)).outliers()[0].row
         30
         """
-        from revarb.models.outlier_detection import find_outliers  # which imports this module
-
-        return find_outliers(self, level)
+        noise = self.trained.parameters.noise
+        return find_outliers(noise, self.order, self.lengths, self.output_names, level)
 
     @property
     def verdict(self) -> str | None:
@@ -158,7 +187,7 @@ class FittedRGP(Predictor):
         states, outputs = min(self.spec.latent_dims), len(self.output_names)
         lacking = f"latent_dim={outputs} (it has {states} latent state(s) for {outputs} outputs)"
         try_first = lacking if states < outputs else ""
-        return state_held_out(known.error, known.linear_error, known.mean_error, try_first)
+        return describe_held_out(known.error, known.linear_error, known.mean_error, try_first)
 
     @property
     def final_states(self) -> tuple[StartState, ...]:
@@ -256,9 +285,7 @@ class FittedRGP(Predictor):
             path = simulate_networks(self.preprocessor, self.trained.chain, self._networks, u, origin, steps)
         else:
             path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
-        path = replace(path, degrees_of_freedom=self._degrees)
-        calibrated = self._with_calibrated_std(path, 1 + np.arange(len(path)), origin.cold)
-        return self.preprocessor.add_inputs(calibrated, u)
+        return self.calibrate_path(path, origin.age + 1 + np.arange(len(path)), origin.cold)
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -297,21 +324,20 @@ class FittedRGP(Predictor):
         rows = align_record(self.preprocessor, self.chain, record)
         ahead = min(horizon, len(rows.y))
         moments = predict_ahead(self.trained.chain, self.chain, *rows, self.order.reach, ahead)
+        inputs = read_record_inputs(self.preprocessor, record)
         path = self.preprocessor.to_trajectory(
-            "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon)
+            "moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs
         )
-        path = replace(path, degrees_of_freedom=self._degrees)
-        path = self._with_calibrated_std(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
-        return self.preprocessor.add_inputs(path, record.u, record.index)
+        return self.calibrate_path(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 
     def refit(
         self, records: Series | Sequence[Series], progress: bool = False, *, calibrate: bool = False
     ) -> "FittedRGP":
         """Train further on more records, from the trained parameters: a fifth of the iterations of a fit.
 
-        The model that comes back knows the records that are given, and no others: it does not keep those of its own
-        fit, so pass old and new ones together. Inputs and outputs keep their scaling, and the number of inducing inputs
-        stays. Ctrl-C returns the best model so far, with status "interrupted".
+        The new model is trained on the given records only. A model does not keep the records of its own fit: pass old
+        and new ones together. The scaling of inputs and outputs and the number of inducing inputs stay. Ctrl-C returns
+        the best model so far, with status "interrupted".
 
         Parameters
         ----------
@@ -320,7 +346,7 @@ class FittedRGP(Predictor):
         progress : bool
             Show a progress bar, or where the output is not a terminal, a line now and then.
         calibrate : bool
-            Set noises and bands again on held-out stretches of these records. It takes four fits from scratch. Without
+            Set noises and bands again on held-out blocks of these records. It takes four fits from scratch. Without
             it, or where it fails, the calibration is that of this model.
 
         Returns
@@ -347,20 +373,42 @@ class FittedRGP(Predictor):
         """
         return self.spec.refit(self, records, progress, calibrate=calibrate)
 
-    @property
-    def _degrees(self) -> float | None:
-        # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
-        return None if self.chain.degrees is None else float(self.chain.degrees)
+    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
+        [state] = states
+        return self.simulate(u, start=state)
 
-    def _with_calibrated_std(self, path: Trajectory, steps: np.ndarray, cold: bool | np.ndarray) -> Trajectory:
+    def calibrate_path(self, path: Trajectory, steps: Int[np.ndarray, " T"], cold: Any) -> Trajectory:
+        """The distribution of a run of `chain`: its calibrated width, and the tails of its noise.
+
+        Parameters
+        ----------
+        path : Trajectory
+            Mean and standard deviation of the run.
+        steps : array of int [T]
+            Number of steps since the last measured output.
+        cold : bool or array of bool [T]
+            Rows of a cold run.
+
+        Returns
+        -------
+        Trajectory
+        """
+        # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
+        degrees = None if self.chain.degrees is None else float(self.chain.degrees)
         if self.calibration is None or path.std is None:
-            return path
+            return replace(path, degrees_of_freedom=degrees)
         factors = self.calibration.width_factors(steps, cold)[:, None]
         samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
         with np.errstate(over="ignore"):
             std = path.std * factors
         check_finite(path.method, std, samples)
-        return replace(path, std=std, samples=samples)
+        return replace(path, std=std, samples=samples, degrees_of_freedom=degrees)
+
+    def step_parts(self) -> tuple[MemberParts, ...]:
+        """What an export of one step needs; see `Exportable`."""
+        known = self.calibration
+        bands = ((), (1.0,)) if known is None else (known.edges, known.factors)
+        return (MemberParts(type(self).__name__, self.preprocessor, self.chain, self.resolve_start, *bands),)
 
     @with_numerics
     def recognise(self, u: Any = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
@@ -433,3 +481,52 @@ class FittedRGP(Predictor):
         states = self.trained.parameters.states
         assert isinstance(states, FreeStates)
         return states
+
+
+def _write_rgp(model: FittedRGP) -> tuple[dict[str, Any], Trained]:
+    output = model.trained.chain.last_layer
+    header = {
+        "configuration": model.spec.to_dict(),
+        "inducing": len(output.zeta),
+        "lengths": model.lengths,
+        "records": len(model.final_states),
+        "bound": model.bound,
+        "history": model.history,
+        "calibration": None if model.calibration is None else asdict(model.calibration),
+        "outputs_apart": output.reduction.ndim == 3,  # outputs with different gaps have a matrix G each
+    }
+    return header, model.trained
+
+
+def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
+    spec = RGP.from_dict(header["configuration"])
+    inputs, outputs = (len(header["standardiser"][name]) for name in ("u_mean", "y_mean"))
+    fields = common_fields(header, spec.order_for(inputs))
+    lengths = tuple(check_integer("a length", length, least=spec.lags + 1) for length in header["lengths"])
+    # Files written before version 0.2 have no number of records: none of them was cut into blocks.
+    records = check_integer("records", header.get("records", len(lengths)), 1, max(1, len(lengths)))
+    inducing = check_integer("inducing", header["inducing"], least=1)
+    template = make_template(spec, lengths, records, inducing, inputs, outputs, header.get("outputs_apart") is True)
+    trained = fill_template(template, arrays)
+    check_chain(trained.chain)
+    check_starts(trained.final_states)
+    return FittedRGP(
+        *fields,
+        spec=spec,
+        trained=trained,
+        lengths=lengths,
+        bound=check_number("bound", header["bound"]),
+        history=tuple(_read_step(*step) for step in header["history"]),
+        calibration=None if header.get("calibration") is None else Calibration.from_dict(header["calibration"]),
+    )
+
+
+def _read_step(stage: object, iteration: object, bound: object) -> Step:
+    return Step(
+        check_integer("a stage of the history", stage, 1),
+        check_integer("an iteration of the history", iteration, 1),
+        check_number("a bound of the history", bound),
+    )
+
+
+register_format(ModelFormat("RGP", FittedRGP, _write_rgp, _read_rgp))

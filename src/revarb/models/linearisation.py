@@ -1,4 +1,4 @@
-"""A trained model as a linear state-space model near an operating point."""
+"""A trained model as a linear state-space model near an operating point, and its frequency response."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -9,17 +9,30 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jaxtyping import Complex128, Float, Float64
+from numpy.typing import ArrayLike
 
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
-from revarb.models.base import Fitted
-from revarb.models.operating_point import ChainModel, OperatingPoint, find_operating_point, list_chains
+from revarb.models.operating_point import (
+    ChainModel,
+    DynamicModel,
+    OperatingPoint,
+    find_column,
+    find_operating_point,
+    list_chains,
+    read_numbers,
+)
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import advance_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+POINTS = 200  # of the default frequencies
+SLOWEST, FASTEST = 1e-6, 1e-2  # limits of the lowest of them, cycles per sample
+BELOW = 10.0  # times below the corner of the slowest pole that it is
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,23 +164,92 @@ class Linearisation:
         matplotlib.figure.Figure
             Save it with `figure.savefig("poles.png")`; a notebook displays it.
         """
-        from revarb.models.response_figures import draw_linearisation  # matplotlib is slow to import
+        from revarb.models.analysis_figures import draw_linearisation  # matplotlib is slow to import
 
         return draw_linearisation(self)
 
 
-def linearise_model(model: Fitted, at: Any = None) -> Linearisation:
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyResponse:
+    """Frequency response of a model near an operating point, as `model.frequency_response` returns it.
+
+    Attributes
+    ----------
+    frequencies : array [F]
+        Cycles per unit of `dt`: in Hz where that is in seconds.
+    response : array [F, outputs, inputs]
+        Complex gains, outputs per input in raw units.
+    point : OperatingPoint
+        Where the model was linearised.
+    dt : float
+        Sampling interval.
+    input_names, output_names : tuple of str
+        Names of the columns.
+
+    Examples
+    --------
+    A first-order lag: at its corner frequency the gain has fallen to about 0.7 of the static one.
+
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(90.0) ** 1.5)
+    >>> y = np.convolve(u, 0.9 ** np.arange(80))[:90]
+    >>> model = revarb.ARX(lags=1, input_lags=1, input_delay=0).fit(revarb.Series(u, y))
+    >>> response = model.frequency_response(frequencies=[1e-6, 0.1 / (2.0 * np.pi)])
+    >>> response.magnitude[:, 0, 0].round(1).tolist()
+    [10.0, 7.3]
+    """
+
+    frequencies: Float64[np.ndarray, " F"]
+    response: Complex128[np.ndarray, "F Dy Du"]
+    point: OperatingPoint
+    dt: float
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        low, high = self.frequencies.min(), self.frequencies.max()
+        columns = f"inputs {self.input_names}, outputs {self.output_names}"
+        return f"FrequencyResponse({len(self.frequencies)} frequencies from {low:.3g} to {high:.3g}, {columns})"
+
+    @property
+    def magnitude(self) -> Float64[np.ndarray, "F Dy Du"]:
+        """Amplitude of the outputs per amplitude of the inputs, raw units."""
+        return np.abs(self.response)
+
+    @property
+    def phase(self) -> Float64[np.ndarray, "F Dy Du"]:
+        """Phase in degrees, without jumps of a whole turn between neighbouring frequencies."""
+        return np.degrees(np.unwrap(np.angle(self.response), axis=0))
+
+    def plot(self) -> "Figure":
+        """Draw magnitude and phase over the frequency (Bode diagram), a column of panels per input.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Save it with `figure.savefig("bode.png")`; a notebook displays it.
+        """
+        from revarb.models.analysis_figures import draw_frequency_response  # matplotlib is slow to import
+
+        return draw_frequency_response(self)
+
+
+def linearise_model(model: DynamicModel, at: Any = None) -> Linearisation:
     """Linearise a model at the equilibrium of constant inputs; the members of an ensemble side by side."""
-    chains, point = list_chains(model), find_operating_point(model, at)
+    prep, chains, point = model.preprocessor, list_chains(model), find_operating_point(model, at)
     parts = [_linearise_chain(part, point, state) for part, state in zip(chains, point.states, strict=True)]
     a, b, c, d = zip(*parts, strict=True)
-    both = np.asarray(scipy.linalg.block_diag(*a))
-    matrices = both, np.concatenate(b), np.concatenate(c, axis=1) / len(c), np.mean(d, axis=0)
+    matrices = (
+        np.asarray(scipy.linalg.block_diag(*a)),
+        np.concatenate(b),
+        np.concatenate(c, axis=1) / len(c),
+        np.mean(d, axis=0),
+    )
     if not all(np.isfinite(each).all() for each in matrices):
         raise ComputationError("the derivatives of the model at this operating point are not finite")
     heads = [f"member {number}: " for number in range(1, len(chains) + 1)] if len(chains) > 1 else [""]
-    names = [f"{head}{name}" for head, part in zip(heads, chains, strict=True) for name in _name_states(model, part)]
-    return Linearisation(*matrices, point, model.dt, model.input_names, model.output_names, tuple(names))
+    names = [f"{head}{name}" for head, part in zip(heads, chains, strict=True) for name in _name_states(prep, part)]
+    return Linearisation(*matrices, point, prep.dt, prep.input_names, prep.output_names, tuple(names))
 
 
 def _linearise_chain(part: ChainModel, point: OperatingPoint, rest: StartState) -> list[Float64[np.ndarray, "_ _"]]:
@@ -204,15 +286,45 @@ def _advance(
     return jnp.concatenate([state, jnp.ravel(recent[1:])]), y
 
 
-def _name_states(model: Fitted, part: ChainModel) -> list[str]:
+def _name_states(prep: Preprocessor, part: ChainModel) -> list[str]:
     # In the order of the state: one step ago is the newest.
     chain, ages = part.chain, range(1, part.chain.lags + 1)
     if chain.output is None:
-        own = [[f"{name}, {age} ago" for age in ages for name in model.output_names]]
+        own = [[f"{name}, {age} ago" for age in ages for name in prep.output_names]]
     else:
         own = [
             [f"layer {layer} state {state}, {age} ago" for age in ages for state in range(1, dim + 1)]
             for layer, dim in enumerate(chain.latent_dims, start=1)
         ]
-    past = [f"{name}, {age} ago" for age in range(part.order.reach, 0, -1) for name in model.input_names]
+    past = [f"{name}, {age} ago" for age in range(part.order.reach, 0, -1) for name in prep.input_names]
     return [*(name for layer in own for name in layer), *past]
+
+
+def compute_frequency_response(
+    model: DynamicModel, at: Any = None, frequencies: ArrayLike | None = None, name: str | None = None
+) -> FrequencyResponse:
+    """Linearise a model and compute its response; with a name that to this input only."""
+    linear, prep = linearise_model(model, at), model.preprocessor
+    known = _choose_frequencies(linear) if frequencies is None else _check_frequencies(frequencies, prep.dt)
+    columns = list(range(len(prep.input_names))) if name is None else [find_column(prep, name)]
+    names = tuple(prep.input_names[column] for column in columns)
+    response = linear.transfer_matrix(known)[:, :, columns]
+    return FrequencyResponse(known, response, linear.point, prep.dt, names, prep.output_names)
+
+
+def _choose_frequencies(linear: Linearisation) -> Float64[np.ndarray, " F"]:
+    # From below the slowest pole to the Nyquist frequency.
+    largest = min(float(np.abs(linear.poles).max(initial=0.0)), 1.0)
+    corner = (1.0 - largest) / (2.0 * np.pi)  # of a first-order lag, cycles per sample
+    low = float(np.clip(corner / BELOW, SLOWEST, FASTEST))
+    return np.geomspace(low, 0.5, POINTS) / linear.dt
+
+
+def _check_frequencies(frequencies: ArrayLike, dt: float) -> Float64[np.ndarray, " F"]:
+    values, nyquist = read_numbers(frequencies), 0.5 / dt
+    if not len(values) or not ((values > 0.0) & (values <= nyquist * (1.0 + 1e-9))).all():
+        raise InputError(
+            f"frequencies must be a list of numbers above 0 and at most the Nyquist frequency, {nyquist:g}; pass none "
+            "for the whole range"
+        )
+    return values

@@ -31,8 +31,8 @@ class LiveStep(NamedTuple):
     ----------
     mean : array [outputs]
         Output of the mean-only run; of a run that observes, the mean of the outputs before they are measured.
-    ghosts : array [G, outputs]
-        Outputs of the G sampled trajectories; G is the argument `ghosts` of `Live`.
+    samples : array [K, outputs]
+        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`.
     std : array [outputs] or None
         Calibrated standard deviation of the outputs, noise included; None in a mean-only run.
 
@@ -42,14 +42,14 @@ class LiveStep(NamedTuple):
     >>> u = np.sin(np.arange(60.0))
     >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
     >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
-    >>> live = revarb.Live(spec.fit(revarb.Series(u, np.cumsum(u))), ghosts=3)
+    >>> live = revarb.Live(spec.fit(revarb.Series(u, np.cumsum(u))), samples=3)
     >>> step = live.step(0.3)
-    >>> step.mean.shape, step.ghosts.shape
+    >>> step.mean.shape, step.samples.shape
     ((1,), (3, 1))
     """
 
     mean: Float64[np.ndarray, " Dy"]
-    ghosts: Float64[np.ndarray, "G Dy"]
+    samples: Float64[np.ndarray, "K Dy"]
     std: Float64[np.ndarray, " Dy"] | None = None
 
 
@@ -68,7 +68,7 @@ class Live:
         A single trained model.
     start : str, Window or StartState
         Where the run starts, as in `FittedRGP.simulate`.
-    ghosts : int
+    samples : int
         Number of sampled trajectories that run beside the run, each with functions of its own.
     horizon : int
         Number of steps after which the sampled trajectories restart at the mean of the run.
@@ -96,7 +96,7 @@ class Live:
         self,
         model: FittedRGP,
         start: StartChoice = "cold",
-        ghosts: int = 0,
+        samples: int = 0,
         horizon: int = 30,
         seed: int = 0,
         observe: bool = False,
@@ -107,8 +107,8 @@ class Live:
             raise InputError(f"observe must be true or false, received {describe(observe)}")
         self._model, self._observe = model, observe
         origin = model.resolve_start(start)
-        self._cold, self._start = origin.cold, origin.state
-        self._ghosts = check_integer("ghosts", ghosts, least=0)
+        self._cold, self._start, self._age = origin.cold, origin.state, origin.age
+        self._samples = check_integer("samples", samples, least=0)
         self._horizon = check_integer("horizon", horizon, least=1)
         self._prepare(check_seed(seed))
 
@@ -121,7 +121,7 @@ class Live:
         prep, (function_key, self._key) = self._model.preprocessor, jax.random.split(jax.random.key(seed))
         with defer_interrupts():
             self._observer = Observer(self._model)
-            self._drawn = draw_chain(self._observer.chains.calibrated, function_key, self._ghosts)
+            self._drawn = draw_chain(self._observer.chains.calibrated, function_key, self._samples)
             self.reset()
             self.step(prep.scaling.u_mean if prep.input_names else None)
             if self._observe:
@@ -137,13 +137,13 @@ class Live:
         self._open = False  # whether the last step was made without them
         self._state: Any = np.asarray(self._start.mean)
         self._before = self._state, np.empty(0)  # the state before the last step of a mean-only run, and its inputs
-        self._ghost_states: Any = np.tile(self._state, (self._ghosts, 1))
+        self._sampled_states: Any = np.tile(self._state, (self._samples, 1))
         self._observer.stop()
         if self._observe:
             self._begin(self._state)
 
     def _begin(self, mean: Float[AnyArray, " S"]) -> None:
-        self._observer.begin(mean, np.asarray(self._start.cov), self._cold)
+        self._observer.begin(mean, np.asarray(self._start.cov), self._cold, self._age)
 
     @with_numerics
     def step(self, u: ArrayLike | None = None) -> LiveStep:
@@ -173,7 +173,7 @@ class Live:
         if self._cold and self._steps == prep.order.reach:
             self._restart()
         if self._steps % self._horizon == 0:
-            self._ghost_states = np.tile(np.asarray(self._state), (self._ghosts, 1))
+            self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
         step = self._advance(input_windows(recent, prep.order)[0])
         self._past_u, self._steps = recent[1:], self._steps + 1
         self._open = u is None and bool(prep.input_names)
@@ -203,22 +203,22 @@ class Live:
             self._begin(np.asarray(self._start.mean))
 
     def _advance(self, inputs_now: Float64[np.ndarray, " D"]) -> LiveStep:
-        mean, variance, ghosts = None, None, np.empty((0, len(self._model.output_names)))
+        mean, variance, samples = None, None, np.empty((0, len(self._model.output_names)))
         self._before = self._state, inputs_now
-        if self._ghosts or not self._observer.active:
-            self._state, self._ghost_states, mean, ghosts = _advance(
-                self._observer.chains.calibrated, self._drawn, self._state, self._ghost_states, inputs_now, self._key,
+        if self._samples or not self._observer.active:
+            self._state, self._sampled_states, mean, samples = _advance(
+                self._observer.chains.calibrated, self._drawn, self._state, self._sampled_states, inputs_now, self._key,
                 self._steps,
             )  # fmt: skip
         if self._observer.active:
             mean, variance = self._observer.advance(inputs_now)
             self._state = self._observer.mean
-        return self._to_raw(mean, variance, ghosts)
+        return self._to_raw(mean, variance, samples)
 
-    def _to_raw(self, mean: Any, variance: AnyArray | None, ghosts: AnyArray) -> LiveStep:
+    def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
         scaling = self._model.scaling
         with np.errstate(over="ignore", invalid="ignore"):
-            raw = scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(ghosts)]))
+            raw = scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(samples)]))
             std = None if variance is None else scaling.raw_std(np.sqrt(variance))
         check_finite("live", raw, std)
         return LiveStep(raw[0], raw[1:], std)
@@ -285,7 +285,9 @@ class Live:
     def state(self) -> StartState:
         """The joint Gaussian of the states after the last step, and the last inputs, z-scored: a start for `simulate`.
 
-        The last inputs are NaN while those of the last step are open.
+        `model.simulate(u, start=live.state)` is `live.predict(len(u), u)`, also between corrections: the covariance has
+        the calibrated noise of the steps since the last one, and `age` is their number. The last inputs are NaN while
+        those of the last step are open.
         """
         self._check_observing("state")
         return self._observer.make_state(self._past_u)
@@ -322,12 +324,12 @@ class Live:
         self._check_observing("predict")
         self._check_applied()
         steps, names = check_integer("k", k, least=1), self._model.input_names
-        if names:
-            u = self._hold(steps) if u is None else u
-            rows = len(as_matrix("u", u, columns=names))
-            if rows != steps:
-                raise InputError(f"u has {rows} row(s), but k={steps}; pass the inputs of the next {steps} step(s)")
-        return self._observer.predict(u, None if names else steps, self._past_u, f"live run, step {self._steps}")
+        if names and u is None:
+            u = self._hold(steps)
+        path = self._observer.predict(u, None if names else steps, self._past_u, f"live run, step {self._steps}")
+        if len(path) != steps:
+            raise InputError(f"u has {len(path)} row(s), but k={steps}; pass the inputs of the next {steps} step(s)")
+        return path
 
     def _hold(self, steps: int) -> Float64[np.ndarray, "T Du"]:
         if self._last_u is None:
@@ -350,11 +352,11 @@ def _advance(
     chain: Chain[Posterior],
     drawn: Chain[DrawnFunctions],
     state: Float[AnyArray, " S"],
-    ghosts: Float[AnyArray, "G S"],
+    samples: Float[AnyArray, "K S"],
     inputs_now: Float[AnyArray, " Du"],
     key: Key[jax.Array, ""],
     steps: int | Int[AnyArray, ""],
-) -> tuple[Float[AnyArray, " S"], Float[AnyArray, "G S"], Float[AnyArray, " Dy"], Float[AnyArray, "G Dy"]]:
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, "K S"], Float[AnyArray, " Dy"], Float[AnyArray, "K Dy"]]:
     state, mean = advance_mean(chain, state, inputs_now)
-    ghosts, (f, _) = advance_samples(drawn, ghosts, inputs_now, jax.random.fold_in(key, steps))
-    return state, ghosts, mean, f
+    samples, (f, _) = advance_samples(drawn, samples, inputs_now, jax.random.fold_in(key, steps))
+    return state, samples, mean, f

@@ -22,6 +22,8 @@ from revarb.simulation.moments import JointState, Moments, advance_moments, obse
 from revarb.simulation.run import simulate_chain
 from revarb.simulation.starts import Origin
 
+LONG = 10**9  # steps since the last measured output of a run without any: more than any calibration distinguishes
+
 
 class Belief(NamedTuple):
     """What is known of the states: two joint Gaussians, equal right after a correction.
@@ -68,42 +70,40 @@ class Observer:
         """Forget the belief."""
         self._belief: Belief | None = None
 
-    def begin(self, mean: Float[AnyArray, " S"], cov: Float[AnyArray, "S S"], cold: bool) -> None:
-        """Begin at a state; `cold` says that nothing was measured before it."""
+    def begin(self, mean: Float[AnyArray, " S"], cov: Float[AnyArray, "S S"], cold: bool, age: int) -> None:
+        """Begin at a state, `age` steps after the last measured output; `cold` says that there was none."""
         self._belief = Belief(JointState(mean, cov), JointState(mean, cov))
-        self.cold, self._steps = cold, 0
+        self.cold, self._age = cold, age
 
     def advance(self, inputs_now: Float[AnyArray, " Du"]) -> Moments:
         """Advance by one step; return the calibrated moments of y."""
         self._belief, y = _advance(self.chains, self._known, inputs_now)
-        self._steps += 1  # since the beginning, or since the last correction
-        return Moments(np.asarray(y.mean), np.asarray(y.variance) * self._find_widths(np.array([self._steps])) ** 2)
+        self._age += 1
+        calibration = self._model.calibration
+        width = 1.0 if calibration is None else calibration.width_factors(np.array([self._age]), self.cold)
+        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2)
 
     def correct(self, y: Float[AnyArray, " Dy"]) -> None:
         """Condition the states on the measured entries of y."""
         self._belief = _correct(self.chains.fitted, self._known, y)
-        self.cold, self._steps = False, 0
+        self.cold, self._age = False, 0
         check_finite("live", *(np.asarray(part) for part in self._known.fitted))
 
     def make_state(self, past_u: Float64[np.ndarray, "reach Du"]) -> StartState:
-        """The state as the start of a simulation, with the inputs before it."""
-        mean, cov = self._known.fitted
-        return StartState(np.asarray(mean), np.asarray(cov), past_u)
+        """The state as the start of a simulation, with the inputs before it.
+
+        A simulation has the calibrated noise, and so have the steps since the last correction. The band of a cold run
+        is that of long runs.
+        """
+        mean, cov = self._known.calibrated
+        return StartState(np.asarray(mean), np.asarray(cov), past_u, LONG if self.cold else self._age)
 
     def predict(self, u: Any, steps: int | None, past_u: Float64[np.ndarray, "reach Du"], name: str) -> Trajectory:
         """Predict the next steps; see `Live.predict`."""
-        prep, chain = self._model.preprocessor, self._model.chain
-        mean, cov = self._known.calibrated
-        origin = Origin(StartState(np.asarray(mean), np.asarray(cov), past_u), name)
-        path = simulate_chain(prep, chain, u, "moments", origin, steps, samples=2, seed=0)
-        assert path.std is not None
-        std = path.std * self._find_widths(self._steps + 1 + np.arange(len(path)))[:, None]
-        degrees = None if chain.degrees is None else float(chain.degrees)
-        return prep.add_inputs(replace(path, std=std, degrees_of_freedom=degrees), u)
-
-    def _find_widths(self, steps: np.ndarray) -> Float64[np.ndarray, " T"]:
-        calibration = self._model.calibration
-        return np.ones(len(steps)) if calibration is None else calibration.width_factors(steps, self.cold)
+        model, state = self._model, self.make_state(past_u)
+        origin = Origin(replace(state, age=0), name)
+        path = simulate_chain(model.preprocessor, model.chain, u, "moments", origin, steps, samples=2, seed=0)
+        return model.calibrate_path(path, state.age + 1 + np.arange(len(path)), self.cold)
 
 
 @jax.jit

@@ -3,23 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64
 
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
+from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_number, describe
-from revarb.models.base import Fitted
-from revarb.models.ensemble import Ensemble
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, locate_windows
 from revarb.simulation.mean import advance_mean
 
-STEPS = 20_000  # after which a run that still moves is said not to come to rest
+STEPS = 20_000  # after which a run that still moves does not come to rest
 REST = 1e-9  # largest change in a step of a run at rest, z-scored
 NEAR = 1e-3  # distance from the end of such a run to its equilibrium, z-scored
 PUSH = 1e-3  # of all states at the start, so that the run leaves an equilibrium that is not stable
@@ -27,6 +27,17 @@ FAR = 1e6  # z-scores at which a run has diverged
 ITERATIONS = 30  # of Newton's method
 RESIDUAL = 1e-10  # largest one at a root, z-scored
 APPROACH = 0.95  # a slow run has come nearer by this factor at least in its second half
+
+
+class DynamicModel(Protocol):
+    """What responses need of a trained model: a `chain`, or those of its `members`, and how it simulates from rest."""
+
+    @property
+    def preprocessor(self) -> Preprocessor:
+        """Names, sampling interval, scaling and order."""
+        ...
+
+    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory: ...
 
 
 class ChainModel(NamedTuple):
@@ -78,78 +89,75 @@ class Equilibria(NamedTuple):
     diverged: Bool[np.ndarray, " N"]
 
 
-def list_chains(model: Fitted) -> tuple[ChainModel, ...]:
-    """The chains of a model; one without a chain or without inputs is refused in a line."""
-    parts = model.members if isinstance(model, Ensemble) else (model,)
-    chains: list[Any] = [getattr(part, "chain", None) for part in parts]
-    if any(chain is None for chain in chains):
-        raise InputError(
-            f"a {type(model).__name__} has no state to linearise; an RGP, an ensemble, ARX, GP-NARX and MLP-NARX have"
-        )
-    if not model.input_names:
+def list_chains(model: DynamicModel) -> tuple[ChainModel, ...]:
+    """The chain of a model, or those of the members of an ensemble; a model without inputs is refused."""
+    if not model.preprocessor.input_names:
         raise InputError("the model has no inputs, so it has no response to one; simulate it with steps=")
-    return tuple(ChainModel(chain, part.scaling, part.order) for chain, part in zip(chains, parts, strict=True))
+    parts = cast("Sequence[Any]", getattr(model, "members", (model,)))
+    return tuple(ChainModel(part.chain, part.preprocessor.scaling, part.preprocessor.order) for part in parts)
 
 
-def read_inputs(model: Fitted, at: Any) -> Float64[np.ndarray, " Du"]:
+def read_inputs(prep: Preprocessor, at: Any) -> Float64[np.ndarray, " Du"]:
     """The constant inputs that `at` stands for; by default, and where a mapping has no value, their training means."""
-    names, means = model.input_names, np.asarray(model.scaling.u_mean, dtype=np.float64)
+    names, means = prep.input_names, np.asarray(prep.scaling.u_mean, dtype=np.float64)
     if at is None:
         return means.copy()
     if isinstance(at, Mapping):
         unknown = [name for name in at if name not in names]
         if unknown:
-            raise InputError(f"at has no value for an input of the model, but for {unknown[0]!r}; there are {names}")
+            raise InputError(f"at has a value for {unknown[0]!r}, which is not an input of the model; it has {names}")
         given = {name: check_number(f"at[{name!r}]", value) for name, value in at.items()}
         return np.array([given.get(name, mean) for name, mean in zip(names, means, strict=True)])
-    try:
-        values = np.atleast_1d(np.asarray(at, dtype=np.float64))
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != means.shape or not np.isfinite(values).all():
+    values = read_numbers(at)
+    if values.shape != means.shape:
         raise InputError(f"at must be a finite value for each of the inputs {list(names)}, received {describe(at)}")
     return values
 
 
-def find_column(model: Fitted, name: str | None) -> int:
+def read_numbers(values: Any) -> Float64[np.ndarray, " N"]:
+    """A number or a list of numbers as an array; empty where it is something else, or not finite."""
+    try:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return numbers if numbers.ndim == 1 and np.isfinite(numbers).all() else np.empty(0)
+
+
+def find_column(prep: Preprocessor, name: str | None) -> int:
     """The number of the input with this name; without a name the only one that there is."""
-    names = model.input_names
+    names = prep.input_names
     if name is None and len(names) == 1:
         return 0
     if name not in names:
         received = "none was named" if name is None else f"received {describe(name)}"
-        raise InputError(f"say which input: input= one of {list(names)}; {received}")
+        raise InputError(f"input must be one of {list(names)}; {received}")
     return names.index(name)
 
 
-def find_operating_point(model: Fitted, at: Any = None) -> OperatingPoint:
-    """Find the equilibrium at constant inputs; where the run does not come to rest it is refused in a line."""
-    chains, u = list_chains(model), read_inputs(model, at)
-    found = [find_equilibria(each, u[None]) for each in chains]
-    for each in found:
-        if not each.found[0]:
-            raise InputError(_describe_unrest(model, u, bool(each.diverged[0])))
-    outputs = [each.scaling.raw_outputs(rest.outputs[0]) for each, rest in zip(chains, found, strict=True)]
-    states = tuple(_make_state(each, rest.states[0], u) for each, rest in zip(chains, found, strict=True))
-    return OperatingPoint(u, np.mean(outputs, axis=0), states, model.input_names)
+def find_operating_point(model: DynamicModel, at: Any = None) -> OperatingPoint:
+    """Find the equilibrium at constant inputs; a run that does not come to rest is refused."""
+    chains, u = list_chains(model), read_inputs(model.preprocessor, at)
+    names, outputs, states = model.preprocessor.input_names, [], []
+    for part in chains:
+        rest = find_equilibria(part, u[None])
+        if not rest.found[0]:
+            what = (
+                "diverges" if rest.diverged[0] else f"does not come to rest in {STEPS} steps: it oscillates or drifts"
+            )
+            raise InputError(
+                f"no stable equilibrium at {describe_inputs(names, u)}: the run {what}; choose another operating "
+                "point, or check the model"
+            )
+        past_u = np.tile(part.scaling.inputs(u[None]), (part.order.reach, 1))
+        certain = np.zeros((rest.states.shape[1],) * 2)  # the state is known exactly
+        states.append(StartState(rest.states[0], certain, past_u))
+        outputs.append(part.scaling.raw_outputs(rest.outputs[0]))
+    return OperatingPoint(u, np.mean(outputs, axis=0), tuple(states), names)
 
 
 def describe_inputs(names: Sequence[str], values: Float64[np.ndarray, " Du"]) -> str:
-    """Constant inputs as a message and a title have them."""
+    """Constant inputs for messages and titles."""
     return ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))
-
-
-def _describe_unrest(model: Fitted, u: Float64[np.ndarray, " Du"], diverged: bool) -> str:
-    where = describe_inputs(model.input_names, u)
-    what = "diverges" if diverged else f"does not come to rest in {STEPS} steps: it oscillates or drifts"
-    return f"no stable equilibrium at {where}: the run {what}; choose another operating point, or check the model"
-
-
-def _make_state(part: ChainModel, mean: Float64[np.ndarray, " S"], u: Float64[np.ndarray, " Du"]) -> StartState:
-    # Known exactly, after a long time at these inputs.
-    return StartState(
-        mean, np.zeros((len(mean), len(mean))), np.tile(part.scaling.inputs(u[None]), (part.order.reach, 1))
-    )
 
 
 def find_equilibria(part: ChainModel, u: Float64[np.ndarray, "N Du"]) -> Equilibria:
@@ -204,13 +212,8 @@ def _fill_windows(chain: Chain, values: Float[AnyArray, " V"]) -> Float[AnyArray
 
 
 @partial(jax.jit, static_argnames="input_lags")
+@partial(jax.vmap, in_axes=(None, 0, 0, None))
 def _solve(
-    chain: Chain, start: Float[AnyArray, "N V"], z: Float[AnyArray, "N Du"], input_lags: int
-) -> tuple[Float[AnyArray, "N S"], Float[AnyArray, "N Dy"], Float[AnyArray, "N Dy Du"], Float[AnyArray, " N"]]:
-    return jax.vmap(lambda own_start, own_z: _solve_one(chain, own_start, own_z, input_lags))(start, z)
-
-
-def _solve_one(
     chain: Chain, start: Float[AnyArray, " V"], z: Float[AnyArray, " Du"], input_lags: int
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"], Float[AnyArray, "Dy Du"], Float[AnyArray, ""]]:
     # States, outputs, static gains and residual of the equilibrium near `start`.

@@ -1,29 +1,28 @@
 """What models that predict share: residual analysis, responses, checks of the arguments, the name of a horizon."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, RunInputs
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer
+from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
-from revarb.models.residual_analysis import analyse_residuals
-from revarb.models.residuals import Residuals
+from revarb.models.linearisation import FrequencyResponse, Linearisation, compute_frequency_response, linearise_model
+from revarb.models.residuals import Residuals, analyse_residuals
+from revarb.models.responses import StaticGainCurve, StepResponse, compute_static_gain_curve, compute_step_response
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import Chain, StartState
-from revarb.simulation.starts import make_cold_origin
-
-if TYPE_CHECKING:
-    from revarb.models.frequency_response import FrequencyResponse
-    from revarb.models.linearisation import Linearisation
-    from revarb.models.static_gain_curve import StaticGainCurve
-    from revarb.models.step_response import StepResponse
+from revarb.simulation.run import simulate_chain
+from revarb.simulation.starts import Origin, make_cold_origin
 
 MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
@@ -85,17 +84,15 @@ class Predictor(Fitted):
         """
         return analyse_residuals(record, self.predict(record), self.order, max_lag)
 
-    # The modules below import the kinds of models, which import this one.
-
     @with_numerics
-    def linearise(self, at: Any = None) -> "Linearisation":
+    def linearise(self, at: Any = None) -> Linearisation:
         """Linearise the mean-only run at the equilibrium of constant inputs.
 
         Parameters
         ----------
         at : float, array-like [inputs] or dict of str to float, optional
             The constant inputs, raw units; in a dict by their names. Inputs without a value have their training mean.
-            The run starts near the training mean of all states, and goes on until it is at rest.
+            The run starts near the training mean of all states, and continues until it is at rest.
 
         Returns
         -------
@@ -117,14 +114,12 @@ class Predictor(Fitted):
         >>> bool(np.abs(model.linearise(at=0.2).poles[0]) < 1.0)
         True
         """
-        from revarb.models.linearisation import linearise_model
-
         return linearise_model(self, at)
 
     @with_numerics
     def step_response(
         self, size: float | None = None, *, at: Any = None, steps: int | None = None, input: str | None = None
-    ) -> "StepResponse":
+    ) -> StepResponse:
         """Simulate the response to a step of one input, from the equilibrium of constant inputs.
 
         Parameters
@@ -150,14 +145,18 @@ class Predictor(Fitted):
         ComputationError
             If the simulation diverges.
         """
-        from revarb.models.step_response import compute_step_response
-
         return compute_step_response(self, size, at, steps, input)
+
+    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
+        # The run that a step response shows, from a known state; an ensemble has a state for each of its members.
+        [state] = states
+        chain: Chain[Posterior] = self.chain  # pyright: ignore[reportAttributeAccessIssue] (all but an ensemble have one)
+        return simulate_chain(self.preprocessor, chain, u, "moments", Origin(state, "equilibrium"), None, 0, 0)
 
     @with_numerics
     def frequency_response(
         self, *, at: Any = None, frequencies: ArrayLike | None = None, input: str | None = None
-    ) -> "FrequencyResponse":
+    ) -> FrequencyResponse:
         """Compute the frequency response of the linearisation at an operating point.
 
         Parameters
@@ -180,14 +179,12 @@ class Predictor(Fitted):
         InputError
             If the model has no inputs, does not come to rest, or a frequency is above that of Nyquist.
         """
-        from revarb.models.frequency_response import compute_frequency_response
-
         return compute_frequency_response(self, at, frequencies, input)
 
     @with_numerics
     def static_gain_curve(
         self, inputs: ArrayLike | None = None, *, input: str | None = None, at: Any = None
-    ) -> "StaticGainCurve":
+    ) -> StaticGainCurve:
         """Compute the outputs at rest over the range of one input.
 
         Parameters
@@ -209,8 +206,6 @@ class Predictor(Fitted):
         InputError
             If the model has no inputs, or comes to rest at none of the values.
         """
-        from revarb.models.static_gain_curve import compute_static_gain_curve
-
         return compute_static_gain_curve(self, inputs, input, at)
 
 
@@ -235,6 +230,11 @@ def align_record(prep: Preprocessor, chain: Chain, record: Series) -> MeasuredRo
     z, y = prep.check_window(record)
     cold = make_cold_origin(prep, chain).state
     return MeasuredRows(cold, input_windows_after(cold.past_u, z, prep.order), y)
+
+
+def read_record_inputs(prep: Preprocessor, record: Series) -> RunInputs:
+    """The inputs of a measured record, for the trajectory of its prediction."""
+    return RunInputs(record.u, prep.scaling.inputs(record.u), record.index)
 
 
 def name_horizon(horizon: int) -> str:

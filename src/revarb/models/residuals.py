@@ -3,15 +3,26 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64, Int
 
 from revarb.data.safe_statistics import safe_std
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.errors import InputError
-from revarb.models.correlation import LEAST_PAIRS, joint_factor
+from revarb.errors import InputError, check_integer
+from revarb.models.residual_findings import (
+    LEAST_PAIRS,
+    Evidence,
+    Peak,
+    correlate,
+    describe_residuals,
+    find_peak,
+    inflate_variance,
+    joint_factor,
+)
 from revarb.models.summary import Summary, SummaryTable
 
 if TYPE_CHECKING:
@@ -19,27 +30,16 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95  # of the bands, and of the joint limit
 ONE_LAG = joint_factor(LEVEL, 1)
-
-
-class Peak(NamedTuple):
-    """The correlation that stands out most: its lag, its value, and that value over the joint limit."""
-
-    lag: int
-    value: float
-    ratio: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether it is beyond the joint limit."""
-        return self.ratio > 1.0
+USUAL_LAGS = 25
+BEYOND_REACH = 10  # lags older than the oldest input of a model that are tested, too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Residuals:
     """Errors one step ahead along a measured record, and what is left in them, as `model.residuals` returns them.
 
-    The residuals of a model that explains all that the inputs and past outputs tell are white (not correlated with each
-    other) and independent of the inputs. A correlation with an input at a lag k ≥ 0, i.e. with the input k samples
+    The residuals of a model that uses all information in the inputs and past outputs are white (not correlated with
+    each other) and independent of the inputs. A correlation with an input at a lag k ≥ 0, i.e. with the input k samples
     earlier, is something that the model does not know about this input. One at a negative lag is feedback: the input
     was set by someone or something that saw the outputs.
 
@@ -130,11 +130,7 @@ class Residuals:
     @cached_property
     def autocorrelation_peaks(self) -> tuple[Peak | None, ...]:
         """The autocorrelation of every output that stands out most; None where there are too few values."""
-        lags = np.arange(1, self.max_lag + 1)
-        return tuple(
-            find_peak(lags, values[1:], self.joint_factor * std[1:])
-            for values, std in zip(self.autocorrelation.T, self.autocorrelation_std.T, strict=True)
-        )
+        return _find_own_peaks(self.autocorrelation, self.joint_factor * self.autocorrelation_std)
 
     @cached_property
     def cross_correlation_peaks(self) -> tuple[dict[str, Peak], ...]:
@@ -181,13 +177,14 @@ class Residuals:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was found and what to do: one for every output with a finding, one for the others together."""
-        from revarb.models.residual_sentence import state_residuals  # which imports this module
-
-        return state_residuals(self)
+        found = zip(
+            self.counts, self.autocorrelation_peaks, self.cross_correlation_peaks, self.offset_ratios, strict=True
+        )
+        return describe_residuals(dict(zip(self.output_names, map(Evidence._make, found), strict=True)), self.order)
 
     @property
     def sentence(self) -> str:
-        """What was found and what to do, in plain words."""
+        """The sentences as one."""
         return "; ".join(self.sentences)
 
     def summary(self) -> Summary:
@@ -231,7 +228,7 @@ class Residuals:
         InputError
             If there is no such output.
         """
-        from revarb.models.residual_figure import draw_residuals  # matplotlib is slow to import
+        from revarb.models.analysis_figures import draw_residuals  # matplotlib is slow to import
 
         names = self.output_names if outputs is None else tuple(outputs)
         unknown = [name for name in names if name not in self.output_names]
@@ -240,20 +237,87 @@ class Residuals:
         return draw_residuals(self, title, [self.output_names.index(name) for name in names])
 
 
+def analyse_residuals(record: Series, path: Trajectory, order: Order, max_lag: int | None = None) -> Residuals:
+    """The residuals of `path`, predictions one step ahead along a record by a model of this order.
+
+    `max_lag` is 25 by default, or more for a model that looks further back, and at most a quarter of the rows.
+    """
+    errors, rows = _find_errors(record.y, path), len(record) - path.skip
+    if max_lag is None:
+        max_lag = min(max(USUAL_LAGS, order.reach + BEYOND_REACH), rows // 4)
+    else:
+        max_lag = check_integer("max_lag (at most half of the rows that count)", max_lag, least=1, most=rows // 2)
+    explained = np.array([_share_explained(*columns) for columns in zip(errors.T, record.y.T, strict=True)])
+    tested = np.where(explained == 1.0, np.nan, errors)  # errors that are rounding need no explanation
+    own, own_std = _autocorrelate(tested, max_lag)
+    peaks = _find_own_peaks(own, joint_limit(max_lag, record.y.shape[1], record.u.shape[1]) * own_std)
+    white = [peak is None or not peak.significant for peak in peaks]
+    crossed, crossed_std = _cross_correlate(tested, record.u, white, max_lag)
+    return Residuals(
+        errors, own, own_std, crossed, crossed_std, explained, order, path.skip, record.input_names, path.output_names
+    )
+
+
 def joint_limit(max_lag: int, outputs: int, inputs: int) -> float:
     """Standard deviations that hold all lags of both correlations, and the offsets, with probability `LEVEL`."""
     return joint_factor(LEVEL, outputs * (max_lag + inputs * (2 * max_lag + 1) + 1))
 
 
-def find_peak(
-    lags: Int[np.ndarray, " K"], values: Float64[np.ndarray, " K"], limits: Float64[np.ndarray, " K"]
-) -> Peak | None:
-    """The correlation that is largest in units of its joint limit; None where there is none."""
-    ratios = np.abs(values) / limits
-    if not np.isfinite(ratios).any():
-        return None
-    place = int(np.nanargmax(ratios))
-    return Peak(int(lags[place]), float(values[place]), float(ratios[place]))
+def _find_errors(y: Float64[np.ndarray, "T Dy"], path: Trajectory) -> Float64[np.ndarray, "T Dy"]:
+    before = np.concatenate([np.full((1, y.shape[1]), np.nan), y[:-1]])
+    one_step = np.isfinite(before) & (np.arange(len(y)) >= path.skip)[:, None]
+    with np.errstate(over="ignore"):
+        errors = y - path.mean
+    errors = np.where(one_step & np.isfinite(errors), errors, np.nan)
+    most = int(np.isfinite(errors).sum(axis=0).max())
+    if most < LEAST_PAIRS:
+        raise InputError(
+            f"the record has {most} output value(s) to analyse, not counting its first {path.skip} rows and values "
+            f"right after a gap; residual analysis takes at least {LEAST_PAIRS}: pass a longer record"
+        )
+    return errors
+
+
+def _share_explained(errors: Float64[np.ndarray, " T"], y: Float64[np.ndarray, " T"]) -> float:
+    # Of one output; NaN where it has no errors or is constant.
+    used = np.isfinite(errors)
+    spread = float(safe_std(y[used, None])[0]) if used.any() else 0.0
+    with np.errstate(over="ignore"):
+        return 1.0 - float(np.mean((errors[used] / spread) ** 2)) if spread > 0.0 else float("nan")
+
+
+def _autocorrelate(errors: Float64[np.ndarray, "T Dy"], max_lag: int) -> tuple[np.ndarray, np.ndarray]:
+    several = [correlate(column, column, np.arange(max_lag + 1)) for column in errors.T]
+    std = np.stack([_std(each.pairs) for each in several], axis=1)
+    std[0] = np.nan  # the correlation of a value with itself is no evidence
+    return np.stack([each.values for each in several], axis=1), std
+
+
+def _find_own_peaks(
+    values: Float64[np.ndarray, "K Dy"], limits: Float64[np.ndarray, "K Dy"]
+) -> tuple[Peak | None, ...]:
+    lags = np.arange(len(values))
+    return tuple(find_peak(lags, *columns) for columns in zip(values.T, limits.T, strict=True))
+
+
+def _cross_correlate(
+    errors: Float64[np.ndarray, "T Dy"], u: Float64[np.ndarray, "T Du"], white: Sequence[bool], max_lag: int
+) -> tuple[np.ndarray, np.ndarray]:
+    # As in MATLAB's resid the band follows from the autocorrelations of both signals. Prewhitening would need runs of
+    # consecutive values, which a record with gaps may not have. White residuals need neither: then the variance is one
+    # over the number of pairs, whatever the input is, and an estimate would only add its own noise.
+    lags = np.arange(-max_lag, max_lag + 1)
+    values, std = (np.empty((len(lags), errors.shape[1], u.shape[1])) for _ in range(2))
+    for row, column in np.ndindex(values.shape[1:]):
+        e, cause = errors[:, row], u[:, column]
+        cross = correlate(e, cause, lags)
+        values[:, row, column] = cross.values
+        std[:, row, column] = _std(cross.pairs) * np.sqrt(1.0 if white[row] else inflate_variance(e, cause))
+    return values, std
+
+
+def _std(pairs: Int[np.ndarray, " K"]) -> Float64[np.ndarray, " K"]:
+    return 1.0 / np.sqrt(np.maximum(pairs, 1))
 
 
 def _find_offset_ratio(errors: Float64[np.ndarray, " T"], factor: float) -> float:

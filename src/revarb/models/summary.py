@@ -1,4 +1,7 @@
-"""A summary of a trained model: tables of texts that print in a terminal and in a notebook."""
+"""A summary of a trained model: tables of texts that print in a terminal and in a notebook.
+
+Those of a recurrent GP say which lags matter, and how large its noises are.
+"""
 
 import io
 from collections.abc import Sequence
@@ -6,10 +9,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+import numpy as np
 from rich import box
 from rich.console import Console, Group
 from rich.table import Table
 
+from revarb.data.windows import Order
+from revarb.gp.posterior import Posterior
+from revarb.simulation.chain import Chain, find_noise_variance
+
+RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 TEXT_WIDTH = 110  # columns of the plain text
 _LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
@@ -60,3 +69,73 @@ def _html_table(table: SummaryTable) -> str:
     rows = "".join("<tr>" + "".join(f"<td{_LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     caption = f'<caption style="text-align: left; font-weight: bold">{escape(table.title)}</caption>'
     return f'<table style="margin-left: 0">{caption}{header}<tbody>{rows}</tbody></table>'
+
+
+def make_relevance_table(chain: Chain[Posterior], order: Order, input_names: Sequence[str]) -> SummaryTable:
+    """The shortest lengthscale of every signal among the regressors of every layer, and at which lags it is short.
+
+    The shorter a lengthscale, the more the layer's function changes along that regressor (z-scored units).
+    """
+    rows = []
+    layers = (*chain.hidden, chain.last_layer)
+    for number, layer in enumerate(layers, start=1):
+        name = f"{number}" if number < len(layers) else f"{number} (output)"
+        with np.errstate(divide="ignore"):
+            lengthscales = 1.0 / np.sqrt(np.asarray(layer.w))
+        for signal, ages, columns in _list_signals(chain.latent_dims, order, input_names, number):
+            rows.append((name, signal, *_describe_lengthscales(lengthscales[columns], ages, lengthscales.min())))
+    heads = ("layer", "signal", "shortest", "at lag", "relevant lags")
+    return SummaryTable("lengthscales (short: matters)", heads, rows)
+
+
+def _describe_lengthscales(values: np.ndarray, ages: np.ndarray, shortest: float) -> tuple[str, str, str]:
+    relevant = ages[values <= RELEVANT * shortest]
+    best = int(np.argmin(values))
+    return f"{values[best]:.3g}", str(ages[best]), _ranges(relevant) or "none"
+
+
+def _list_signals(
+    dims: Sequence[int], order: Order, input_names: Sequence[str], number: int
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    # Name, lags and columns of every signal among the regressors of a layer: its own states, then those below it.
+    own = _states(f"state of layer {number}", dims[number - 1], order.lags, 1) if number <= len(dims) else []
+    if number == 1:
+        below = [(name, order.input_delay, order.input_lags) for name in input_names]
+    else:
+        below = _states(f"state of layer {number - 1}", dims[number - 2], order.lags, 0)
+    return [*_placed(own, 0), *_placed(below, sum(lags for _, _, lags in own))]
+
+
+def _states(name: str, dim: int, lags: int, newest: int) -> list[tuple[str, int, int]]:
+    return [(name if dim == 1 else f"{name}, {column}", newest, lags) for column in range(dim)]
+
+
+def _placed(signals: list[tuple[str, int, int]], begin: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    # All entries of one sample stand together, the newest sample first.
+    return [
+        (name, newest + np.arange(lags), begin + column + len(signals) * np.arange(lags))
+        for column, (name, newest, lags) in enumerate(signals)
+    ]
+
+
+def _ranges(lags: np.ndarray) -> str:
+    # 1, 2, 3, 7 -> "1-3, 7"
+    runs = np.split(lags, np.flatnonzero(np.diff(lags) > 1) + 1) if len(lags) else []
+    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def make_noise_table(
+    fitted: Chain[Posterior], used: Chain[Posterior], output_names: Sequence[str], y_std: Sequence[float] | np.ndarray
+) -> SummaryTable:
+    """Noise of every layer as fitted, and as calibrated for simulations; that of the outputs in raw units."""
+    rows = [
+        (f"layer {number}, z-scored", _std(before.sigma2), _std(after.sigma2))
+        for number, (before, after) in enumerate(zip(fitted.hidden, used.hidden, strict=True), start=1)
+    ]
+    for name, unit in zip(output_names, y_std, strict=True):
+        rows.append((name, _std(find_noise_variance(fitted), unit), _std(find_noise_variance(used), unit)))
+    return SummaryTable("noise, standard deviation", ("", "as fitted", "in simulations"), rows)
+
+
+def _std(variance: object, unit: float = 1.0) -> str:
+    return f"{unit * np.sqrt(float(np.asarray(variance))):.3g}"

@@ -1,1 +1,1 @@
-"""Everything about the machine: precision, threads, devices, files, signals, progress, worker processes."""
+"""The machine: precision, compiled programs, devices, files, signals, progress, worker processes, figure style."""

@@ -1,10 +1,12 @@
-"""Style and encoding shared by all figures: colours, panels, legend, PNG and SVG bytes."""
+"""Style and encoding shared by all figures: colours, panels, legend, thinned lines, PNG and SVG bytes."""
 
 import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float64
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -12,11 +14,16 @@ from revarb.runtime.files import write_atomic
 
 MEASURED, MODEL, BAND, GREY = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
 OTHERS = ("#1f6fb4", "#2a8a57", "#7b4ba0")  # lines of other models
-SETTLING, OUTSIDE = "#ececec", "#d95f02"  # rows that are not scored; rows with inputs that training has not shown
+SETTLING, ALERT = "#ececec", "#d95f02"  # rows that are not scored; outliers, limits, rows outside of the training range
+
+MAX_ROWS = 3000  # longer lines are thinned
+BINS = 1500  # about the width of a figure in pixels
+
+Points = Float64[np.ndarray, " _"]
 
 
 def name_time(dt: float) -> str:
-    """The label of an axis of time: a sampling interval of 1 is that of a record of which nothing else is known."""
+    """The label of an axis of time: with a sampling interval of 1, the default, the unit is unknown."""
     return "sample" if dt == 1.0 else "time (s)"
 
 
@@ -58,3 +65,39 @@ def encode_figure(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
 def save_figure(path: Path, figure: Figure) -> Path:
     """Write a figure as a PNG file (atomic write)."""
     return write_atomic(path, encode_figure(figure, "png"))
+
+
+def thin_line(time: Points, values: Points) -> tuple[Points, Points]:
+    """The smallest and the largest value of every bin of a long line, in the order of their times.
+
+    The figure looks the same and stays small.
+    """
+    if len(values) <= MAX_ROWS:
+        return time, values
+    binned = _cut_bins(values)
+    low, high = np.argmin(_fill(binned, np.inf), axis=1), np.argmax(_fill(binned, -np.inf), axis=1)
+    first = np.arange(len(binned)) * binned.shape[1]
+    rows = np.minimum(np.sort(np.stack([first + low, first + high], axis=1), axis=1).ravel(), len(values) - 1)
+    return time[rows], values[rows]
+
+
+def thin_band(time: Points, lower: Points, upper: Points) -> tuple[Points, Points, Points]:
+    """The smallest lower and the largest upper end of every bin of a long band."""
+    if len(lower) <= MAX_ROWS:
+        return time, lower, upper
+    below, above = _cut_bins(lower), _cut_bins(upper)
+    low, high = _fill(below, np.inf).min(axis=1), _fill(above, -np.inf).max(axis=1)
+    gaps = np.isnan(below).all(axis=1)
+    starts = time[np.arange(len(below)) * below.shape[1]]
+    return starts, np.where(gaps, np.nan, low), np.where(gaps, np.nan, high)
+
+
+def _cut_bins(values: np.ndarray) -> np.ndarray:
+    # One bin per row; the last one is filled with NaN, and bins beyond the end are left out.
+    size = -(-len(values) // BINS)
+    rows = -(-len(values) // size)
+    return np.concatenate([values, np.full(rows * size - len(values), np.nan)]).reshape(rows, size)
+
+
+def _fill(binned: np.ndarray, value: float) -> np.ndarray:
+    return np.where(np.isnan(binned), value, binned)

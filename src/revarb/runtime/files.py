@@ -6,7 +6,8 @@ A link is followed, and its target replaced. A pipe or a device cannot be replac
 import os
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from revarb.errors import InputError
@@ -15,11 +16,21 @@ _PREFIX, _SUFFIX = ".revarb-", ".part"  # of temporary files
 _STALE_SECONDS = 3600.0  # no write takes this long: an older temporary file is left over from a killed process
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a file."""
+    with _explain_failure(f"cannot read {path}"):
+        return path.read_bytes()
+
+
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Refuse a path that cannot be written to; called before a long computation rather than after it."""
-    if is_stream(Path(path)):
-        return _check_stream(Path(path))
-    target = _follow_links(path)
+    target = Path(path)
+    if is_stream(target):
+        if target.is_dir() or not os.access(target, os.W_OK):
+            raise InputError(f"cannot write {target}: it is no pipe or device that may be written to")
+        return target
+    with _explain_failure(f"cannot write {target}"):  # links in a circle
+        target = target.resolve() if target.is_symlink() else target
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
@@ -29,12 +40,19 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def is_stream(target: Path) -> bool:
+    """Whether a path is a pipe or a device, which is written to and cannot be replaced."""
+    # What /dev/stdout links to may be a file, which other programs have open.
+    if target.parent == Path("/dev") or target.is_relative_to("/dev/fd"):
+        return True
+    with _explain_failure(f"cannot write {target}"):  # a name that is too long, or a folder that may not be searched
+        return target.exists() and not target.is_file() and not target.is_dir()
+
+
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Create a folder and its parents unless they exist."""
-    try:
+    with _explain_failure(f"cannot create the folder {path}"):
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot create the folder {path}: {error.strerror or error}") from None
     return Path(path)
 
 
@@ -44,8 +62,16 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
     The content is flushed to the disk before the rename, so `kill -9` or a power cut leaves one of the two files.
     """
     target = check_writable(path)
-    if is_stream(target):
-        return _write_to_stream(target, content)
+    with _explain_failure(f"cannot write {target}"):
+        if is_stream(target):
+            with suppress(BrokenPipeError), target.open("ab") as stream:  # broken where the reader has read enough
+                stream.write(content)
+        else:
+            _replace(target, content)
+    return target
+
+
+def _replace(target: Path, content: bytes) -> None:
     _remove_stale(target.parent)
     temporary = None
     try:
@@ -56,49 +82,10 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_read_umask())  # a temporary file is readable by its owner only
         temporary.replace(target)
-    except BaseException as error:
+    except BaseException:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InputError(f"cannot write {target}: {error.strerror or error}") from None
         raise
-    return target
-
-
-def _follow_links(path: str | os.PathLike[str]) -> Path:
-    target = Path(path)
-    try:
-        return target.resolve() if target.is_symlink() else target
-    except (OSError, RuntimeError) as error:  # links in a circle
-        raise InputError(f"cannot write {target}: {error}") from None
-
-
-def is_stream(target: Path) -> bool:
-    """Whether a path is a pipe or a device, which is written to and cannot be replaced."""
-    # What /dev/stdout links to may be a file, which other programs have open.
-    if target.parent == Path("/dev") or target.is_relative_to("/dev/fd"):
-        return True
-    try:
-        return target.exists() and not target.is_file() and not target.is_dir()
-    except OSError as error:  # a name that is too long, or a folder that may not be searched
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
-
-
-def _check_stream(target: Path) -> Path:
-    if target.is_dir() or not os.access(target, os.W_OK):
-        raise InputError(f"cannot write {target}: it is no pipe or device that may be written to")
-    return target
-
-
-def _write_to_stream(target: Path, content: bytes) -> Path:
-    try:
-        with target.open("ab") as stream:
-            stream.write(content)
-    except BrokenPipeError:  # the reader has read enough
-        pass
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
-    return target
 
 
 def _remove_stale(folder: Path) -> None:
@@ -114,3 +101,12 @@ def _read_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def _explain_failure(what: str) -> Iterator[None]:
+    # An error of the operating system is the user's to repair: a line that says what could not be done, and why.
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{what}: {getattr(error, 'strerror', None) or error}") from None

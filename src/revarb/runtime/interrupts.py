@@ -6,7 +6,8 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 INTERRUPTED = 130  # exit status of a process that Ctrl-C has ended: 128 + SIGINT
 STDERR = 2  # its file descriptor
@@ -35,11 +36,10 @@ def capture_interrupts(raise_after: int | None = None) -> Iterator[list[int]]:
             raise KeyboardInterrupt
 
     _captures.append(pressed)
-    previous = signal.signal(signal.SIGINT, record_signal)
     try:
-        yield pressed
+        with _handle_interrupts(record_signal):
+            yield pressed
     finally:
-        signal.signal(signal.SIGINT, previous)
         _captures.pop()
 
 
@@ -60,32 +60,32 @@ def exit_on_interrupt() -> Iterator[None]:
     become another error, because extension modules import others while they start. Where SIGINT does not raise
     KeyboardInterrupt, in other threads or because it is captured or ignored, nothing is changed.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _is_main_thread():
-        yield
-        return
 
     def end(number, frame) -> None:
         os.write(STDERR, b"interrupted: stopped before the end\n")
         os._exit(INTERRUPTED)
 
-    signal.signal(signal.SIGINT, end)
-    try:
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with _handle_interrupts(end) if raises else nullcontext():
         yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@contextmanager
-def ignore_interrupts() -> Iterator[None]:
-    """Ignore SIGINT in the block, and in processes that are started in it.
+def ignore_interrupts() -> AbstractContextManager[None]:
+    """Ignore SIGINT in a block, and in processes that are started in it.
 
     For worker processes, which their parent stops: a terminal sends SIGINT to all of its processes. (A blocked signal
     would be inherited too, but joblib unblocks it while it starts workers.)
     """
+    return _handle_interrupts(signal.SIG_IGN)
+
+
+@contextmanager
+def _handle_interrupts(handler: Any) -> Iterator[None]:
+    # Python allows only the main thread to set a handler; in others nothing is changed.
     if not _is_main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    previous = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

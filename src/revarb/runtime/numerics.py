@@ -4,7 +4,7 @@ JAX computes in float32 by default, and the expanded squares of gp/psi.py need f
 matrices; with threads of its own it competes with XLA for cores that the large products already use, and on two cores
 an evaluation of the bound then takes nearly twice as long. Every public method that computes (`fit`, `simulate`) is
 wrapped in `with_numerics` and returns NumPy arrays, which keep their precision. Only the compilation cache
-(compilation_cache.py) outlasts the call; programs.py releases what was compiled before it is too much.
+(compilation.py) outlasts the call.
 """
 
 import functools
@@ -15,9 +15,8 @@ import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from revarb.runtime.compilation_cache import enable_compilation_cache
+from revarb.runtime.compilation import enable_compilation_cache, release_programs
 from revarb.runtime.forks import check_fork
-from revarb.runtime.programs import release_programs
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -63,11 +63,15 @@ def find_noise_variance(chain: "Chain[Posterior]") -> AnyArray:
 
 
 class StartState(eqx.Module):
-    """Joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored."""
+    """Joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored.
+
+    `age` is the number of steps since the last measured output: a calibrated band is wider after more steps.
+    """
 
     mean: Float[AnyArray, " S"]
     cov: Float[AnyArray, "S S"]
     past_u: Float[AnyArray, "reach Du"]
+    age: int = eqx.field(static=True, default=0)
 
 
 def make_cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> StartState:

@@ -2,6 +2,9 @@
 
 Assumed-density filtering: after every step of the free run the joint Gaussian of states and output is conditioned on
 the measured output. Missing outputs (NaN) are skipped. Predictions can start from the filtered state at any sample.
+
+Fixed-lag smoothing: the joint state has the last L states of every layer, conditioned on all outputs so far. A state is
+read off where it is about to leave its window, and so knows the outputs up to L − 1 samples later.
 """
 
 from collections.abc import Callable
@@ -10,12 +13,12 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 
 from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray
 from revarb.runtime.shapes import cut_rows, pad_rows
-from revarb.simulation.chain import Chain, StartState, find_noise_variance
+from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
 from revarb.simulation.moments import (
     JointState,
     Moments,
@@ -101,6 +104,40 @@ def _predict_later(
         return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, following)[1])
 
     return jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
+
+
+def smooth_means(
+    chain: Chain[Posterior], start: StartState, u_bar: Float64[np.ndarray, "T Du"], y: Float64[np.ndarray, "T Dy"]
+) -> list[Float64[np.ndarray, "T _"]]:
+    """Infer the mean of every state of every hidden layer at the rows of a record; missing outputs are NaN."""
+    padded = pad_rows(y, np.nan)
+    known = compute_known_rows(chain.hidden[0], u_bar, len(padded))
+    joint = np.asarray(cut_rows(_filter_means(chain, start, known, padded), len(y)))
+    return [
+        _read_window(joint[:, window].reshape(len(joint), chain.lags, dim))
+        for window, dim in zip(locate_windows(chain), chain.latent_dims, strict=True)
+    ]
+
+
+def _read_window(windows: Float64[np.ndarray, "T L Dx"]) -> Float64[np.ndarray, "T Dx"]:
+    # Newest first: that of row t has the states t, …, t − L + 1. The last L states are those of the last window.
+    lags = windows.shape[1]
+    return np.concatenate([windows[lags - 1 :, -1], windows[-1, : min(lags - 1, len(windows))][::-1]])[-len(windows) :]
+
+
+@jax.jit
+def _filter_means(
+    chain: Chain[Posterior], start: StartState, known: KnownPart, y: Float[AnyArray, "T Dy"]
+) -> Float[AnyArray, "T S"]:
+    advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
+
+    def step(state, now):
+        known_now, y_now = now
+        state = advance(state, known_now)
+        state = condition(state, observe(state), y_now)
+        return state, state.mean
+
+    return jax.lax.scan(step, JointState(start.mean, start.cov), (known, y))[1]
 
 
 def make_update(chain: Chain[Posterior]) -> Callable[[JointState, OutputMoments, AnyArray], JointState]:

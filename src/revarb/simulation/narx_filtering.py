@@ -1,9 +1,11 @@
-"""Filtering and prediction of NARX models: their states are the measured outputs (docs/theory/derivation.md, Eq. 44a).
+"""Filtering and prediction of NARX models: their states are the measured outputs.
 
 A measured output overwrites the state that the model predicts for it; where an output is missing (NaN) the prediction
-stays. Means only.
+stays (docs/theory/derivation.md, Eq. 44a). A GP-NARX also has a variance (Eqs. 39 and 43): its states are the outputs
+with their noise, a measured one is known exactly, and a missing one keeps the moments of its prediction.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -11,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predict_certain
 from revarb.runtime.numerics import AnyArray
 from revarb.runtime.shapes import pad_rows
-from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.chain import Chain, StartState, locate_shifted, locate_windows
+from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean
-from revarb.simulation.moments import JointState
+from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
 
 
 def filter_narx(
@@ -73,3 +77,62 @@ def advance_measured(
     """Advance the state by one step, and overwrite the newest outputs by the measured ones (Eq. 44a)."""
     state, predicted = advance_mean(chain, state, inputs_now)
     return jnp.concatenate([jnp.where(jnp.isnan(y), predicted, y), state[len(predicted) :]])
+
+
+StepInputs = tuple[Float[AnyArray, " Du"], KnownPart]  # the known regressors of a step, and what they contribute
+
+
+@partial(jax.jit, static_argnames="horizon")
+def predict_gp_narx(
+    chain: Chain[Posterior],
+    start: StartState,
+    u_bar: Float[AnyArray, "T Du"],
+    y: Float[AnyArray, "T Dy"],
+    reset_row: int | Int[AnyArray, ""],
+    horizon: int,
+) -> Moments:
+    """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run."""
+    advance, observe = _make_advance(chain), observe_moments(chain)
+
+    def step(state, row):
+        state = advance(state, jax.tree.map(lambda values: values[row], inputs))
+        state = _condition(state, observe(state), y[row])
+        following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), inputs)
+        output = observe(jax.lax.scan(lambda state, now: (advance(state, now), None), state, following)[0])
+        return state, Moments(output.mean, jnp.diagonal(output.cov))
+
+    y, inputs = jnp.asarray(y), (jnp.asarray(u_bar), compute_known_part(chain.hidden[0], u_bar))
+    first = scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar[:horizon]), reset_row)
+    later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
+    return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
+
+
+def _make_advance(chain: Chain[Posterior]) -> Callable[[JointState, StepInputs], JointState]:
+    # A window of which all outputs are measured needs no psi statistics, which take a thousand times as long with a
+    # thousand training rows.
+    [layer] = chain.hidden
+    outputs, advance_uncertain = layer.outputs, advance_moments(chain)
+    order = locate_shifted(locate_windows(chain), 0, outputs)
+
+    def advance_certain(state: JointState, now: StepInputs) -> JointState:
+        mean, variance = predict_certain(layer, jnp.concatenate([state.mean, now[0]])[None])
+        noisy = jnp.diag(jnp.broadcast_to(variance[0], (outputs,)) + layer.sigma2)
+        cov = jnp.zeros_like(state.cov).at[:outputs, :outputs].set(noisy)
+        return JointState(jnp.concatenate([state.mean, mean[0]])[order], cov)
+
+    def advance(state: JointState, now: StepInputs) -> JointState:
+        return jax.lax.cond(
+            jnp.any(state.cov != 0.0), lambda: advance_uncertain(state, now[1]), lambda: advance_certain(state, now)
+        )
+
+    return advance
+
+
+def _condition(state: JointState, predicted: OutputMoments, y: Float[AnyArray, " Dy"]) -> JointState:
+    # Eq. 43. The newest outputs are the first entries of the state. Measured ones become exact; rounding must not leave
+    # a covariance there.
+    state = update(state, predicted, y)
+    newest = jnp.concatenate([y, jnp.full(len(state.mean) - len(y), jnp.nan)])
+    exact = ~jnp.isnan(newest)
+    mean = jnp.where(exact, newest, state.mean)
+    return JointState(mean, jnp.where(exact[:, None] | exact[None, :], 0.0, state.cov))

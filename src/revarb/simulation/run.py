@@ -45,21 +45,22 @@ def simulate_chain(
         raise InputError(
             f"method must be {_list_methods()}, or 'network' for an RGP with a recognition model, received {method!r}"
         )
-    start, z = origin.state, prep.check_inputs(u, steps, warm=not origin.cold)
-    u_bar = input_windows_after(start.past_u, z, prep.order)
+    start, inputs = origin.state, prep.read_inputs(u, steps, warm=not origin.cold)
+    u_bar = input_windows_after(start.past_u, inputs.z, prep.order)
     reset_row, skip = (prep.order.reach, prep.skip) if origin.cold else (0, 0)
     if method == "mean":
-        return prep.to_trajectory(method, skip, run_mean(chain, start, u_bar, reset_row), None, start=origin.name)
+        mean = run_mean(chain, start, u_bar, reset_row)
+        return prep.to_trajectory(method, skip, mean, None, start=origin.name, inputs=inputs)
     if method == "moments":
         moments = run_moments(chain, start, u_bar, reset_row)
-        return prep.to_trajectory(method, skip, moments.mean, moments.variance, start=origin.name)
+        return prep.to_trajectory(method, skip, *moments, start=origin.name, inputs=inputs)
     count = check_integer("samples", samples, least=2)
     f, drawn = run_samples(chain, start, u_bar, reset_row, jax.random.key(check_seed(seed)), count)
     mean, sample_variance = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
     moments = run_moments(chain, start, u_bar, reset_row)
     disagreement = _measure_disagreement(mean, sample_variance / count, moments, skip)
     variance = find_noise_variance(chain) + sample_variance  # law of total variance (Eq. 36)
-    return prep.to_trajectory(method, skip, mean, variance, drawn, disagreement, origin.name)
+    return prep.to_trajectory(method, skip, mean, variance, drawn, disagreement, origin.name, inputs)
 
 
 def _list_methods() -> str:
@@ -83,26 +84,31 @@ def simulate_networks(
 ) -> Trajectory:  # fmt: skip
     """Simulate the networks of a recognition model in place of the hidden layers; the output layer at their means."""
     assert chain.output is not None  # a model with networks has one
-    pieces = _run_pieces(prep, chain, networks, u, origin, steps)
+    inputs = prep.read_inputs(u, steps, warm=not origin.cold)
+    pieces = _run_pieces(prep, chain, networks, inputs.z, origin)
     means = [chain.output.mean(current_windows(paths[-1], chain.lags)) for paths in pieces]
     skip = prep.skip if origin.cold else 0
-    return prep.to_trajectory("network", skip, np.concatenate(means), None, start=origin.name)
+    return prep.to_trajectory("network", skip, np.concatenate(means), None, start=origin.name, inputs=inputs)
 
 
 def recognise_paths(
     prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
 ) -> list[Float64[np.ndarray, "T _"]]:
     """Compute the latent path of every hidden layer by the networks from a cold start, z-scored."""
-    pieces = _run_pieces(prep, chain, networks, u, make_cold_origin(prep, chain), steps)
+    z, origin = prep.read_inputs(u, steps).z, make_cold_origin(prep, chain)
+    pieces = _run_pieces(prep, chain, networks, z, origin)
     return [np.concatenate([np.asarray(path)[chain.lags :] for path in layer]) for layer in zip(*pieces, strict=True)]
 
 
 def _run_pieces(
-    prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
-    steps: int | None,
-) -> list[tuple[AnyArray, ...]]:  # fmt: skip
+    prep: Preprocessor,
+    chain: Chain[Posterior],
+    networks: Sequence[Network],
+    z: Float64[np.ndarray, "T Du"],
+    origin: Origin,
+) -> list[tuple[AnyArray, ...]]:
     # A cold run is reset where the window of inputs is full, as that of the chain is: two pieces.
-    start, z = origin.state, prep.check_inputs(u, steps, warm=not origin.cold)
+    start = origin.state
     u_bar = input_windows_after(start.past_u, z, prep.order)
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]
     windows = zip(np.split(np.asarray(start.mean), ends), chain.latent_dims, strict=True)

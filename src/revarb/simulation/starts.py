@@ -9,7 +9,7 @@ import numpy as np
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
-from revarb.errors import InputError
+from revarb.errors import InputError, check_integer
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, make_cold_start
 from revarb.simulation.filtering import filter_states
@@ -20,10 +20,11 @@ Filter = Callable[[Chain, StartState, AnyArray, AnyArray], JointState]  # chain,
 
 
 class Origin(NamedTuple):
-    """The state before the first step, and its name in reports."""
+    """The state before the first step, its name in reports, and the number of steps since the last measured output."""
 
     state: StartState
     name: str
+    age: int = 0
 
     @property
     def cold(self) -> bool:
@@ -55,14 +56,16 @@ def choose_origin(
     if isinstance(start, Window):
         return Origin(infer(start), f"window of {len(start)} samples")
     if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold.state) and _is_numeric(start):
-        return Origin(jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), start), "given state")
+        # The age is part of a state's tree, and every other tree is compiled again: the runs get states of age 0.
+        mean, cov, past_u = (np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(start))
+        return Origin(StartState(mean, cov, past_u), "given state", check_integer("age", start.age, least=0))
     if isinstance(start, str) and start == "cold":
         return cold
     if isinstance(start, str) and start == "continue":
         if not final_states:
             raise InputError(
                 "this model does not know how its training records ended and cannot continue them; start cold or "
-                "after a revarb.Window(u, y), or fit it again"
+                "after a revarb.Window(u, y), or fit an RGP or ARX model, which store it"
             )
         return Origin(final_states[-1], "continued")
     raise InputError(

@@ -8,8 +8,7 @@ from jaxtyping import Bool, Float
 
 from revarb.data.windows import initial_states, later_states, regressors
 from revarb.gp.collapsed import bound_of_sums, collapsed_bound, sum_rows
-from revarb.gp.layer import Gaussians, Layer, Targets
-from revarb.gp.linear import select_outputs, subtract_linear
+from revarb.gp.layer import Gaussians, Layer, Targets, select_outputs, subtract_linear
 from revarb.gp.posterior import (
     Posterior,
     PosteriorMean,

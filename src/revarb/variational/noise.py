@@ -5,7 +5,7 @@ docs/theory/derivation.md, Eqs. 50 to 53:
     y = g(x̂) + e,   e | τ ~ N(0, σ² / τ),   τ ~ Gamma(ν/2, ν/2),   q(τ) = Gamma((ν + 1)/2, rate)
 
 Every output of every row has its own τ. The mean of q(τ) is the weight of the row in the output layer: an outlier has
-a weight near zero, and the layer goes on as if that sample were missing.
+a weight near zero, and the layer treats that sample as missing.
 """
 
 import equinox as eqx

@@ -1,4 +1,4 @@
-"""GPSSM: training, starts, missing outputs, Ctrl-C and refusals."""
+"""GPSSM: training, starts, short records, Ctrl-C."""
 
 from dataclasses import replace
 
@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import revarb
+from revarb.baselines.mean import Mean
 from revarb.baselines.state_space import gpssm
 from revarb.baselines.state_space.gpssm import GPSSM
-from revarb.baselines.state_space.gpssm_start import guess_states
-from revarb.baselines.training_mean import Mean
+from revarb.baselines.training_rows import DelayedRecords
 from revarb.errors import ComputationError, InputError
-from revarb.models.model_file import load
 from revarb.optim.status import Status
 from revarb.simulation.chain import StartState
 from support import small
@@ -88,15 +87,9 @@ def test_a_record_may_be_shorter_than_a_subtrajectory(samples):
 def test_records_shorter_than_the_longest_are_trained_on_too():
     records = [small.record(0, samples=60), small.record(1, samples=12)]
     alone, both = (replace(QUICK, subsequence=20).fit(each) for each in (records[:1], records))
-    data = gpssm._prepare(QUICK, both.preprocessor, records)
+    data = gpssm._prepare(QUICK, DelayedRecords.from_records(records, 1))
     assert data.arrays.rows == 72 and data.arrays.starts[-1] == 60 and np.isnan(data.arrays.y[-8:]).all()
     assert alone.bound != both.bound
-
-
-@pytest.mark.parametrize("states", [2, 3])
-def test_guessed_differences_have_unit_variance(states):
-    guess = guess_states([small.record().y], states)
-    np.testing.assert_allclose(guess[:, 1:].std(axis=0), 1.0)
 
 
 def test_the_summary_names_structure_and_noises(model):
@@ -104,70 +97,20 @@ def test_the_summary_names_structure_and_noises(model):
     assert "prior" in text and "process noise" in text and model.skip == 20
 
 
-def test_a_saved_model_simulates_the_same(model, tmp_path):
-    u = small.record(5).u
-    loaded = load(model.save(tmp_path / "m.rgp"))
-    for method in model.methods:
-        np.testing.assert_array_equal(loaded.simulate(u, method).mean, model.simulate(u, method).mean)
-    assert loaded.spec == model.spec and loaded.bound == model.bound
-    np.testing.assert_array_equal(loaded.simulate(u, start="continue").mean, model.simulate(u, start="continue").mean)
-
-
-def test_same_seed_same_model(model):
-    again, other = QUICK.fit(small.record()), QUICK.fit(small.record(), seed=1)
-    np.testing.assert_array_equal(again.transition.v_mean, model.transition.v_mean)
-    assert again.bound == model.bound != other.bound
+@pytest.mark.slow
+def test_a_linear_mean_of_the_next_state_is_trained():
+    model = replace(QUICK, mean="linear").fit(small.record())
+    first = replace(QUICK, mean="linear", updates=1, learning_rate=1e-12).fit(small.record())
+    assert np.abs(model.transition.linear.coefficients - first.transition.linear.coefficients).max() > 1e-3
+    np.testing.assert_array_equal(QUICK.fit(small.record()).transition.linear.coefficients, np.eye(3, 2))
 
 
 @pytest.mark.slow
-def test_missing_outputs_two_records_two_outputs_and_a_linear_mean():
-    records = [
-        small.with_gaps(small.record(0, samples=50, inputs=2, outputs=2), (slice(10, 15), 0)),
-        small.record(1, samples=40, inputs=2, outputs=2),
-    ]
-    model = replace(QUICK, mean="linear").fit(records)
-    path = model.simulate(small.record(5, inputs=2).u)
-    assert path.mean.shape == (60, 2) and np.isfinite(path.mean).all() and len(model.final_states) == 2
-
-
-@pytest.mark.slow
-def test_a_system_without_inputs():
-    y = np.sin(0.4 * np.arange(80.0)) + 0.01 * np.random.default_rng(0).normal(size=80)
-    assert QUICK.fit(revarb.Series(None, y)).simulate(steps=12).mean.shape == (12, 1)
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
-    captured = gpssm.capture_interrupts
-    calls = []
-
-    def press_once(*arguments):
-        # As if Ctrl-C came during the first compiled call.
-        calls.append(arguments)
-        context = captured(*arguments)
-        if len(calls) == 1:
-            pressed = context.__enter__()
-            pressed.append(2)
-            return _Entered(context, pressed)
-        return context
-
-    monkeypatch.setattr(gpssm, "capture_interrupts", press_once)
+def test_ctrl_c_keeps_the_model_so_far(press_ctrl_c):
+    press_ctrl_c(gpssm, 0)
     model = replace(QUICK, updates=500).fit(small.record())
-    assert model.status is Status.INTERRUPTED and len(calls) == 2
+    assert model.status is Status.INTERRUPTED
     assert np.isfinite(model.simulate(small.record(5).u).mean).all()
-
-
-class _Entered:
-    """A context that was entered before."""
-
-    def __init__(self, context, value):
-        self.context, self.value = context, value
-
-    def __enter__(self):
-        return self.value
-
-    def __exit__(self, *error):
-        return self.context.__exit__(*error)
 
 
 @pytest.mark.slow
@@ -176,31 +119,6 @@ def test_a_training_that_diverges_says_what_to_do():
         replace(QUICK, learning_rate=1e6).fit(small.record())
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"structure": "full"}, "structure must be one of prior, mean-field, markov; received 'full'"),
-        ({"structure": ["prior"]}, "structure must be one of"),
-        ({"mean": "zero"}, "mean must be 'identity' or 'linear', received 'zero'"),
-        ({"states": 0}, "states must be"),
-        ({"learning_rate": -1.0}, "learning_rate must be"),
-    ],
-)
-def test_settings_are_checked(settings, message):
-    with pytest.raises(InputError, match=message):
-        GPSSM(**settings)
-
-
-def test_there_must_be_a_state_per_output():
-    with pytest.raises(InputError, match="states=1 are fewer than the 2 outputs"):
-        replace(QUICK, states=1).fit(small.record(outputs=2))
-
-
-def test_wrong_methods_starts_and_exports_are_refused(model):
-    u = small.record(5).u
-    with pytest.raises(InputError, match="method must be 'samples' or 'mean', received 'moments'"):
-        model.simulate(u, "moments")
-    with pytest.raises(InputError, match="start must be"):
-        model.simulate(u, start="hot")
+def test_it_cannot_be_exported(model):
     with pytest.raises(InputError, match="FittedGPSSM"):
         model.export("m.c")

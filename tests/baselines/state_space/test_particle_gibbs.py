@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revarb.baselines.state_space.gibbs_chain import OUTPUT_SCALE, OUTPUT_SHAPE, draw_output_noise
-from revarb.baselines.state_space.matrix_normal import WeightPrior, collect_statistics, update_weights
+from revarb.baselines.state_space.gibbs_chain import (
+    OUTPUT_SCALE,
+    OUTPUT_SHAPE,
+    WeightPrior,
+    collect_statistics,
+    draw_output_noise,
+    update_weights,
+)
 from revarb.baselines.state_space.particle_gibbs import Noise, sample_path, stack_records
 
 A = np.array([[0.8, 0.3], [-0.2, 0.7]])

@@ -1,24 +1,120 @@
-"""Trained state-space models: sampled and mean-only runs from cold, continued and measured starts."""
+"""Trained state-space models: simulation and filtering by particles.
+
+The model is x_t = f(x_{t−1}, ū_t) + v_t, y_t = (the first entries of x_t) + e_t (docs/theory/derivation.md, Eq. 56).
+"""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.state_space.particles import Dynamics, filter_particles, run_mean_states, run_particles
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows_after
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.base import Fitted
+from revarb.models.model_file import MAX_ORDER, Header, blank_array, check_starts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.starts import Origin, StartChoice, choose_origin
 
+
+@runtime_checkable
+class Dynamics(Protocol):
+    """The transitions of K particles, each with its own function, and the noise of the outputs. A tree of arrays."""
+
+    @property
+    def output_std(self) -> Float[AnyArray, " Dy"]:
+        """Standard deviation of the noise of every output."""
+        ...
+
+    def mean(self, x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
+        """Expected next states."""
+        ...
+
+    def advance(
+        self, x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"], key: Key[jax.Array, ""]
+    ) -> Float[AnyArray, "K Dx"]:
+        """Sampled next states, process noise included."""
+        ...
+
+
+@jax.jit
+def run_mean_states(
+    dynamics: Dynamics, first: Float[AnyArray, " Dx"], u_bar: Float[AnyArray, "T Du"]
+) -> Float[AnyArray, "T Dx"]:
+    """Run one particle by the expected next state, without noise."""
+
+    def step(x, inputs_now):
+        x = dynamics.mean(x, inputs_now)
+        return x, x[0]
+
+    return jax.lax.scan(step, first[None], u_bar)[1]
+
+
+@jax.jit
+def run_particles(
+    dynamics: Dynamics, first: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, "T Du"], key: Key[jax.Array, ""]
+) -> Float[AnyArray, "T K Dx"]:
+    """Run sampled particles."""
+
+    def step(x, now):
+        x = dynamics.advance(x, *now)
+        return x, x
+
+    return jax.lax.scan(step, first, (u_bar, jax.random.split(key, len(u_bar))))[1]
+
+
+@jax.jit
+def filter_particles(
+    dynamics: Dynamics,
+    first: Float[AnyArray, "K Dx"],
+    u_bar: Float[AnyArray, "T Du"],
+    y: Float[AnyArray, "T Dy"],
+    key: Key[jax.Array, ""],
+) -> tuple[Float[AnyArray, "K Dx"], Float[AnyArray, ""]]:
+    """Filter measured outputs (NaN where missing) by the bootstrap filter; return the last particles and log p(y).
+
+    States are resampled, functions stay where they are: a short window tells much of the state and little of f.
+    """
+
+    def step(x, now):
+        inputs_now, measured, step_key = now
+        move_key, resample_key = jax.random.split(step_key)
+        x = dynamics.advance(x, inputs_now, move_key)
+        log_weights = log_likelihoods(x, measured, dynamics.output_std)
+        evidence = jax.nn.logsumexp(log_weights) - jnp.log(len(x))
+        return x[resample(jax.nn.softmax(log_weights), resample_key)], evidence
+
+    keys = jax.random.split(key, len(u_bar))
+    last, evidence = jax.lax.scan(step, first, (u_bar, y, keys))
+    return last, jnp.sum(evidence)
+
+
+def log_likelihoods(
+    x: Float[AnyArray, "K Dx"], y: Float[AnyArray, " Dy"], output_std: Float[AnyArray, " Dy"]
+) -> Float[AnyArray, " K"]:
+    """log p(y | x) of every particle; a missing output (NaN) says nothing."""
+    measured = jnp.isfinite(y)
+    errors = jnp.where(measured, jnp.where(measured, y, 0.0) - x[:, : len(y)], 0.0)
+    constant = jnp.where(measured, jnp.log(output_std) + 0.5 * jnp.log(2.0 * jnp.pi), 0.0)
+    return -jnp.sum(0.5 * (errors / output_std) ** 2 + constant, axis=1)
+
+
+def resample(weights: Float[AnyArray, " K"], key: Key[jax.Array, ""]) -> AnyArray:
+    """Systematic resampling: the particles to keep, each about K times its weight often."""
+    count = len(weights)
+    points = (jnp.arange(count) + jax.random.uniform(key)) / count
+    return jnp.searchsorted(jnp.cumsum(weights), points).clip(max=count - 1)
+
+
+MAX_STATES = 1000  # of a model file
 StateSpaceMethod = Literal["mean", "samples"]
 PARTICLES = 500  # of the filter that infers the state after a measured window
 SETTLING = 20  # first rows of a cold run that scores leave out: the unknown first state is forgotten
@@ -138,9 +234,16 @@ def infer_final_state(
     keys = jax.random.split(jax.random.key(0), 3)
     u_bar = input_windows_after(cold.past_u, z, order)
     dynamics = draw_dynamics(keys[0], PARTICLES)
-    particles = np.asarray(filter_particles(dynamics, _draw_states(cold, keys[1], PARTICLES), u_bar, y, keys[2])[0])
+    particles, _ = filter_particles(dynamics, _draw_states(cold, keys[1], PARTICLES), u_bar, y, keys[2])
+    return summarise_states(np.asarray(particles), cold, z)
+
+
+def summarise_states(
+    states: Float64[np.ndarray, "S Dx"], cold: StartState, z: Float64[np.ndarray, "N Du"], bias: bool = False
+) -> StartState:
+    """Mean and covariance of states after the last sample of a record with inputs z, and its last inputs."""
     past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
-    return StartState(particles.mean(axis=0), np.cov(particles.T).reshape(cold.cov.shape), past_u)
+    return StartState(states.mean(axis=0), np.cov(states.T, bias=bias).reshape(cold.cov.shape), past_u)
 
 
 def make_cold_state(
@@ -157,3 +260,34 @@ def make_cold_state(
 
 def _draw_states(start: StartState, key: Key[jax.Array, ""], count: int) -> Float[AnyArray, "K Dx"]:
     return jax.random.multivariate_normal(key, start.mean, start.cov, (count,), method="svd")
+
+
+def check_states(states: int, record: Series) -> None:
+    """Raise `InputError` where a record has more outputs than there are states."""
+    if states < (outputs := len(record.output_names)):
+        raise InputError(f"states={states} are fewer than the {outputs} outputs, which need a state each; use more")
+
+
+def write_starts(model: FittedStateSpace) -> tuple[dict[str, int], dict[str, Any]]:
+    """The start states of a model, as header and arrays: `cold`, then the ends of the records, stacked."""
+    starts = (model.cold, *model.final_states)
+    arrays = {name: np.stack([getattr(start, name) for start in starts]) for name in ("mean", "cov", "past_u")}
+    return {"states": model.states, "starts": len(starts)}, {"starts": arrays}
+
+
+def make_blank_starts(header: Header, prep: Preprocessor) -> dict[str, Any]:
+    """The template of what `write_starts` wrote."""
+    states = check_integer("states", header["states"], len(prep.output_names), MAX_STATES)
+    starts = check_integer("starts", header["starts"], 2, MAX_ORDER)
+    past_u = blank_array(starts, prep.order.reach, len(prep.input_names))
+    return {
+        "starts": {"mean": blank_array(starts, states), "cov": blank_array(starts, states, states), "past_u": past_u}
+    }
+
+
+def read_starts(arrays: Mapping[str, np.ndarray]) -> tuple[StartState, tuple[StartState, ...]]:
+    """`cold` and `final_states` from the arrays of `write_starts`, validated."""
+    parts = zip(arrays["mean"], arrays["cov"], arrays["past_u"], strict=True)
+    cold, *final_states = (StartState(*each) for each in parts)
+    check_starts((cold, *final_states))
+    return cold, tuple(final_states)

@@ -1,9 +1,9 @@
 """GP state-space models with variational inference, after Doerr (2018), Ialongo (2019) and Frigola (2014)."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,37 +12,45 @@ import numpy as np
 import optax
 from jaxtyping import Float, Float64, Int, Key
 
-from revarb.baselines.state_space.elbo import Segments, SSMParameters, estimate_elbo
-from revarb.baselines.state_space.fitted_state_space import FittedStateSpace, infer_final_state, make_cold_state
-from revarb.baselines.state_space.gpssm_start import (
+from revarb.baselines.state_space.fitted_state_space import (
+    FittedStateSpace,
+    check_states,
+    infer_final_state,
+    make_blank_starts,
+    make_cold_state,
+    read_starts,
+    write_starts,
+)
+from revarb.baselines.state_space.initial_states import (
     guess_states,
     start_corrections,
     start_recognition,
     start_transition,
 )
-from revarb.baselines.state_space.structures import STRUCTURES
 from revarb.baselines.state_space.transition import DrawnTransition, Transition
-from revarb.baselines.subsequences import Subsequences, cut_rows, delay_inputs
+from revarb.baselines.state_space.variational import STRUCTURES, Segments, SSMParameters, estimate_elbo
+from revarb.baselines.training_rows import DelayedRecords, Subsequences, cut_subsequences
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
-from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.gp.layer import Layer, Linear
+from revarb.models.configuration import Configuration, check_keys, check_word
+from revarb.models.container import fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import StartState
 from revarb.training.initial_values import fill_gaps
 
 Structure = Literal["prior", "mean-field", "markov"]
 UPDATES_PER_CALL = 50  # updates per compiled call; an interrupt is noticed after each
-DIVERGED = "the training of the GP-SSM diverged; use a smaller learning_rate"
 ESTIMATES = 50  # estimates of the bound that the end of a training averages over
 
 
 @dataclass(frozen=True)
-class GPSSM:
+class GPSSM(Configuration):
     """A GP state-space model x_t = x_{t−1} + f(x_{t−1}, u) + noise, whose first states are the outputs.
 
     f has one sparse GP per state. Trained by Adam on a stochastic bound, on random sub-trajectories whose first state
@@ -100,14 +108,13 @@ class GPSSM:
     updates: int = 600
 
     def __post_init__(self):
-        for name, least in (("states", 1), ("inducing", 1), ("input_delay", 0), ("subsequence", 2), ("window", 1),
-                            ("batch", 1), ("samples", 1), ("updates", 1)):  # fmt: skip
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
-        object.__setattr__(self, "learning_rate", check_number("learning_rate", self.learning_rate, above=0.0))
-        if not isinstance(self.structure, str) or self.structure not in STRUCTURES:
-            raise InputError(f"structure must be one of {', '.join(STRUCTURES)}; received {self.structure!r}")
-        if not isinstance(self.mean, str) or self.mean not in ("identity", "linear"):
-            raise InputError(f"mean must be 'identity' or 'linear', received {self.mean!r}")
+        counts = ("states", "inducing", "window", "batch", "samples", "updates")
+        self._check(counts, check_integer, least=1)
+        self._check(("input_delay",), check_integer, least=0)
+        self._check(("subsequence",), check_integer, least=2)
+        self._check(("learning_rate",), check_number, above=0.0)
+        self._check(("structure",), check_word, tuple(STRUCTURES))
+        self._check(("mean",), check_word, ("identity", "linear"))
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedGPSSM":
@@ -135,17 +142,24 @@ class GPSSM:
         ComputationError
             If the training diverges.
         """
-        records, number = as_records(train), check_seed(seed)
-        prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
-        data = _prepare(self, prep, records)
-        parameters, status = _train(self, data, number, progress)
+        records, seed = as_records(train), check_seed(seed)
+        check_states(self.states, records[0])
+        delayed = DelayedRecords.from_records(records, self.input_delay)
+        prep, data = delayed.prep, _prepare(self, delayed)
+        parameters, status = _train(self, data, seed, progress)
         with capture_interrupts() as pressed:  # an exception here would lose the result
-            bound = _average_bound(self, parameters, data)
-            cold = make_cold_state(_recognise(parameters, data), np.asarray(parameters.start.variance), prep)
-            ends = tuple(_end_states(prep, parameters.transition, cold, records))
-            _check_finite_fit(bound, ends)
+            keys = jax.random.split(jax.random.key(0), ESTIMATES)
+            bound = float(jnp.mean(_draw_bounds(parameters, self, data.arrays, data.length, keys))) * data.arrays.rows
+            recognised = np.asarray(parameters.start.weights.mean(data.all_windows))
+            cold = make_cold_state(recognised, np.asarray(parameters.start.variance), prep)
+            ends = tuple(
+                infer_final_state(parameters.transition.draw, cold, prep.order, prep.scaling.inputs(record.u), y)
+                for record, y in zip(records, delayed.ys, strict=True)
+            )
+            if not np.isfinite([bound, *(end.mean.sum() for end in ends)]).all():
+                raise _diverged()
         status = Status.INTERRUPTED if pressed else status
-        return FittedGPSSM(prep, status, number, cold, ends, self, parameters.transition, bound)
+        return FittedGPSSM(prep, status, seed, cold, ends, self, parameters.transition, bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,33 +232,30 @@ class _Arrays(NamedTuple):
     y: Float[AnyArray, "N Dy"]
     starts: Int[AnyArray, " C"]
     windows: Float[AnyArray, "C W"]
-    rows: int  # samples of the records without padding
+    rows: int | Int[AnyArray, ""]  # samples of the records without padding
 
 
 class _Data(NamedTuple):
-    cuts: Subsequences
     arrays: _Arrays
+    length: int  # of a sub-trajectory
     guess: Float64[np.ndarray, "N Dx"]
     later: Int[np.ndarray, " R"]  # samples with another one before them in their record
     all_windows: Float64[np.ndarray, "_ W"]  # at all samples of the records that have a full one
 
 
-def _prepare(spec: GPSSM, prep: Preprocessor, records: Sequence[Series]) -> _Data:
-    outputs = len(prep.output_names)
-    if spec.states < outputs:
-        raise InputError(f"states={spec.states} are fewer than the {outputs} outputs, which are states; use more")
-    lengths = [len(record) for record in records]
+def _prepare(spec: GPSSM, delayed: DelayedRecords) -> _Data:
+    lengths = [len(y) for y in delayed.ys]
     length = min(spec.subsequence, max(lengths))
-    u_bars = [_pad(delay_inputs(prep, prep.scaling.inputs(record.u)), length, 0.0) for record in records]
-    ys = [_pad(prep.scaling.outputs(record.y), length, np.nan) for record in records]
+    u_bars = [_pad(u_bar, length, 0.0) for u_bar in delayed.u_bars]
+    ys = [_pad(y, length, np.nan) for y in delayed.ys]
     cuts = Subsequences.from_records(u_bars, ys, [len(y) for y in ys], length)
     known = np.concatenate([cuts.u_bar, np.concatenate([fill_gaps(y) for y in ys])], axis=1)
     firsts, window = np.cumsum([0, *(len(y) for y in ys[:-1])]), min(spec.window, length)
-    later = np.concatenate([first + np.arange(1, count) for first, count in zip(firsts, lengths, strict=True)])
-    ends = zip(firsts, lengths, strict=True)
-    full = np.concatenate([first + np.arange(max(count - window + 1, 1)) for first, count in ends])
+    records = list(zip(firsts, lengths, strict=True))
+    later = np.concatenate([first + np.arange(1, count) for first, count in records])
+    full = np.concatenate([first + np.arange(max(count - window + 1, 1)) for first, count in records])
     arrays = _Arrays(cuts.u_bar, cuts.y, cuts.starts, _cut_windows(known, cuts.starts, window), sum(lengths))
-    return _Data(cuts, arrays, guess_states(ys, spec.states), later, _cut_windows(known, full, window))
+    return _Data(arrays, length, guess_states(ys, spec.states), later, _cut_windows(known, full, window))
 
 
 def _pad(values: Float64[np.ndarray, "N D"], length: int, value: float) -> Float64[np.ndarray, "_ D"]:
@@ -259,33 +270,35 @@ def _cut_windows(
 
 
 def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
-    cuts, guess = data.cuts, data.guess
-    outputs, linear_mean = cuts.y.shape[1], spec.mean == "linear"
-    transition = start_transition(guess, cuts.u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
-    start = start_recognition(np.asarray(data.arrays.windows), guess[cuts.starts])
+    arrays, guess = data.arrays, data.guess
+    outputs, linear_mean = arrays.y.shape[1], spec.mean == "linear"
+    transition = start_transition(guess, arrays.u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
+    start = start_recognition(arrays.windows, guess[arrays.starts])
     return SSMParameters(transition, start, start_corrections(spec.structure, guess))
 
 
 def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[SSMParameters, Status]:
     # Adam in compiled calls of several updates each.
-    calls, key, status = -(-spec.updates // UPDATES_PER_CALL), jax.random.key(seed), Status.ITERATION_LIMIT
+    calls, key = -(-spec.updates // UPDATES_PER_CALL), jax.random.key(seed)
     parameters = _start(spec, data, np.random.default_rng(seed))
     state = _make_optimiser(spec, calls).init(parameters)  # pyright: ignore[reportArgumentType] (a tree)
+    pressed: list[int] = []
     with progress_bar("fitting GP-SSM", calls * UPDATES_PER_CALL, progress) as update:
         for done in range(1, calls + 1):
             key, now = jax.random.split(key)
             with capture_interrupts() as pressed:
-                parameters, state, average = _run_updates(
-                    parameters, state, data.arrays, now, spec, data.cuts.length, calls
-                )
+                parameters, state, average = _run_updates(parameters, state, data.arrays, now, spec, data.length, calls)
                 bound = float(average)  # waits for the result, so that Ctrl-C is captured meanwhile
             if not np.isfinite(bound):
-                raise ComputationError(DIVERGED)
+                raise _diverged()
             update(done * UPDATES_PER_CALL, f"bound {bound:.1f}")
             if pressed:
-                status = Status.INTERRUPTED
                 break
-    return jax.tree.map(np.asarray, parameters), status
+    return jax.tree.map(np.asarray, parameters), Status.INTERRUPTED if pressed else Status.ITERATION_LIMIT
+
+
+def _diverged() -> ComputationError:
+    return ComputationError("the training of the GP-SSM diverged; use a smaller learning_rate")
 
 
 @partial(jax.jit, static_argnames=("spec", "length", "calls"))
@@ -312,11 +325,7 @@ def _run_updates(
 
 
 def _draw_bound(
-    parameters: SSMParameters,
-    spec: GPSSM,
-    arrays: _Arrays,
-    length: int,
-    key: Key[jax.Array, ""],
+    parameters: SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, key: Key[jax.Array, ""]
 ) -> Float[AnyArray, ""]:
     # The bound per sample of the records, estimated on random sub-trajectories.
     u_bar, y, starts, windows, rows = arrays
@@ -325,8 +334,10 @@ def _draw_bound(
     choice_key, elbo_key = jax.random.split(key)
     chosen = jax.random.choice(choice_key, len(starts), (spec.batch,))
     first = starts[chosen]
-    corrections = jax.tree.map(lambda leaf: cut_rows(leaf, first, length), parameters.corrections)
-    segments = Segments(cut_rows(u_bar, first, length), cut_rows(y, first, length), windows[chosen], corrections)
+    corrections = jax.tree.map(lambda leaf: cut_subsequences(leaf, first, length), parameters.corrections)
+    segments = Segments(
+        cut_subsequences(u_bar, first, length), cut_subsequences(y, first, length), windows[chosen], corrections
+    )
     return estimate_elbo(parameters, segments, rows, STRUCTURES[spec.structure], spec.samples, elbo_key) / rows
 
 
@@ -342,25 +353,31 @@ def _draw_bounds(
     return jax.lax.map(lambda key: _draw_bound(parameters, spec, arrays, length, key), keys)
 
 
-def _average_bound(spec: GPSSM, parameters: SSMParameters, data: _Data) -> float:
-    keys = jax.random.split(jax.random.key(0), ESTIMATES)
-    bounds = _draw_bounds(parameters, spec, data.arrays, data.cuts.length, keys)
-    return float(jnp.mean(bounds)) * data.arrays.rows
+def _write_gpssm(model: FittedGPSSM) -> tuple[dict[str, Any], Any]:
+    header, starts = write_starts(model)
+    about = {"configuration": asdict(model.spec), "inducing": model.transition.v_mean.shape[1], "bound": model.bound}
+    return {**header, **about}, {**starts, "transition": model.transition}
 
 
-def _recognise(parameters: SSMParameters, data: _Data) -> Float64[np.ndarray, "_ Dx"]:
-    # The recognised states along the records.
-    return np.asarray(parameters.start.weights.mean(data.all_windows))
+def _read_gpssm(header: Header, arrays: Arrays) -> FittedGPSSM:
+    fields, spec = common_fields(header), GPSSM(**check_keys(GPSSM, header["configuration"]))
+    prep = fields.preprocessor
+    template = make_blank_starts(header, prep)
+    if spec.states != header["states"] or spec.input_delay != prep.order.input_delay:
+        raise InputError("its configuration has other states or another input delay than the model")
+    inducing = check_integer("inducing", header["inducing"], 1, spec.inducing)
+    trained = fill_template({**template, "transition": _make_blank_transition(spec.states, inducing, prep)}, arrays)
+    bound = check_number("bound", header["bound"])
+    return FittedGPSSM(*fields, *read_starts(trained["starts"]), spec, trained["transition"], bound)
 
 
-def _check_finite_fit(bound: float, ends: Sequence[StartState]) -> None:
-    if not np.isfinite(bound) or not all(np.isfinite(end.mean).all() for end in ends):
-        raise ComputationError(DIVERGED)
+def _make_blank_transition(states: int, inducing: int, prep: Preprocessor) -> Transition:
+    size, blank = states + prep.order.input_lags * len(prep.input_names), blank_array
+    # One layer per state, stacked along a first axis.
+    layers = Layer(blank(states, inducing, size), blank(states, size), blank(states), blank(states))
+    v_mean, v_root = blank(states, inducing), blank(states, inducing, inducing)
+    linear = Linear(blank(size, states), blank(states))
+    return Transition(layers, v_mean, v_root, linear, blank(len(prep.output_names)))
 
 
-def _end_states(
-    prep: Preprocessor, transition: Transition, cold: StartState, records: Sequence[Series]
-) -> Iterator[StartState]:
-    for record in records:
-        z, y = prep.scaling.inputs(record.u), prep.scaling.outputs(record.y)
-        yield infer_final_state(transition.draw, cold, prep.order, z, y)
+register_format(ModelFormat("GP-SSM", FittedGPSSM, _write_gpssm, _read_gpssm))

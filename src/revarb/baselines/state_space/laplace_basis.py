@@ -1,11 +1,15 @@
-"""Eigenfunctions of the Laplace operator on a box: a reduced-rank approximation of the RBF kernel (Solin & Särkkä)."""
+"""Reduced-rank approximation of the RBF kernel (Solin & Särkkä), and the transitions that it gives.
+
+The basis has the eigenfunctions of the Laplace operator on a box.
+"""
 
 import heapq
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Key
 
 from revarb.runtime.numerics import AnyArray
 
@@ -60,3 +64,36 @@ def list_numbers(half_width: Float64[np.ndarray, " D"], count: int) -> Float64[n
                 known.add(more)
                 heapq.heappush(waiting, (float(np.sum((np.array(more) / half_width) ** 2)), more))
     return np.array(taken, dtype=np.float64)
+
+
+class ReducedRankDynamics(eqx.Module):
+    """The transitions of K particles, each with its own weights (a `Dynamics`)."""
+
+    basis: LaplaceBasis
+    weights: Float[AnyArray, "K Dx n"]
+    process_root: Float[AnyArray, "K Dx Dx"]
+    output_std: Float[AnyArray, " Dy"]
+
+    def mean(self, x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
+        """Expected next states."""
+        return jnp.einsum("kdn,kn->kd", self.weights, compute_features(self.basis, x, u_bar))
+
+    def advance(
+        self, x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"], key: Key[jax.Array, ""]
+    ) -> Float[AnyArray, "K Dx"]:
+        """Sampled next states, process noise included."""
+        noise = jnp.einsum("kde,ke->kd", self.process_root, jax.random.normal(key, x.shape))
+        return self.mean(x, u_bar) + noise
+
+
+def compute_features(
+    basis: LaplaceBasis, x: Float[AnyArray, "N Dx"], u_bar: Float[AnyArray, "#N Du"] | Float[AnyArray, " Du"]
+) -> Float[AnyArray, "N n"]:
+    """φ = [1, h, ū, sines] at the nearest point of the box, so that f is bounded; h are the last entries of x.
+
+    The box says how many of them f depends on: outputs in front of them have no influence on what follows.
+    """
+    inputs = jnp.broadcast_to(u_bar, (len(x), u_bar.shape[-1]))
+    hidden = x[:, x.shape[1] + inputs.shape[1] - len(basis.half_width) :]
+    z = jnp.clip(jnp.concatenate([hidden, inputs], axis=1), -basis.half_width, basis.half_width)
+    return jnp.concatenate([jnp.ones((len(x), 1)), z, basis.evaluate(z)], axis=1)

@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float64, Key
 
-from revarb.baselines.state_space.fitted_state_space import FittedStateSpace, make_cold_state
+from revarb.baselines.state_space.fitted_state_space import (
+    FittedStateSpace,
+    check_states,
+    make_blank_starts,
+    make_cold_state,
+    read_starts,
+    summarise_states,
+    write_starts,
+)
 from revarb.baselines.state_space.gibbs_chain import (
     LOG_LENGTH_MEAN,
     LOG_SIGNAL_MEAN,
@@ -16,21 +25,28 @@ from revarb.baselines.state_space.gibbs_chain import (
     Hyperparameters,
     run_sweeps,
 )
-from revarb.baselines.state_space.laplace_basis import LaplaceBasis
-from revarb.baselines.state_space.observer_form import compute_observer_states
+from revarb.baselines.state_space.initial_states import compute_observer_states
+from revarb.baselines.state_space.laplace_basis import LaplaceBasis, ReducedRankDynamics
 from revarb.baselines.state_space.particle_gibbs import StackedRecords, stack_records
-from revarb.baselines.state_space.reduced_rank_dynamics import ReducedRankDynamics
-from revarb.baselines.subsequences import delay_inputs
-from revarb.data.preprocessor import Preprocessor
+from revarb.baselines.training_rows import DelayedRecords
 from revarb.data.series import Series, as_records
-from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.models.configuration import Configuration
+from revarb.models.container import fill_template
+from revarb.models.model_file import (
+    MAX_ORDER,
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    register_format,
+)
 from revarb.models.summary import SummaryTable
 from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import StartState
 from revarb.training.initial_values import fill_gaps
 
 START_FLOOR, END_FLOOR = 3e-2, 1e-5  # of the process noise's variance in the burn-in
@@ -38,7 +54,7 @@ START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start withou
 
 
 @dataclass(frozen=True)
-class ReducedRankGPSSM:
+class ReducedRankGPSSM(Configuration):
     """A GP state-space model in a basis of sines, sampled by particle Gibbs with ancestor sampling.
 
     (y_t, h_t) = f(h_{t−1}, u) + v_t: the outputs are nonlinear functions of hidden states h, and are measured with
@@ -87,10 +103,10 @@ class ReducedRankGPSSM:
     box: float = 1.3
 
     def __post_init__(self):
-        for name, least in (("states", 1), ("basis", 1), ("input_delay", 0), ("particles", 2), ("burn_in", 0),
-                            ("draws", 1), ("thinning", 1)):  # fmt: skip
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
-        object.__setattr__(self, "box", check_number("box", self.box, above=1.0))
+        self._check(("states", "basis", "draws", "thinning"), check_integer, least=1)
+        self._check(("input_delay", "burn_in"), check_integer, least=0)
+        self._check(("particles",), check_integer, least=2)
+        self._check(("box",), check_number, above=1.0)
 
     @with_numerics
     def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedReducedRankGPSSM":
@@ -116,17 +132,25 @@ class ReducedRankGPSSM:
         ComputationError
             If the sampling diverges.
         """
-        records = as_records(train)
-        self._check_outputs(records[0])
-        prep = Preprocessor.from_records(records, Order(0, 1 if records[0].input_names else 0, self.input_delay))
-        u_bars = [delay_inputs(prep, prep.scaling.inputs(record.u)) for record in records]
-        rows = stack_records(u_bars, [prep.scaling.outputs(record.y) for record in records])
-        path = _start_path(rows, self.states)
-        basis = _make_basis(rows, path, self)
-        key = jax.random.key(check_seed(seed))
+        records, seed = as_records(train), check_seed(seed)
+        check_states(self.states, records[0])
+        data = DelayedRecords.from_records(records, self.input_delay)
+        rows, path = stack_records(data.u_bars, data.ys), _start_path(data, self.states)
+        largest = np.concatenate([np.abs(values).max(axis=0) for values in (path[:, -self.states :], rows.u_bar)])
+        basis = LaplaceBasis.build(self.box * np.maximum(largest, 1.0), self.basis)
+        start, key = _start_chain(path, len(data.prep.output_names), basis), jax.random.key(seed)
         with progress_bar("fitting reduced-rank GP-SSM", self._rounds * self.thinning, progress) as update:
-            chain, status = _run_chain(self, _start_chain(path, rows, basis), basis, rows, key, update)
-        return _summarise_chain(self, prep, records, chain, basis, rows, status, seed)
+            chain, status = _run_chain(self, start, basis, rows, key, update)
+        kept = chain[self._burn_in_rounds :] or chain[len(chain) // 2 :]
+        paths = np.stack([state.path for state in kept])
+        posterior = jax.tree.map(lambda *leaves: np.stack(leaves), *(state.draw for state in kept))
+        cold = make_cold_state(np.concatenate(paths), np.zeros(paths.shape[2]), data.prep)
+        ends = [*(np.flatnonzero(rows.is_initial)[1:] - 1), len(rows.y) - 1]
+        final_states = tuple(
+            summarise_states(paths[:, end], cold, data.prep.scaling.inputs(record.u), bias=True)
+            for end, record in zip(ends, records, strict=True)
+        )
+        return FittedReducedRankGPSSM(data.prep, status, seed, cold, final_states, basis, posterior)
 
     def _floor(self, number: int) -> Float64[np.ndarray, ""]:
         # Of the process noise's variance: falls geometrically in the burn-in, and is zero after it.
@@ -141,11 +165,6 @@ class ReducedRankGPSSM:
     @property
     def _rounds(self) -> int:
         return self._burn_in_rounds + self.draws
-
-    def _check_outputs(self, record: Series) -> None:
-        outputs = len(record.output_names)
-        if self.states < outputs:
-            raise InputError(f"states={self.states} are fewer than the {outputs} outputs that they start at; use more")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,27 +222,19 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         return ReducedRankDynamics(self.basis, draw.weights, np.linalg.cholesky(draw.Q), output_std)
 
 
-def _start_path(rows: StackedRecords, states: int) -> Float64[np.ndarray, "T Dx"]:
+def _start_path(data: DelayedRecords, states: int) -> Float64[np.ndarray, "T Dx"]:
     # The outputs, then the hidden states. The state before a record is that of its first row.
-    starts = np.flatnonzero(rows.is_initial)[1:]
-    u_bars = [block[1:] for block in np.split(rows.u_bar, starts)]
-    ys = [fill_gaps(block[1:]) for block in np.split(rows.y, starts)]
-    blocks = [np.hstack(pair) for pair in zip(ys, compute_observer_states(u_bars, ys, states), strict=True)]
+    ys = [fill_gaps(y) for y in data.ys]
+    blocks = [np.hstack(pair) for pair in zip(ys, compute_observer_states(data.u_bars, ys, states), strict=True)]
     return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in blocks])
 
 
-def _make_basis(rows: StackedRecords, path: Float64[np.ndarray, "T Dx"], spec: ReducedRankGPSSM) -> LaplaceBasis:
-    hidden = path[:, -spec.states :]
-    largest = np.concatenate([np.abs(values).max(axis=0) for values in (hidden, rows.u_bar)])
-    return LaplaceBasis.build(spec.box * np.maximum(largest, 1.0), spec.basis)
-
-
-def _start_chain(path: Float64[np.ndarray, "T Dx"], rows: StackedRecords, basis: LaplaceBasis) -> ChainState:
+def _start_chain(path: Float64[np.ndarray, "T Dx"], outputs: int, basis: LaplaceBasis) -> ChainState:
     # A sweep begins with weights and process noise, so that theirs do not count.
     states, dimensions = path.shape[1], len(basis.half_width)
     weights = np.zeros((states, 1 + dimensions + len(basis.numbers)))
     hyperparameters = Hyperparameters(np.array(LOG_SIGNAL_MEAN), np.full(dimensions, LOG_LENGTH_MEAN))
-    return ChainState(path, Draw(weights, np.eye(states), np.full(rows.y.shape[1], START_VARIANCE)), hyperparameters)
+    return ChainState(path, Draw(weights, np.eye(states), np.full(outputs, START_VARIANCE)), hyperparameters)
 
 
 def _run_chain(
@@ -247,31 +258,38 @@ def _run_chain(
     return chain, Status.ITERATION_LIMIT
 
 
-def _summarise_chain(
-    spec: ReducedRankGPSSM,
-    prep: Preprocessor,
-    records: Sequence[Series],
-    chain: Sequence[ChainState],
-    basis: LaplaceBasis,
-    rows: StackedRecords,
-    status: Status,
-    seed: int,
-) -> FittedReducedRankGPSSM:
-    kept = chain[spec._burn_in_rounds :] or chain[len(chain) // 2 :]
-    paths = np.stack([state.path for state in kept])
-    posterior = jax.tree.map(lambda *leaves: np.stack(leaves), *(state.draw for state in kept))
-    cold = make_cold_state(np.concatenate(paths), np.zeros(paths.shape[2]), prep)
-    ends = [*(np.flatnonzero(rows.is_initial)[1:] - 1), len(rows.y) - 1]
-    final_states = tuple(
-        _make_final_state(paths[:, end], cold, prep.scaling.inputs(record.u))
-        for end, record in zip(ends, records, strict=True)
-    )
-    return FittedReducedRankGPSSM(prep, status, check_seed(seed), cold, final_states, basis, posterior)
+def _write_reduced_rank(model: FittedReducedRankGPSSM) -> tuple[dict[str, Any], Any]:
+    header, starts = write_starts(model)
+    sizes = {"hidden": model.hidden, "basis": len(model.basis.numbers), "draws": len(model.posterior.R)}
+    return {**header, **sizes}, {**starts, "basis": model.basis, "posterior": model.posterior}
 
 
-def _make_final_state(
-    states: Float64[np.ndarray, "S Dx"], cold: StartState, z: Float64[np.ndarray, "N Du"]
-) -> StartState:
-    # The smoothed states at the end of a record, of all draws, and the last inputs.
-    cov = np.cov(states.T, bias=True).reshape(cold.cov.shape)
-    return StartState(states.mean(axis=0), cov, np.concatenate([cold.past_u, z])[len(z) :])
+def _read_reduced_rank(header: Header, arrays: Arrays) -> FittedReducedRankGPSSM:
+    fields, blank = common_fields(header), blank_array
+    prep = fields.preprocessor
+    template, states = make_blank_starts(header, prep), header["states"]
+    count, draws = (check_integer(name, header[name], 1, MAX_ORDER) for name in ("basis", "draws"))
+    # The first models of this kind had no such entry: their f depends on the whole state, outputs included.
+    hidden = check_integer("hidden", header.get("hidden", states), 1, states)
+    dimensions = hidden + prep.order.input_lags * len(prep.input_names)
+    weights, Q = blank(draws, states, 1 + dimensions + count), blank(draws, states, states)
+    template["basis"] = LaplaceBasis(blank(dimensions), blank(count, dimensions), 1)
+    template["posterior"] = Draw(weights, Q, blank(draws, len(prep.output_names)))
+    trained = fill_template(template, arrays)
+    _check_trained(trained["basis"], trained["posterior"])
+    basis = LaplaceBasis.from_numbers(trained["basis"].half_width, trained["basis"].numbers)
+    return FittedReducedRankGPSSM(*fields, *read_starts(trained["starts"]), basis, trained["posterior"])
+
+
+def _check_trained(basis: LaplaceBasis, posterior: Draw) -> None:
+    numbers = basis.numbers
+    if not (basis.half_width > 0.0).all():
+        raise InputError("a width of its box is not positive")
+    # The smoothest products: what has j half waves along a dimension stands beside all that have fewer.
+    if not ((numbers >= 1.0) & (numbers <= len(numbers)) & (numbers == np.round(numbers))).all():
+        raise InputError(f"a number of half waves is not a whole number from 1 to {len(numbers)}")
+    if not ((np.linalg.eigvalsh(posterior.Q) > 0.0).all() and (posterior.R > 0.0).all()):
+        raise InputError("a draw has a noise that is not positive")
+
+
+register_format(ModelFormat("reduced-rank GP-SSM", FittedReducedRankGPSSM, _write_reduced_rank, _read_reduced_rank))

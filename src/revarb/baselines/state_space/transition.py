@@ -61,7 +61,7 @@ class Transition(eqx.Module):
 
 
 class DrawnTransition(eqx.Module):
-    """Transitions of K particles given the inducing outputs of each (the `Dynamics` of particles.py)."""
+    """Transitions of K particles given the inducing outputs of each (a `Dynamics`)."""
 
     layers: Layer
     inverse_A: Float[AnyArray, "Dx M M"]

@@ -1,0 +1,1 @@
+"""How good models, simulations and their bands are: scores, reliability, comparisons and their reports."""

@@ -1,0 +1,118 @@
+"""The training mean as a constant prediction: the baseline that every model must beat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.baselines.file_formats import check_residual_std
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.series import Series, as_records
+from revarb.data.windows import Order
+from revarb.errors import check_seed
+from revarb.models.by_residuals import FittedByResiduals
+from revarb.models.container import fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
+from revarb.optim.status import Status
+from revarb.training.held_out import (
+    MIN_ERRORS,
+    TAIL,
+    compute_held_out_errors,
+    estimate_residual_std,
+    select_rows_outside,
+)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Predicts the training mean for any inputs; the baseline that every model must beat.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> model = revarb.Mean().fit(revarb.Series(u, 2.0 + u))
+    >>> np.unique(model.simulate(u).mean.round(3)).tolist()
+    [2.032]
+    """
+
+    def fit(self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False) -> "FittedMean":
+        """Compute the mean of the training outputs, and a band from the errors on a held-out piece of them.
+
+        Only measured values are used. An output with fewer than three measured values in the held-out piece gets the
+        standard deviation of all its values.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            The training records.
+        seed : int
+            Not used: nothing is random.
+        progress : bool
+            Not used: it takes no time.
+
+        Returns
+        -------
+        FittedMean
+
+        Raises
+        ------
+        InputError
+            If the records are too short.
+        """
+        records = as_records(train)
+        prep = Preprocessor.from_records(records, Order(0, 0, 1))
+        y = np.concatenate([prep.scaling.outputs(record.y) for record in records])
+        outside = y[select_rows_outside(prep, [len(record) for record in records], TAIL)]
+        # Zero, the mean of all z-scored values, for an output that was not measured there.
+        mean = np.nansum(outside, axis=0) / np.maximum(np.isfinite(outside).sum(0), 1)
+        errors = compute_held_out_errors(
+            prep, records, [np.broadcast_to(mean, record.y.shape) for record in records], TAIL
+        )
+        std = np.where(np.isfinite(errors).sum(0) >= MIN_ERRORS, estimate_residual_std(errors), 1.0)
+        return FittedMean(prep, Status.CONVERGED, check_seed(seed), std)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedMean(FittedByResiduals):
+    """The training mean, with a band from held-out errors.
+
+    Attributes
+    ----------
+    residual_std : array [outputs]
+        Standard deviation of the held-out errors, z-scored.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> model = revarb.Mean().fit(revarb.Series(u, 2.0 + u))
+    >>> model
+    FittedMean(inputs ('u',), outputs ('y',), status='converged')
+    >>> model.simulate(u)
+    Trajectory(60 rows, outputs ('y',), method='residuals', start='cold')
+    """
+
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
+        """Return zeros, the mean of z-scored outputs.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored; only their number of rows is used.
+
+        Returns
+        -------
+        array [T, outputs]
+        """
+        return np.zeros((len(z), len(self.output_names)))
+
+
+def _read_mean(header: Header, arrays: Arrays) -> FittedMean:
+    fields = common_fields(header)
+    trained = fill_template({"residual_std": blank_array(len(fields.preprocessor.output_names))}, arrays)
+    return FittedMean(*fields, check_residual_std(trained["residual_std"]))
+
+
+register_format(ModelFormat("Mean", FittedMean, lambda model: ({}, {"residual_std": model.residual_std}), _read_mean))

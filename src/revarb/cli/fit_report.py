@@ -1,0 +1,133 @@
+"""How a fit ended, in sentences on the screen: calibration, outliers, held-out error, failures."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from revarb import ARX, Ensemble, FittedRGP, Mean, Series
+from revarb.cli.application import print_line, screen
+from revarb.errors import RevarbError
+from revarb.models.base import Fitted
+from revarb.models.by_residuals import FittedByResiduals
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.held_out_verdict import describe_held_out
+from revarb.optim.status import Status
+from revarb.simulation.chain import find_noise_variance
+from revarb.training.stretches import MIN_ROWS, cut_held_out_blocks
+
+MIN_STEPS = 5  # of a fit that has left its start values
+
+
+def list_members(model: Fitted) -> tuple[FittedRGP, ...]:
+    """The recurrent GPs that a model consists of; none of a linear one."""
+    if isinstance(model, Ensemble):
+        return model.members
+    return (model,) if isinstance(model, FittedRGP) else ()
+
+
+def print_quality(model: Fitted, with_verdict: bool = True, refitted: bool = False) -> None:
+    """Outliers, what the held-out error says, and warnings about fits that failed."""
+    members = list_members(model)
+    _print_outliers(members)
+    if with_verdict and model.verdict is not None:
+        screen.print(model.verdict, style="bold", soft_wrap=True)
+    for member in members:
+        _warn_about_failure(member, refitted)
+
+
+def _print_outliers(members: Sequence[FittedRGP]) -> None:
+    # Of the first fit with Student-t noise: the others see the same samples.
+    robust = next((member for member in members if member.trained.parameters.noise is not None), None)
+    if robust is None:
+        return
+    found = robust.outliers()
+    if not found:
+        screen.print("no outliers among the training samples")
+        return
+    worst = found[0]
+    part = "record" if len(robust.lengths) == len(robust.final_states) else "block"
+    record = f" of {part} {worst.record}" if len(robust.lengths) > 1 else ""
+    screen.print(
+        f"{len(found)} outlier(s) among the training samples; the worst is {worst.output!r} in row {worst.row}{record} "
+        f"(rows count from 0; its weight is {worst.weight:.2g})",
+        soft_wrap=True,
+    )
+
+
+def _warn_about_failure(member: FittedRGP, refitted: bool) -> None:
+    # The limit of iterations is the usual end of a fit, and a line search that finds no better point is one too, unless
+    # it does so at once. A refit starts at a trained model: it may find none.
+    steps = len(member.history)
+    if member.status is Status.NOT_FINITE:
+        why = "every further step gave NaN or infinity"
+    elif member.status is Status.STALLED and steps < MIN_STEPS and not refitted:
+        why = f"no better point was found after {steps} iterations"
+    else:
+        return
+    if refitted:
+        print_line("warning", f"the refit failed: {why}; fit the model again")
+    else:
+        print_line("warning", f"the fit with seed {member.seed} failed: {why}; try another --seed, or fewer lags")
+
+
+def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
+    """Where the bands of a chosen model come from."""
+    if isinstance(model, FittedARX):
+        return "the bands of the linear model are set by its errors on the held-out blocks"
+    return describe_calibration(list_members(model), records)
+
+
+def describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:
+    """The result of the calibration over all members, or why there is none."""
+    found = [(member, member.calibration) for member in members if member.calibration is not None]
+    if not found:
+        return f"not calibrated: {_explain_no_calibration(members[0], records)}"
+    errors, latent, output, far = zip(
+        *((known.error, known.latent_scale, known.output_noise / float(find_noise_variance(member.trained.chain)),
+           known.factors[-1]) for member, known in found),
+        strict=True,
+    )  # fmt: skip
+    which = "" if len(found) == len(members) else f"{len(found)} of {len(members)} fits "
+    return (
+        f"{which}calibrated on {found[0][1].stretches} held-out blocks: median error {_range(errors, '.2f')} of the "
+        f"output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
+        f"long-run band x {_range(far, '.2f')}"
+    )
+
+
+def _explain_no_calibration(model: FittedRGP, records: Sequence[Series]) -> str:
+    if not model.spec.calibrate:
+        return "switched off"
+    if model.status is Status.INTERRUPTED:
+        return "interrupted"
+    if not cut_held_out_blocks(records, model.preprocessor):
+        several = "record is" if len(records) == 1 else "records are"
+        return f"the {several} too short (fewer than {MIN_ROWS} samples once runs have settled)"
+    return "a fit without one of the blocks failed"
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
+
+
+def describe_baseline(model: Fitted, spec: Any, records: Sequence[Series]) -> str:
+    """What the held-out error of a baseline says, where it has one."""
+    if not isinstance(model, FittedByResiduals):
+        return (
+            "nothing was held out: revarb compare, or revarb simulate on a test record, shows the error of this model"
+        )
+    linear = None
+    if not isinstance(model, FittedARX):
+        try:
+            linear = _measure_error(ARX(input_delay=spec.input_delay).fit(records))
+        except RevarbError:
+            linear = None
+    return describe_held_out(_measure_error(model), linear, _measure_error(Mean().fit(records)))
+
+
+def _measure_error(model: FittedByResiduals) -> float:
+    # In standard deviations of the outputs. That of an MLP is over four pieces of the records, of the others over the
+    # last one.
+    return float(np.sqrt(np.mean(model.residual_std**2)))

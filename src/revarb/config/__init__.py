@@ -1,1 +1,0 @@
-"""What a user writes before any data: model, recipe and recognition configurations."""

@@ -1,0 +1,172 @@
+"""Tables in files: named columns in, checked when they are read (CSV, Parquet), and out (CSV, JSON, Parquet)."""
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from revarb.data.csv_file import Column, CsvFile
+from revarb.data.csv_rows import HINT, CsvForm
+from revarb.errors import InputError, warn_user
+from revarb.runtime.files import is_stream, write_atomic
+
+Columns = Mapping[str, np.ndarray]
+
+
+class Table:
+    """Named columns of a file: Parquet by its ending, or else CSV with a header line, written as `form` says.
+
+    A column is converted to numbers when it is read; other columns may hold anything.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], form: CsvForm | None = None):
+        self.path = Path(path)
+        if self.path.suffix.lower() == ".parquet":
+            self._file = _import_parquet(f"reading {path}").ParquetFile(self.path)
+        else:
+            self._file = CsvFile(self.path, form or CsvForm())
+        self.names: tuple[str, ...] = self._file.names
+        doubled = [name for name, count in Counter(self.names).items() if count > 1]
+        if doubled:
+            raise InputError(f"{self.path} has two columns named {doubled[0]!r}; rename one")
+        if not len(self):
+            raise InputError(f"{self.path} has column names but no data")
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def columns(self, names: Sequence[str], missing: bool = False) -> Float64[np.ndarray, "N D"]:
+        """The named columns as a matrix [rows, columns]. With `missing` a gap is NaN; without, it is refused."""
+        values = [self._check(name, self._numbers(name), missing) for name in names]
+        return np.stack(values, axis=1) if values else np.empty((len(self), 0))
+
+    def measured(self, names: Sequence[str]) -> Float64[np.ndarray, "N D"]:
+        """Columns to compare a result with: a cell that is no finite number is missing, and a warning says where."""
+        return np.stack([self._measured(name) for name in names], axis=1)
+
+    def seconds(self, name: str) -> Float64[np.ndarray, " N"]:
+        """A column of times, without gaps: numbers as they are, points in time as seconds after the first."""
+        self._check_name(name)
+        return self._check(name, self._file.seconds(name), missing=False)
+
+    def labels(self, name: str) -> np.ndarray:
+        """A column as labels of rows: its numbers, or else its texts."""
+        try:
+            return self.columns([name])[:, 0]
+        except InputError:
+            return np.array([self.cell(name, row) for row in range(len(self))])
+
+    def cell(self, name: str, row: int) -> str:
+        """A cell as it can be shown."""
+        return self._file.text(name, row)
+
+    def place(self, name: str, row: int) -> str:
+        """Where a person finds a cell."""
+        return f"{self.path}, {self.locate(row)}, column {name!r}"
+
+    def locate(self, row: int) -> str:
+        """Where a person finds a row of the file."""
+        return self._file.place(row)
+
+    def _numbers(self, name: str) -> Column:
+        self._check_name(name)
+        return self._file.numbers(name)
+
+    def _measured(self, name: str) -> Float64[np.ndarray, " N"]:
+        values, odd = self._numbers(name)
+        infinite = np.isinf(values)
+        reasons = {**dict.fromkeys(np.flatnonzero(infinite).tolist(), "is not finite"), **odd}
+        if reasons:
+            row = min(reasons)
+            more = f" (as are {len(reasons) - 1} more in this column)" if len(reasons) > 1 else ""
+            warn_user(f"{self._describe(name, row)} {reasons[row]}; it counts as missing{more}")
+        return np.where(infinite, np.nan, values)
+
+    def _check(self, name: str, column: Column, missing: bool) -> Float64[np.ndarray, " N"]:
+        values, odd = column
+        if odd:
+            row = min(odd)
+            raise InputError(f"{self._describe(name, row)} {odd[row]}")
+        self._refuse(name, np.isinf(values), "is not finite; remove or fill it")
+        if not missing:
+            self._refuse(name, np.isnan(values), "is no value, and only outputs may be missing; fill it")
+        return values
+
+    def _refuse(self, name: str, wrong: Bool[np.ndarray, " N"], why: str) -> None:
+        if wrong.any():
+            raise InputError(f"{self._describe(name, int(np.argmax(wrong)))} {why}")
+
+    def _describe(self, name: str, row: int) -> str:
+        return f"{self.place(name, row)}: {self.cell(name, row)!r}"
+
+    def _check_name(self, name: str) -> None:
+        if name not in self.names:
+            hint = f"; {HINT}" if len(self.names) == 1 and isinstance(self._file, CsvFile) else ""
+            raise InputError(f"{self.path} has no column {name!r}; its columns are {', '.join(self.names)}{hint}")
+
+
+def check_table_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a file whose ending names no kind of table that can be written here; called before a long computation."""
+    _find_encoder(Path(path))
+
+
+def write_table(path: str | os.PathLike[str], columns: Columns) -> Path:
+    """Write named columns to a file of the kind that its ending says (atomic write); CSV to a pipe or a device."""
+    return write_atomic(path, _find_encoder(Path(path))(columns))
+
+
+def write_csv(path: str | os.PathLike[str], columns: Columns) -> Path:
+    """Write named columns to a CSV file, whatever its ending (atomic write)."""
+    return write_atomic(path, encode_csv(columns))
+
+
+def encode_csv(columns: Columns) -> bytes:
+    """CSV with a header line and all digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(_list_rows(columns))
+    return text.getvalue().encode()
+
+
+def _encode_json(columns: Columns) -> bytes:
+    # A list of rows, which pandas.read_json and polars.read_json take; JSON has no NaN, the value that is not itself.
+    rows = [
+        {name: value if value == value else None for name, value in zip(columns, row, strict=True)}
+        for row in _list_rows(columns)
+    ]
+    return json.dumps(rows, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _list_rows(columns: Columns) -> Any:
+    return zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
+
+
+def _find_encoder(path: Path) -> Callable[[Columns], bytes]:
+    ending = ".csv" if is_stream(path) else path.suffix.lower()
+    if ending == ".parquet":
+        return _import_parquet(f"writing {path}").encode_parquet
+    encoders = {".csv": encode_csv, ".json": _encode_json}
+    if ending not in encoders:
+        wrong = f"the ending {path.suffix} is not known" if path.suffix else "it has no ending"
+        raise InputError(f"cannot write the table {path}: {wrong}; name it .csv, .json, .parquet")
+    return encoders[ending]
+
+
+def _import_parquet(what: str) -> ModuleType:
+    try:
+        import revarb.data.parquet_file as parquet_file  # needs an optional library
+    except ModuleNotFoundError as error:
+        raise InputError(f'{what} needs {error.name}; pip install "revarb[parquet]"') from None
+    return parquet_file

@@ -1,1 +1,0 @@
-"""How good simulations and their bands are: scores, reliability, comparisons, results files."""

@@ -1,0 +1,1 @@
+"""One step of a trained model as a program for other tools: C, CasADi, ONNX, FMU."""

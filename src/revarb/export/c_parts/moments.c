@@ -1,0 +1,88 @@
+/* Calibrated factors on the standard deviation, by the number of steps since a measured start. */
+${widths}
+%edges static const int ends[${edges}] = {${ends}};
+
+static ${real} width(const ${name}_moments *moments)
+{
+%edges     int band;
+%edges
+%edges     if (moments->cold)
+%edges         return widths[${edges}];
+%edges     for (band = 0; band < ${edges}; band++)
+%edges         if (moments->rows <= ends[band])
+%edges             return widths[band];
+%!edges     (void) moments;
+    return widths[${edges}];
+}
+
+static void observe_moments(${name}_moments *moments)
+{
+    int j;
+
+%readout     take(${states}, moments->x, moments->cov, ${begin}, ${window}, 0, 0, &moments->work);
+%readout     predict(&readout_gaussian, 0, &moments->work);
+    for (j = 0; j < ${outputs}; j++) {
+%readout         moments->y[j] = moments->work.f[j] * y_std[j] + y_mean[j];
+%readout         moments->std[j] = sqrt(moments->work.f_cov[j * ${outputs} + j]) * y_std[j] * width(moments);
+%!readout         moments->y[j] = moments->x[${begin} + j] * y_std[j] + y_mean[j];
+%!readout         moments->std[j] = sqrt(moments->cov[(${begin} + j) * ${states} + ${begin} + j]) * y_std[j] * width(moments);
+    }
+}
+
+static void restart_moments(${name}_moments *moments)
+{
+    int i;
+
+    fill(${states}, moments->x);
+    fill(${states} * ${states}, moments->cov);
+    for (i = 0; i < ${states}; i++)
+        moments->cov[i * ${states} + i] = 1;
+}
+
+void ${name}_init_moments(${name}_moments *moments)
+{
+%inputs     int row;
+%inputs
+    restart_moments(moments);
+%inputs     for (row = 0; row <= ${past_inputs}; row++)
+%inputs         copy(${inputs}, u_start, moments->u + row * ${inputs});
+    moments->cold = 1;
+    moments->rows = 0;
+    observe_moments(moments);
+}
+
+void ${name}_set_moments(${name}_moments *moments, const ${real} *vector, const ${real} *cov)
+{
+    copy(${states}, vector, moments->x);
+%inputs     fill(${inputs}, moments->u);
+%inputs     copy(${past}, vector + ${states}, moments->u + ${inputs});
+    if (cov)
+        copy(${states} * ${states}, cov, moments->cov);
+    else
+        fill(${states} * ${states}, moments->cov);
+    moments->cold = 0;
+    moments->rows = 0;
+    observe_moments(moments);
+}
+
+void ${name}_step_moments(${name}_moments *moments, const ${real} *u, ${real} *y, ${real} *std)
+{
+%known     ${real} z[${known}];
+%known
+%inputs     remember(moments->u, u);
+%!inputs     (void) u;
+%reset     if (moments->cold && moments->rows == ${reset_row})
+%reset         restart_moments(moments);
+%known     window(moments->u, z);
+${advance}
+    if (moments->rows < ${last_row})
+        moments->rows++;
+    observe_moments(moments);
+    ${name}_output_moments(moments, y, std);
+}
+
+void ${name}_output_moments(const ${name}_moments *moments, ${real} *y, ${real} *std)
+{
+    copy(${outputs}, moments->y, y);
+    copy(${outputs}, moments->std, std);
+}

@@ -1,0 +1,119 @@
+"""Text of a C file: identifiers made from column names, comments, numbers, tables."""
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.errors import InputError, describe
+
+LONGEST = 40  # characters of an identifier made from a column
+WIDTH = 110  # characters of a line of a table
+SUFFIXES = {"double": "", "float": "f"}  # of numbers, and of the functions of math.h
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+UNIT = re.compile(r".*\S\s*\[([^\[\]]+)\]\s*")  # "level [cm]"
+UNQUOTABLE = re.compile(r'["\\\x00-\x1f\x7f]|\?\?')  # what cannot stand between the quotes of #include
+
+
+def make_identifiers(names: Sequence[str]) -> tuple[str, ...]:
+    """One capital identifier per name, all of them different; they are the ends of longer identifiers."""
+    made: list[str] = []
+    for position, name in enumerate(names):
+        stem = clean_identifier(name).upper()[:LONGEST].rstrip("_") or f"COLUMN_{position + 1}"
+        made.append(make_unique(stem, made))
+    return tuple(made)
+
+
+def make_unique(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it if it is taken."""
+    number, made = 1, name
+    while made in taken:
+        number += 1
+        made = f"{name}_{number}"
+    return made
+
+
+def clean_identifier(name: str) -> str:
+    """The letters and digits of a name, without accents; everything else becomes one underscore."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")
+
+
+def check_name(name: str | None, path: Path) -> str:
+    """The name of the program: the one that was given, or else one made from the file's."""
+    if name is not None:
+        if not IDENTIFIER.fullmatch(name):
+            raise InputError(
+                f"name must be an identifier of C (letters, digits and underscores, a letter first), received "
+                f"{describe(name)}"
+            )
+        return name
+    made = clean_identifier(path.stem)
+    return made if IDENTIFIER.fullmatch(made) else f"model_{made}".rstrip("_")
+
+
+def check_include(file: str) -> str:
+    """A file name that `#include "…"` can name."""
+    if UNQUOTABLE.search(file):
+        raise InputError(f"the C source must include {describe(file)}, which no quotes can hold; choose another name")
+    return file
+
+
+def find_units(names: Sequence[str], given: Mapping[str, str] | None) -> dict[str, str]:
+    """Units by column: those that were given, or else the ones in brackets at the end of a name, as in "level [cm]"."""
+    units = {name: found.group(1).strip() for name in names if (found := UNIT.fullmatch(name))}
+    for name, unit in (given or {}).items():
+        if name not in names:
+            raise InputError(f"units has the column {describe(name)}, but those of the model are {list(names)}")
+        if not isinstance(unit, str) or not unit.strip():
+            raise InputError(f"the unit of {describe(name)} must be a text, received {describe(unit)}")
+        units[name] = unit.strip()
+    return {name: unit for name, unit in units.items() if unit}
+
+
+def quote_comment(text: str) -> str:
+    """Text in quotes that neither ends a comment nor means anything else to a C compiler."""
+    printable = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+    # No end or beginning of a comment, and no trigraph.
+    return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", r"\g<0> ", f'"{printable}"')
+
+
+class CReal(NamedTuple):
+    """The floating-point type of a program: the name that the program gives it, and the type of C that it is."""
+
+    name: str
+    base: str
+
+    @property
+    def suffix(self) -> str:
+        """Ending of numbers, and of the functions of math.h."""
+        return SUFFIXES[self.base]
+
+    def number(self, value: float) -> str:
+        """The shortest decimal number that is read back as this value exactly."""
+        with np.errstate(over="ignore"):
+            number = (np.float64 if self.base == "double" else np.float32)(value)
+        if not np.isfinite(number):
+            raise InputError(
+                f"the model has the number {value:g}, which a {self.base} cannot hold; export it as double"
+            )
+        return f"{number!s}{self.suffix}"
+
+    def table(self, name: str, values: Float64[np.ndarray, "*sizes"]) -> str:
+        """A constant array; the last axis is written in lines."""
+        sizes = "".join(f"[{size}]" for size in values.shape)
+        return f"static const {self.name} {name}{sizes} = {self._values(values)};"
+
+    def _values(self, values: Float64[np.ndarray, "*sizes"]) -> str:
+        if values.ndim > 1:
+            rows = ",\n".join(self._values(row) for row in values)
+            return "{\n" + textwrap.indent(rows, "    ") + "\n}"
+        text = ", ".join(self.number(value) for value in values.tolist())
+        if len(text) < WIDTH:
+            return "{" + text + "}"
+        return "{\n" + textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="    ") + "\n}"

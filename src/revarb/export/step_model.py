@@ -1,0 +1,194 @@
+"""One step of the mean-only run in plain arrays: every export is written from it.
+
+The state of a member is its joint state (the windows of all hidden layers, newest first; simulation/chain.py), and the
+last inputs. The joint state is z-scored; inputs and outputs of a step are in raw units.
+
+The state vector of a step model has the joint states of its members one after the other, then the last `past_inputs`
+inputs in raw units, oldest first, row by row.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
+from revarb.data.windows import Order
+from revarb.errors import InputError
+from revarb.simulation.chain import Chain, StartState, locate_regressors, locate_windows
+from revarb.simulation.formulas import Formula, describe_layer
+from revarb.simulation.starts import Origin
+
+
+class MemberParts(NamedTuple):
+    """What an export needs of a trained model, or of one member of an ensemble."""
+
+    kind: str  # its class, for messages
+    preprocessor: Preprocessor
+    chain: Chain  # with calibrated noise, as `simulate` runs it
+    resolve_start: Callable[[Any], Origin]  # the `start` argument of `simulate`
+    # Factors on the standard deviation of a chain of GPs: factors[k] holds up to step edges[k] after the start, the
+    # last one beyond, and in cold runs.
+    edges: tuple[int, ...] = ()
+    factors: tuple[float, ...] = (1.0,)
+    # Standard deviations of a model with a mean only, raw units: 1 … K steps after a measured start, and in the last
+    # row that of later steps and cold runs.
+    residual_std: Float64[np.ndarray, "K1 Dy"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StepMember:
+    """One chain of layers: the hidden layers 1 … H, then the output layer.
+
+    Without an output layer the newest states of the last hidden layer are the outputs. Hidden layer h has its own
+    window before the step as regressors, followed by the window of the layer below after the step; the first one has
+    the window of inputs instead. The output layer has the window of the last hidden layer after the step.
+    """
+
+    scaling: Standardiser
+    order: Order
+    hidden: tuple[Formula, ...]
+    output: Formula | None
+
+    @property
+    def latent_dims(self) -> tuple[int, ...]:
+        """Number of latent states of each hidden layer."""
+        return tuple(layer.outputs for layer in self.hidden)
+
+    @property
+    def windows(self) -> list[Any]:
+        """Positions of the window of each hidden layer in the joint state, newest states first."""
+        return locate_windows(self._shape)
+
+    @property
+    def regressors(self) -> list[Any]:
+        """Positions of the regressors of each hidden layer in the joint state; inputs follow those of the first."""
+        return locate_regressors(self._shape)
+
+    @property
+    def states(self) -> int:
+        """Size of the joint state."""
+        return self.order.lags * sum(self.latent_dims)
+
+    @property
+    def _shape(self) -> Chain[Any]:
+        # Positions depend on the numbers of lags and states alone.
+        return Chain(self.hidden, self.output, self.order.lags)
+
+
+@dataclass(frozen=True, eq=False)
+class StepModel:
+    """A trained model as a step: one member, or those of an ensemble, whose outputs are averaged.
+
+    `past_inputs` inputs are kept, oldest first; a member uses the last `order.reach` of them. A cold run of a member
+    starts at zero states, and again at zero states when `order.reach` inputs have been seen.
+    """
+
+    members: tuple[StepMember, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    dt: float
+
+    @property
+    def past_inputs(self) -> int:
+        """Number of inputs before the step that are kept."""
+        return max(member.order.reach for member in self.members)
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.input_names)
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.output_names)
+
+    @property
+    def states(self) -> int:
+        """Size of the joint states of all members together."""
+        return sum(member.states for member in self.members)
+
+    @property
+    def state_size(self) -> int:
+        """Size of the state vector."""
+        return self.states + self.past_inputs * self.inputs
+
+    def locate_members(self) -> list[slice]:
+        """Positions of each member's joint state in the state vector."""
+        ends = np.cumsum([member.states for member in self.members]).tolist()
+        return [slice(end - member.states, end) for end, member in zip(ends, self.members, strict=True)]
+
+    def locate_inputs(self, member: StepMember) -> Int[np.ndarray, " D"]:
+        """Positions of a member's window of inputs in the past inputs followed by those of the step, newest first."""
+        order = member.order
+        rows = self.past_inputs - order.input_delay - np.arange(order.input_lags)
+        return (rows[:, None] * self.inputs + np.arange(self.inputs)).ravel()
+
+    def make_cold_state(self) -> Float64[np.ndarray, " S"]:
+        """The state vector of a cold start: zero states, past inputs at their training mean."""
+        past_u = np.tile(self.members[0].scaling.u_mean, self.past_inputs)  # members have the same records
+        return np.concatenate([np.zeros(self.states), past_u])
+
+    def restart(self, state: Float64[np.ndarray, " S"], row: int) -> Float64[np.ndarray, " S"]:
+        """The state vector before a row of a cold run: a member restarts where its window of inputs is full."""
+        state = np.array(state)
+        for member, own in zip(self.members, self.locate_members(), strict=True):
+            if member.order.reach == row:
+                state[own] = 0.0
+        return state
+
+
+Step = Callable[[Any, Any], tuple[Any, Any]]  # state vector, inputs -> next state vector, outputs
+
+
+def run_cold(model: StepModel, step: Step, u: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
+    """Run any form of the step from a cold start, as `simulate` does; raw units in and out."""
+    state, rows = model.make_cold_state(), []
+    for row, now in enumerate(u):
+        state, y = step(model.restart(state, row), now)
+        state = np.asarray(state, dtype=np.float64).ravel()
+        rows.append(np.asarray(y, dtype=np.float64).ravel())
+    return np.stack(rows)
+
+
+def make_step_model(parts: Sequence[MemberParts]) -> StepModel:
+    """The step of a model."""
+    prep = parts[0].preprocessor  # members have the same columns
+    members = tuple(_make_member(part.preprocessor, part.chain) for part in parts)
+    return StepModel(members, prep.input_names, prep.output_names, prep.dt)
+
+
+def _make_member(prep: Preprocessor, chain: Chain) -> StepMember:
+    output = None if chain.output is None else _describe(chain.output)
+    return StepMember(prep.scaling, prep.order, tuple(map(_describe, chain.hidden)), output)
+
+
+def _describe(layer: Any) -> Formula:
+    formula = describe_layer(layer)
+    assert formula is not None  # every layer of an exportable model has one
+    return formula
+
+
+def make_start_vector(parts: Sequence[MemberParts], start: Any) -> Float64[np.ndarray, " S"]:
+    """The state vector of a start; see `Exportable.step_state`."""
+    own_starts = _split_start(start, len(parts))
+    states = [part.resolve_start(own).state for part, own in zip(parts, own_starts, strict=True)]
+    longest = max(states, key=lambda state: len(state.past_u))
+    scaling = parts[0].preprocessor.scaling
+    past_u = np.asarray(longest.past_u) * scaling.u_std + scaling.u_mean
+    return np.concatenate([*(np.asarray(state.mean, dtype=np.float64) for state in states), past_u.ravel()])
+
+
+def _split_start(start: Any, members: int) -> list[Any]:
+    # A state belongs to one model: an ensemble takes one for each member.
+    if isinstance(start, list | tuple):
+        if len(start) != members:
+            raise InputError(f"start has {len(start)} state(s), but the model {members} member(s); pass one for each")
+        return list(start)
+    if isinstance(start, StartState) and members > 1:
+        raise InputError(f"start is one state, but the model has {members} members; pass one of its final_states")
+    return [start] * members

@@ -1,0 +1,1 @@
+"""Records to one model: start values, the optimisation of the bound, and refits."""

@@ -1,0 +1,198 @@
+"""Calibration: noises and band widths from held-out blocks of the training records.
+
+Four more fits each leave out some of the blocks (their outputs are masked, the latent chain continues) and simulate
+them: from the beginning of the record, and from a window just before the block. The reasons, and what a calibration
+guarantees, are in docs/design.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.series import Series, Window
+from revarb.data.windows import input_windows_after
+from revarb.errors import ComputationError, InputError, RevarbError, warn_user
+from revarb.fitting.calibration_rule import (
+    BY_MEDIAN,
+    HEAVY,
+    SCALES,
+    CalibrationRule,
+    RunErrors,
+    select_steps,
+)
+from revarb.fitting.held_out import (
+    FOLDS,
+    HeldOutBlock,
+    compute_held_out_error,
+    hold_out,
+    mask_fold,
+    measure_block_errors,
+)
+from revarb.fitting.optimise import count_steps, solve
+from revarb.fitting.problem import Report, Task, count_enough_inducing, initialise, make_preprocessor, mask_if_possible
+from revarb.fitting.reference_errors import measure_linear, measure_mean
+from revarb.models.calibration import Calibration, replace_noises
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.status import Status
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.journal import Journal
+from revarb.simulation.chain import StartState
+from revarb.simulation.moments import Moments, run_moments
+from revarb.simulation.starts import make_cold_origin, resolve_start
+
+MIN_BLOCKS = 4  # with measured outputs; a median of fewer is not reliable
+
+
+def calibrate(model: FittedRGP, task: Task, report: Report, journal: Journal) -> FittedRGP:
+    """Add a calibration from the task's held-out blocks; without blocks the model is returned unchanged.
+
+    If a fold cannot be fitted, the model stays uncalibrated, with a warning; after Ctrl-C too, with its status set.
+    """
+    if model.status is Status.INTERRUPTED or not task.blocks:
+        return model
+    try:
+        folds = {fold: _fit_without_fold(fold, model, task, report, journal) for fold in range(FOLDS)}
+        with capture_interrupts():  # JAX compiles here
+            calibration = _calibrate_on(folds, task, least=float(model.trained.chain.last_layer.sigma2))
+    except RevarbError as error:
+        warn_user(f"the bands are not calibrated: {error}")
+        return model
+    except KeyboardInterrupt:
+        return replace(model, status=Status.INTERRUPTED)
+    return replace(model, calibration=calibration)
+
+
+def _calibrate_on(folds: Mapping[int, FittedRGP], task: Task, least: float) -> Calibration:
+    # With Student-t noise, samples that look like outliers have no effect on the errors, nor on their units.
+    records = task.records if task.spec.noise == "gaussian" else mask_if_possible(task.records)
+    held_out = hold_out(records, task.blocks, task.preprocessor.skip)
+    errors = measure_block_errors(folds, held_out)
+    calibration = find_calibration(folds, task.records, task.blocks, errors, least)
+    return replace(
+        calibration,
+        linear_error=measure_linear(held_out, task.preprocessor.order),
+        mean_error=measure_mean(held_out),
+    )
+
+
+def count_calibration_steps(task: Task) -> int:
+    """Count the steps of all fits of a calibration, at most."""
+    return FOLDS * count_steps(task.spec) if task.blocks else 0
+
+
+def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, journal: Journal) -> FittedRGP:
+    steps_before = (1 + fold) * count_steps(model.spec)
+    masked = mask_fold(task.records, task.blocks, fold)
+    prep = make_preprocessor(task.spec, masked)
+    spec = replace(task.spec, inducing=min(task.spec.inducing, count_enough_inducing(task.records)))
+    problem = initialise(task._replace(spec=spec, records=tuple(masked), preprocessor=prep), model.seed)
+    fitted = solve(
+        problem, "held out", lambda steps, text: report(steps_before + steps, f"calibrating: {text}"), journal
+    )
+    if fitted.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return fitted
+
+
+def find_calibration(
+    folds: Mapping[int, FittedRGP],
+    records: Sequence[Series],
+    blocks: Sequence[HeldOutBlock],
+    errors: Float64[np.ndarray, " B"],
+    least: float,
+    rule: CalibrationRule = BY_MEDIAN,
+) -> Calibration:
+    """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds.
+
+    `errors` are those of `measure_block_errors`, and `least` is the smallest variance of the output noise. Models with
+    Student-t noise have a rule of their own. Blocks whose run diverges count neither for the bands nor for the error.
+    """
+    free_runs = _drop_diverged({scale: collect_run_errors(folds, records, blocks, scale) for scale in SCALES})
+    _check_runs(free_runs, len(blocks))
+    [first, *_] = folds.values()
+    rule = HEAVY if first.spec.noise == "student-t" else rule
+    noises = rule.choose_noises(free_runs, least)
+    scale = noises.latent_scale
+    noises, far = rule.find_band(free_runs[scale], noises)
+    window_runs = _run_from_windows(folds, records, blocks, scale)
+    edges = tuple(sorted({first.order.lags, max(block.end - block.begin for block in blocks)}))
+    bands = [[select_steps(run, begin, end) for run in window_runs] for begin, end in pairwise((0, *edges))]
+    near = [rule.find_width(band, noises) if any(len(run.error) for run in band) else far for band in bands]
+    error = compute_held_out_error(errors[np.isfinite(errors)])
+    return Calibration(
+        scale, noises.output, edges, (*near, far), len(free_runs[scale]), error, degrees_of_freedom=noises.degrees
+    )
+
+
+def _drop_diverged(runs: Mapping[float, Sequence[RunErrors]]) -> dict[float, list[RunErrors]]:
+    # The same blocks for every scale. A band that has become wider than the signal says nothing about its width.
+    sound = [not any(run.diverged for run in by_scale) for by_scale in zip(*runs.values(), strict=True)]
+    if 2 * sum(sound) < len(sound):
+        raise ComputationError("most of the held-out runs diverged; use another seed, or calibrate=False")
+    return {scale: [run for run, kept in zip(all_runs, sound, strict=True) if kept] for scale, all_runs in runs.items()}
+
+
+def _check_runs(runs: Mapping[float, Sequence[RunErrors]], blocks: int) -> None:
+    left = min(len(each) for each in runs.values())
+    if left < MIN_BLOCKS:
+        raise InputError(
+            f"{left} of {blocks} blocks of the training data have measured outputs and a run that does not "
+            f"diverge, and it takes at least {MIN_BLOCKS}; use a record with fewer gaps, or calibrate=False"
+        )
+
+
+def collect_run_errors(
+    folds: Mapping[int, FittedRGP], records: Sequence[Series], blocks: Sequence[HeldOutBlock], scale: float
+) -> list[RunErrors]:
+    """Every block as a part of a cold run from the beginning of its record, by the fold that left it out.
+
+    The blocks of the first fold come first. The variances are without output noise. Blocks without measured outputs are
+    left out.
+    """
+    runs = []
+    for fold, model in sorted(folds.items()):
+        for number, record in enumerate(records):
+            selected = [block for block in blocks if (block.record, block.fold) == (number, fold)]
+            if selected:
+                cold = make_cold_origin(model.preprocessor, model.trained.chain).state
+                moments = _run_scaled(model, cold, record.u, scale, model.preprocessor.order.reach)
+                y = model.scaling.outputs(record.y)
+                runs += [_compare(y[block.rows], moments, block.rows, block.begin) for block in selected]
+    return [run for run in runs if len(run.error)]
+
+
+def _run_from_windows(
+    folds: Mapping[int, FittedRGP], records: Sequence[Series], blocks: Sequence[HeldOutBlock], scale: float
+) -> list[RunErrors]:
+    # Every block simulated from a window of `skip` samples just before it, if there are that many.
+    [first, *_] = folds.values()
+    samples, runs = first.skip, []
+    for block in (block for block in blocks if block.begin >= samples):
+        model, record = folds[block.fold], records[block.record]
+        just_before = slice(block.begin - samples, block.begin)
+        window = Window(
+            record.u[just_before], record.y[just_before], record.dt, record.input_names, record.output_names
+        )
+        start = resolve_start(window, model.preprocessor, model.trained.chain, ()).state
+        moments = _run_scaled(model, start, record.u[block.rows], scale, 0)
+        y = model.scaling.outputs(record.y[block.rows])
+        runs.append(_compare(y, moments, slice(0, len(y)), 0))
+    return [run for run in runs if len(run.error)]
+
+
+def _run_scaled(
+    model: FittedRGP, start: StartState, u: Float64[np.ndarray, "T Du"], scale: float, reset_row: int
+) -> Moments:
+    u_bar = input_windows_after(start.past_u, model.scaling.inputs(u), model.preprocessor.order)
+    chain = replace_noises(model.trained.chain, scale, 0.0)  # the output noise is added when it is chosen
+    return run_moments(chain, start, u_bar, reset_row)
+
+
+def _compare(y: Float64[np.ndarray, "T Dy"], moments: Moments, rows: slice, begin: int) -> RunErrors:
+    measured = ~np.isnan(y)
+    steps = np.broadcast_to(begin + 1.0 + np.arange(len(y))[:, None], y.shape)
+    mean, variance = np.asarray(moments.mean)[rows], np.asarray(moments.variance)[rows]
+    return RunErrors((y - mean)[measured], variance[measured], steps[measured])

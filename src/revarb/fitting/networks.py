@@ -1,0 +1,170 @@
+"""Training of a recognition model by Adam: first the networks simulate y, then the bound is maximised.
+
+Every round on the bound starts with new inducing inputs at k-means centres of the regressors, because the networks have
+changed the latent paths. L-BFGS-B continues from the result.
+"""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Bool, Float
+
+from revarb.data.windows import Order, initial_states, regressors, split_rows
+from revarb.fitting.adam import Descent, make_descent
+from revarb.fitting.lbfgs import maximise
+from revarb.fitting.objective import make_objective
+from revarb.fitting.problem import Problem, Report, make_plan
+from revarb.gp.kmeans import find_centres
+from revarb.models.recipe import Recipe
+from revarb.models.recognition import Recognition
+from revarb.runtime.journal import Journal
+from revarb.runtime.numerics import AnyArray
+from revarb.variational.bound import Layout, Rows, revarb_bound
+from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
+from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
+from revarb.variational.states import FreeStates
+
+
+def train_networks(problem: Problem, report: Report, journal: Journal) -> Problem:
+    """Train the recognition model by Adam; without one the problem is returned unchanged."""
+    recognition, free_form = problem.spec.recognition, problem.start
+    if recognition is None:
+        return problem
+    rng = np.random.default_rng([problem.seed, 1])  # independent of the numbers drawn for the start values
+    if recognition.start == "free-form":
+        objective = journal.wrap_objective("free form", make_objective(problem))
+        optimum = maximise(objective, *make_plan(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}"))
+        free_form = unflatten(optimum.vector, get_form(problem.start))
+    order = problem.preprocessor.order
+    starts = start_networks(recognition, free_form, problem.rows, problem.layout, order, rng, journal)
+    return problem._replace(start=run_adam_rounds(problem, recognition, starts, rng, report, journal))
+
+
+def start_networks(
+    spec: Recognition,
+    start: Parameters,
+    rows: Rows,
+    layout: Layout,
+    order: Order,
+    rng: np.random.Generator,
+    journal: Journal,
+) -> list[Parameters]:
+    """Replace the means of a free form, at its start values or trained, by networks, several times (one per start)."""
+    states = start.states
+    assert isinstance(states, FreeStates)
+    dims = [mu.shape[1] for mu in states.mu]
+    inputs = rows.u_bar.shape[1] // order.input_lags if order.input_lags else 0
+    drawn = [draw_networks(spec, order, dims, inputs, rng) for _ in range(spec.starts)]
+    initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
+    if spec.start != "random":
+        drawn = pretrain_networks(spec, drawn, initial, states.mu, rows, layout, journal)
+    raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
+    return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
+
+
+def pretrain_networks(
+    spec: Recognition,
+    drawn: Sequence[tuple[Network, ...]],
+    initial: Sequence[AnyArray],
+    targets: Sequence[Float[AnyArray, "S _"]],
+    rows: Rows,
+    layout: Layout,
+    journal: Journal,
+) -> list[tuple[Network, ...]]:
+    """Train the networks to simulate the means of a free form, which start at y or its principal components.
+
+    All starts are trained in parallel.
+    """
+    measured = _mark_measured_states(rows, layout)
+
+    def loss(candidate: tuple[Network, ...]) -> AnyArray:
+        paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
+        errors = [_mean_square(path - target, measured) for path, target in zip(paths, targets, strict=True)]
+        sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
+        return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
+
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *drawn)
+    rule = optax.chain(optax.clip(1.0), optax.adam(spec.start_rate))  # entry by entry: the starts stay independent
+    descend = make_descent(lambda networks: jnp.sum(jax.vmap(loss)(networks)), rule, journal, "output error")
+    trained = descend(stacked, spec.start_steps, lambda steps, value: None).point
+    return [jax.tree.map(lambda leaf, k=k: leaf[k], trained) for k in range(len(drawn))]
+
+
+def _mark_measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
+    # The states whose path is compared with the target: in a gap of y the target is only interpolated. None: all.
+    if rows.measured is None:
+        return None
+    measured = np.any(np.asarray(rows.measured), axis=1)
+    parts = split_rows(measured, layout.lags, layout.lengths)
+    return np.concatenate([np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in parts])
+
+
+def _mean_square(errors: Float[AnyArray, "S Dx"], measured: Bool[np.ndarray, " S"] | None) -> Float[AnyArray, ""]:
+    return jnp.mean(errors**2) if measured is None else jnp.mean(errors[np.flatnonzero(measured)] ** 2)
+
+
+def run_adam_rounds(
+    problem: Problem,
+    spec: Recognition,
+    starts: Sequence[Parameters],
+    rng: np.random.Generator,
+    report: Report,
+    journal: Journal,
+) -> Parameters:
+    """Maximise the bound in rounds of Adam, over the parameters that the recipe's last stage frees.
+
+    Every start gets the first round; the one with the best bound after it gets the others.
+    """
+    recipe, rows, layout = problem.spec.recipe, problem.rows, problem.layout
+    count, form = len(rows.y), get_form(starts[0])
+    free = select_entries(starts[0], recipe.stages[-1].free)
+    only_free = optax.stateless(
+        lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
+    )
+    rule = optax.chain(only_free, optax.clip_by_global_norm(spec.clip), optax.adam(spec.learning_rate))
+
+    def loss(vector: AnyArray) -> AnyArray:
+        return -revarb_bound(unflatten(vector, form), rows, layout) / count
+
+    descend = make_descent(loss, rule, journal, "rounds of Adam")
+
+    def run_round(start: Parameters, steps: int, before: int) -> Descent:
+        renewed = renew_inducing_inputs(recipe, start, rows, layout, rng)
+        return descend(
+            flatten(renewed), steps, lambda done, value: report(before + done, f"bound {-value * count:.1f}")
+        )
+
+    first, *later = spec.rounds
+    descents: list[Descent] = []
+    for number, start in enumerate(starts):
+        descents.append(run_round(start, first, number * first))
+        if descents[-1].stopped:
+            break
+    best, steps_before = min(descents, key=lambda descent: descent.value), len(starts) * first
+    for steps in later:
+        if descents[-1].stopped or best.stopped:
+            break
+        best = run_round(unflatten(best.point, form), steps, steps_before)
+        steps_before += steps
+    return unflatten(best.point, form)
+
+
+def renew_inducing_inputs(
+    recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
+) -> Parameters:
+    """Move the inducing inputs to k-means centres of the regressors on the current latent paths."""
+    states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
+    x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
+    centres = [
+        find_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+        for mean, layer in zip(x_hat, parameters.layers, strict=True)
+    ]
+    moved = tuple(
+        eqx.tree_at(lambda old: old.zeta, layer, centre + recipe.zeta_noise * rng.standard_normal(centre.shape))
+        for layer, centre in zip(parameters.layers, centres, strict=True)
+    )
+    return eqx.tree_at(lambda old: old.layers, parameters, moved)

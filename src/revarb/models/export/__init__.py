@@ -1,1 +1,0 @@
-"""Trained models as programs of other tools: C, CasADi, ONNX, FMU."""

@@ -1,0 +1,216 @@
+"""Trained models with a mean, and a band from their free-run errors on held-out blocks of the training records."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+
+from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import input_windows_after
+from revarb.errors import InputError
+from revarb.export.exportable import Exportable
+from revarb.export.step_model import MemberParts
+from revarb.models.base import Fitted
+from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.summary import SummaryTable
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.simulation.chain import AnyLayer, Chain, StartState
+from revarb.simulation.mean import run_mean, run_mean_cold
+from revarb.simulation.narx_filtering import filter_narx, predict_narx
+from revarb.simulation.starts import Origin, StartChoice, resolve_start
+
+ResidualMethod = Literal["residuals"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedByResiduals(Fitted):
+    """A trained model whose `std` is that of its free-run errors on held-out blocks of the training records.
+
+    Attributes
+    ----------
+    residual_std : array [outputs]
+        That standard deviation, z-scored.
+    """
+
+    residual_std: Float64[np.ndarray, " Dy"]
+
+    methods = ("residuals",)
+
+    @with_numerics
+    def simulate(self, u: Any = None, method: ResidualMethod = "residuals", *, steps: int | None = None) -> Trajectory:
+        """Simulate freely from a cold start; the band is that of the held-out errors, the same at every step.
+
+        Parameters
+        ----------
+        u : array-like [T, inputs] or data frame
+            Inputs, raw units; None for a system without inputs.
+        method : "residuals"
+            The only method of this model.
+        steps : int, optional
+            Number of steps of a system without inputs, instead of `u`.
+
+        Returns
+        -------
+        Trajectory
+            T rows, raw units.
+
+        Raises
+        ------
+        InputError
+            If the inputs do not fit the model.
+        """
+        check_method(method)
+        inputs = self.preprocessor.read_inputs(u, steps)
+        mean = np.asarray(self.run_mean(inputs.z))
+        variance = np.broadcast_to(self.residual_std**2, mean.shape)
+        return self.preprocessor.to_trajectory(method, self.skip, mean, variance, inputs=inputs)
+
+    def _own_tables(self) -> tuple[SummaryTable, ...]:
+        stds = self.scaling.raw_std(self.residual_std)
+        rows = [(name, f"{std:.3g}") for name, std in zip(self.output_names, stds, strict=True)]
+        return (SummaryTable("held-out residuals", ("output", "standard deviation"), rows),)
+
+    @abstractmethod
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """Simulate the mean freely from a cold start.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored.
+
+        Returns
+        -------
+        array [T, outputs]
+            Outputs, z-scored.
+        """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
+    """A trained NARX model with a mean only: its states are the outputs."""
+
+    model: AnyLayer
+
+    @cached_property
+    def chain(self) -> Chain[AnyLayer]:
+        """The regression as a chain of one layer, whose states are the outputs."""
+        return Chain((self.model,), None, self.order.lags)
+
+    def run_mean(self, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """Simulate the model on its own past outputs.
+
+        Parameters
+        ----------
+        z : array [T, inputs]
+            Inputs, z-scored.
+
+        Returns
+        -------
+        array [T, outputs]
+            Outputs, z-scored.
+        """
+        return run_mean_cold(self.chain, self.order, z)
+
+    @with_numerics
+    def predict(self, record: Series, horizon: int = 1) -> Trajectory:
+        """Predict every sample of a measured record from the samples up to `horizon` before it, raw units.
+
+        Parameters
+        ----------
+        record : Series
+            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions.
+        horizon : int
+            Number of samples ahead. The first rows are predicted from a cold start.
+
+        Returns
+        -------
+        Trajectory
+            One row per sample of the record. The band is that of the held-out errors of free runs, unless the model
+            knows those `horizon` steps after a measured start (`FittedARX.horizon_std`).
+
+        Raises
+        ------
+        InputError
+            If the record does not fit the model.
+        ComputationError
+            If the prediction diverges.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(60.0) ** 1.5)
+        >>> record = revarb.Series(u, np.convolve(u, 0.8 ** np.arange(30))[:60])
+        >>> revarb.ARX(lags=2, input_lags=2).fit(record).predict(record, horizon=3)
+        Trajectory(60 rows, outputs ('y',), method='residuals', start='3 steps ahead')
+        """
+        horizon = check_prediction(record, horizon)
+        prep, rows = self.preprocessor, align_record(self.preprocessor, self.chain, record)
+        samples = len(rows.y)
+        ahead = min(horizon, samples)
+        mean = predict_narx(self.chain, *rows, self.order.reach, ahead)
+        variance = self._variances(np.full(samples, horizon), np.arange(samples) < ahead)
+        inputs = read_record_inputs(prep, record)
+        return prep.to_trajectory("residuals", self.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
+
+    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
+        [state] = states
+        u_bar = input_windows_after(np.asarray(state.past_u), self.scaling.inputs(u), self.order)
+        variance = self._variances(1 + np.arange(len(u)), np.zeros(len(u), dtype=bool))
+        return self.preprocessor.to_trajectory("residuals", 0, run_mean(self.chain, state, u_bar, 0), variance)
+
+    def resolve_start(self, start: StartChoice) -> Origin:
+        """The state that a run starts from; see `FittedRGP.resolve_start`.
+
+        Parameters
+        ----------
+        start : str, Window or StartState
+            "cold", a measured window, or a state.
+
+        Returns
+        -------
+        Origin
+            `state`, the state before the first step, and `name`, the name that `Trajectory.start` has.
+        """
+        return resolve_start(start, self.preprocessor, self.chain, self._final_states, filter_narx)
+
+    def step_parts(self) -> tuple[MemberParts, ...]:
+        """What an export of one step needs; see `Exportable`."""
+        std = self.scaling.raw_std(self._stds)
+        return (MemberParts(type(self).__name__, self.preprocessor, self.chain, self.resolve_start, residual_std=std),)
+
+    @property
+    def _final_states(self) -> tuple[StartState, ...]:
+        return ()
+
+    @property
+    def _stds(self) -> Float64[np.ndarray, "K1 Dy"]:
+        # The band 1 … K steps after a measured output, and last that of later steps and of cold runs.
+        return self.residual_std[None]
+
+    def _variances(self, steps: Int[np.ndarray, " T"], cold: Bool[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
+        # By the number of steps since the last measured output; `cold` marks rows without one.
+        known = len(self._stds) - 1
+        with np.errstate(over="ignore"):  # a variance that is not finite is refused with the simulation
+            return self._stds[np.where(cold, known, np.minimum(steps - 1, known))] ** 2
+
+
+def check_residual_std(std: Float64[np.ndarray, " Dy"]) -> Float64[np.ndarray, " Dy"]:
+    """Return the band of a model file; raise `InputError` where it is not positive."""
+    if not (std > 0.0).all():
+        raise InputError("a residual standard deviation is not positive")
+    return std
+
+
+def check_method(method: object) -> None:
+    """Raise `InputError` for any method of `simulate` but "residuals"."""
+    if method != "residuals":
+        raise InputError(
+            f"method must be 'residuals', received {method!r}: this model has a mean, and a band from its errors on "
+            "held-out training data"
+        )

@@ -1,1 +1,0 @@
-"""Tables and pages for people: values in, renderables or HTML out."""

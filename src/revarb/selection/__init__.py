@@ -1,0 +1,1 @@
+"""Selection: from records to the best of several models."""

@@ -1,0 +1,232 @@
+"""`revarb.fit`: everything is chosen on held-out blocks of the training records.
+
+Candidates are fitted without the blocks of one fold at a time and simulate them (validation.py). The simplest one that
+cannot be told from the best (ranking.py) is fitted to everything, and the same fits calibrate its bands (final_fit.py).
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from revarb.data.quality import warn_about_quality
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series, as_records
+from revarb.errors import InputError, check_integer, check_seed, describe
+from revarb.fitting.held_out import FOLDS, HeldOut
+from revarb.fitting.optimise import count_steps
+from revarb.models.base import Fitted, ModelSpec
+from revarb.models.status import Status
+from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.machine import collect_versions
+from revarb.runtime.numerics import with_numerics
+from revarb.runtime.progress import progress_bar
+from revarb.runtime.unfinished import UnfinishedParts
+from revarb.runtime.workers import check_jobs, count_workers
+from revarb.selection.candidates import read_candidates
+from revarb.selection.default_candidates import DefaultCandidates
+from revarb.selection.final_fit import fit_default, fit_interrupted, fit_taken
+from revarb.selection.ranking import Ranking
+from revarb.selection.records import cut_parts, hold_out_blocks, leave_out_short
+from revarb.selection.schedule import Progress, Scheduler
+from revarb.selection.search import AnyCandidates, try_candidates
+from revarb.selection.student_t import try_student
+from revarb.selection.validation import Validation
+
+EFFORTS = ("normal", "quick")
+QUICK = 'With the effort "quick" no recurrent GP without a linear part was tried.'
+MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
+
+
+@with_numerics
+def fit(
+    train: Series | Sequence[Series],
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool = False,
+    *,
+    candidates: Sequence[ModelSpec] | Mapping[str, ModelSpec] | None = None,
+    members: int = 1,
+    effort: str = "normal",
+    resume: bool = False,
+) -> Fitted:
+    """Train the model that simulates held-out blocks of the training records best.
+
+    Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
+    simplest one whose held-out error is within one standard error of the best is fitted to all records and calibrated
+    on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
+    `revarb.RGP(...).fit`.
+
+    Ctrl-C returns the best candidate so far, with status "interrupted"; a second Ctrl-C stops immediately.
+
+    Parameters
+    ----------
+    train : Series or list of Series
+        Training records. Windows never cross from one record to the next; NaN in y is a missing value.
+    seed : int
+        Seed of all fits.
+    jobs : int, optional
+        Number of processes that share the fits; default: one per core, at most eight. The result does not depend on it.
+    progress : bool
+        Show a progress bar, or where the output is not a terminal, a line now and then.
+    candidates : list of configurations, or dict from names to configurations, optional
+        What is tried, in place of the default candidates: `revarb.RGP`, each at all weights of the free-run term up to
+        that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
+        models have `simulate`.
+    members : int
+        Number of recurrent GP candidates, the best ones, whose mixture is returned; 1 for the best one alone.
+    effort : "normal" or "quick"
+        "quick" tries linear models and recurrent GPs with a linear part only, in a quarter of the time.
+    resume : bool
+        Continue a choice on the same records that was killed or interrupted.
+
+    Returns
+    -------
+    FittedRGP, FittedARX or Ensemble
+        A `FittedARX` where nothing nonlinear was found, an `Ensemble` with `members` above 1; with other kinds of
+        candidates a model of that kind, if it is taken.
+
+    Raises
+    ------
+    InputError
+        If the records cannot be used, such as a constant column or too few samples, or the candidates cannot.
+    ComputationError
+        If no candidate could be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(200.0) ** 1.5)
+    >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:200]
+    >>> model = revarb.fit(revarb.Series(u, y), jobs=1)  # doctest: +SKIP
+    >>> model.choice.taken  # doctest: +SKIP
+    'linear, 1 + 2 lags'
+
+    Candidates of your own:
+
+    >>> model = revarb.fit(revarb.Series(u, y), jobs=1, candidates=[revarb.ARX(2, 3), revarb.Mean()])
+    >>> [candidate.name for candidate in model.choice.candidates]
+    ['linear, 1 + 2 lags', 'Mean']
+    """
+    seed, records = check_seed(seed), as_records(train)
+    Standardiser.from_records(records)  # refuses a constant column before anything is left out or cut
+    workers, chosen = _count_workers(jobs), _check_candidates(candidates, effort)
+    members = check_integer("members", members, least=1)
+    if candidates is None:
+        records = leave_out_short(records)
+    parts = cut_parts(records)
+    held_out = hold_out_blocks(parts, chosen.find_largest_order(parts))
+    if held_out is None and candidates is None:
+        return fit_default(records, seed, progress)
+    if held_out is None:
+        raise InputError(
+            "the records are too short, or too little of them is measured, to compare these candidates on held-out "
+            "blocks; use fewer lags, or fit one of them"
+        )
+    warn_about_quality(as_records(train))
+    digest = _digest(records, seed)
+    store = UnfinishedParts.open("choice", [f"{digest}.*"], resume)
+    with progress_bar("choosing", _count_steps(held_out, chosen), progress) as update, capture_interrupts(1) as pressed:
+        uses_all = [*map(id, parts)] == [*map(id, records)]
+        scheduler = Scheduler(
+            held_out.records, held_out.blocks, seed, workers, store, digest, Progress(update, pressed), uses_all
+        )
+        model = _choose(Validation(held_out, scheduler), chosen, records, members)
+    if getattr(model, "status", None) is not Status.INTERRUPTED:
+        store.discard()
+    return model
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`revarb.fit` as a configuration, for `revarb.compare` and other code that takes one.
+
+    Parameters
+    ----------
+    jobs, members : int
+        As in `revarb.fit`.
+    effort : "normal" or "quick"
+        As in `revarb.fit`.
+    candidates : tuple of configurations, or dict from names to configurations, optional
+        As in `revarb.fit`.
+
+    Examples
+    --------
+    >>> import revarb
+    >>> models = {"Mean": revarb.Mean(), "revarb (chosen)": revarb.Chosen(jobs=1)}
+    """
+
+    jobs: int | None = None
+    members: int = 1
+    effort: str = "normal"
+    candidates: Any = None
+
+    def fit(
+        self, train: Series | Sequence[Series], seed: int = 0, progress: bool = False, *, resume: bool = False
+    ) -> Fitted:
+        """Train the model that `revarb.fit` chooses.
+
+        Parameters
+        ----------
+        train : Series or list of Series
+            Training records.
+        seed : int
+            Seed of all fits.
+        progress : bool
+            Show a progress bar, or where the output is not a terminal, a line now and then.
+        resume : bool
+            Continue a choice on the same records that was killed or interrupted.
+
+        Returns
+        -------
+        FittedRGP, FittedARX or Ensemble
+        """
+        options = {"candidates": self.candidates, "members": self.members, "effort": self.effort}
+        return fit(train, seed, self.jobs, progress, resume=resume, **options)
+
+
+def _check_candidates(candidates: object, effort: object) -> AnyCandidates:
+    if not isinstance(effort, str) or effort not in EFFORTS:
+        known = " or ".join(repr(each) for each in EFFORTS)
+        raise InputError(f"effort must be {known}, received {describe(effort)}")
+    if candidates is None:
+        return DefaultCandidates(linear_only=effort == "quick")
+    if effort != "normal":
+        raise InputError(f"effort={effort!r} selects among the default candidates; leave it out with candidates=…")
+    return read_candidates(candidates)
+
+
+def _count_workers(jobs: int | None) -> int:
+    return min(count_workers(-1), MAX_WORKERS) if check_jobs(jobs) is None else count_workers(jobs)
+
+
+def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence[Series], members: int) -> Fitted:
+    ranking = try_candidates(validation, candidates)
+    if isinstance(candidates, DefaultCandidates):
+        ranking = try_student(ranking, validation, candidates)  # which tries nothing after Ctrl-C
+        if candidates.linear_only:
+            ranking = _add_sentence(ranking, QUICK)
+    if validation.scheduler.progress.pressed:
+        return fit_interrupted(ranking, validation.held_out, records, validation.scheduler.seed)
+    return fit_taken(ranking, validation, records, members)
+
+
+def _add_sentence(ranking: Ranking, text: str) -> Ranking:
+    return replace(ranking, choice=replace(ranking.choice, sentence=f"{ranking.choice.sentence} {text}"))
+
+
+def _count_steps(held_out: HeldOut, candidates: AnyCandidates) -> int:
+    first = candidates.list_paths(held_out.records, 1)
+    paths = [*first, *(candidates.list_variants(first[-1], held_out.records) if first else ())]
+    final = [count_steps(path.spec) if path.has_weights else 1 for path in paths]
+    return FOLDS * sum(path.steps for path in paths) + max(final, default=1)
+
+
+def _digest(records: Sequence[Series], seed: int) -> str:
+    first = records[0]
+    about = [seed, first.input_names, first.output_names, first.dt, collect_versions()]
+    data = hashlib.sha256(json.dumps(about).encode())
+    for values in (values for record in records for values in (record.u, record.y)):
+        data.update(f"{values.shape}".encode() + values.tobytes())
+    return data.hexdigest()

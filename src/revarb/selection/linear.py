@@ -1,0 +1,129 @@
+"""Linear models as candidates: the best order for each input delay, and the bands of the one that is taken."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.distribution import half_width
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.errors import RevarbError, warn_user
+from revarb.fitting.calibration_rule import LEVEL, find_worst_quantile
+from revarb.fitting.held_out import HeldOut, compute_held_out_error, log_errors, simulate_blocks
+from revarb.fitting.linear_model import build_narx_rows, mark_complete, solve_least_squares
+from revarb.fitting.quarters import MIN_STD
+from revarb.fitting.reference_errors import count_coefficients, validate_linear
+from revarb.models.fitted_arx import FittedARX
+from revarb.selection.candidates import CandidateKey, describe_order
+from revarb.selection.validation import CandidateResult
+
+HORIZONS = 20  # steps after a measured start for which a linear model has a band of its own
+LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
+UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
+
+
+def try_linear(orders: Sequence[tuple[str, Order]], held_out: HeldOut, quiet: bool = True) -> list[CandidateResult]:
+    """The best linear model up to each of the largest orders; one whose runs all diverge is left out.
+
+    The names are "" where none was given. With `quiet`, nothing is said about those that are left out.
+    """
+    tried: dict[CandidateKey, CandidateResult] = {}
+    for name, largest in orders:
+        started = time.perf_counter()
+        try:
+            found = validate_linear(held_out, largest)
+        except RevarbError as error:  # a record too short for the delay, or no stable order
+            if not quiet:
+                warn_user(f"{name or 'ARX'} could not be fitted and is left out: {error}")
+            continue
+        complexity = (False, 0.0, count_coefficients(found.order, held_out.scaling))
+        key = CandidateKey(found.order, 0.0, name or f"linear, {describe_order(found.order)}", complexity)
+        result = CandidateResult(key, found.folds, found.errors, time.perf_counter() - started)
+        tried.setdefault(key, result)
+    return list(tried.values())
+
+
+def find_delay(linear: Sequence[CandidateResult]) -> int:
+    """The input delay of the nonlinear candidates, from that of the linear ones: 1, or where that is better 0.
+
+    Delay 0 is direct feedthrough, and must be better by more than a standard error. A long dead time must be better by
+    two, and by a model that follows the record. Short ones are within the lags of every candidate.
+    """
+    delays = {
+        each.key.configuration.input_delay: each.errors
+        for each in linear
+        if isinstance(each.key.configuration, Order)
+    }  # fmt: skip
+    if 1 not in delays:
+        return 1
+    for delay, errors in sorted(delays.items(), reverse=True):
+        finite = np.isfinite(errors).all() and np.isfinite(delays[1]).all()
+        differences = log_errors(delays[1]) - log_errors(errors) if finite else np.zeros(len(errors))
+        gain, deviation = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
+        follows = compute_held_out_error(errors) < UNINFORMATIVE
+        if gain > (2.0 if delay >= LONG_DELAY else 1.0) * deviation and (follows or delay < LONG_DELAY):
+            return delay
+    return 1
+
+
+def fit_linear_candidate(result: CandidateResult, held_out: HeldOut, records: Sequence[Series], seed: int) -> FittedARX:
+    """Fit a linear candidate to all records, with bands from its held-out blocks."""
+    assert isinstance(result.key.configuration, Order)
+    prep = Preprocessor.from_records(records, result.key.configuration)
+    rows = build_narx_rows(prep, records)
+    model = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), mark_complete(rows))
+    std, horizon_std = calibrate_linear(result.folds, held_out, prep.scaling)
+    return replace(FittedARX.from_records(records, prep, model, std, seed), horizon_std=horizon_std)
+
+
+def calibrate_linear(
+    folds: Mapping[int, FittedARX], held_out: HeldOut, scaling: Standardiser
+) -> tuple[Float64[np.ndarray, " Dy"], Float64[np.ndarray, "K Dy"]]:
+    """Standard deviations of a linear model: of cold runs, and 1 … K steps after a measured start.
+
+    Each is such that its 95 % band holds 95 % of the errors of the worst held-out block. Where a prediction from a
+    measured start diverges, K is 0.
+    """
+    residual_std = _find_std(collect_cold_errors(folds, held_out, scaling))
+    try:
+        ahead = [_predict_blocks(folds, held_out, horizon + 1, scaling) for horizon in range(HORIZONS)]
+    except RevarbError:
+        return residual_std, np.empty((0, len(residual_std)))
+    return residual_std, np.stack([_find_std(errors) for errors in ahead])
+
+
+def collect_cold_errors(folds: Mapping[int, Any], held_out: HeldOut, scaling: Standardiser) -> list[np.ndarray]:
+    """Errors of the cold runs over the blocks of every fold by its model, in units of `scaling`."""
+    errors = []
+    for fold, model in folds.items():
+        runs = held_out.select(fold)
+        simulated = zip(runs, simulate_blocks(model, runs), strict=True)
+        errors += [(mean - run.y) / scaling.y_std for run, mean in simulated]
+    return errors
+
+
+def _predict_blocks(
+    folds: Mapping[int, FittedARX], held_out: HeldOut, horizon: int, scaling: Standardiser
+) -> list[np.ndarray]:
+    # Every record once for each fold that left out some of it.
+    errors = []
+    for fold, model in folds.items():
+        blocks = [block for block in held_out.blocks if block.fold == fold]
+        for number in sorted({block.record for block in blocks}):
+            record = held_out.records[number]
+            error = (model.predict(record, horizon).mean - record.y) / scaling.y_std
+            errors += [error[block.rows] for block in blocks if block.record == number]
+    return errors
+
+
+def _find_std(errors: Sequence[np.ndarray]) -> Float64[np.ndarray, " Dy"]:
+    # An output that is measured in no block gets the standard deviation of its training values, 1.
+    by_output = zip(*([column[np.isfinite(column)] for column in error.T] for error in errors), strict=True)
+    stds = np.array([find_worst_quantile(each) for each in by_output]) / half_width(LEVEL)
+    return np.maximum(np.where(np.isnan(stds), 1.0, stds), MIN_STD)

@@ -1,0 +1,96 @@
+"""The records on which models are chosen: long enough ones, parts of very long ones, and their held-out blocks."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from revarb.data.preprocessor import Preprocessor
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.errors import InputError, warn_user
+from revarb.fitting.held_out import FOLDS, HeldOut, cut_held_out_blocks, hold_out, mask_fold
+
+FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the default candidates
+ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
+RECORD_ROWS_PER_LAG = 6  # and a record this many
+MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
+MAX_ROWS = 2000  # of all records together; with more, parts of them are used: choosing needs fewer than fitting
+PART_ROWS = 500
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
+
+
+def limit_lags(records: Sequence[Series], lags: int) -> int:
+    """The number of lags, or less where the records are too short for that many."""
+    lengths = np.array([len(record) for record in records])
+    for fewer in range(lags, 1, -1):
+        in_long = lengths[lengths >= RECORD_ROWS_PER_LAG * fewer].sum()
+        if lengths.sum() >= ROWS_PER_LAG * fewer and in_long >= MOST_ROWS * lengths.sum():
+            return fewer
+    return 1
+
+
+def leave_out_short(records: Sequence[Series]) -> tuple[Series, ...]:
+    """The records that are long enough for all default candidates, with a warning where others are left out."""
+    kept = tuple(records)
+    while True:  # with fewer records there can be more lags, for which others are too short
+        least = RECORD_ROWS_PER_LAG * limit_lags(kept, MORE_LAGS)
+        long = tuple(record for record in kept if len(record) >= least)
+        if len(long) in (0, len(kept)):
+            break
+        kept = long
+    if len(kept) < len(records):
+        warn_user(
+            f"{len(records) - len(kept)} of {len(records)} records have fewer than {least} samples and are left out; "
+            "RGP(lags=…).fit takes them with fewer lags"
+        )
+    return kept
+
+
+def cut_parts(records: Sequence[Series]) -> list[Series]:
+    """The records themselves, or spread parts of them with about `MAX_ROWS` rows in all.
+
+    All records are used where a column moves only outside of these parts.
+    """
+    if sum(len(record) for record in records) <= MAX_ROWS:
+        return list(records)
+    parts = [part for record in records for part in _cut(record)]
+    chosen, rows = [], 0
+    for number in np.argsort(np.arange(len(parts)) * GOLDEN % 1.0):  # spread over the records, in an order of its own
+        if rows < MAX_ROWS:
+            chosen.append(int(number))
+            rows += len(parts[number])
+    parts = [parts[number] for number in sorted(chosen)]
+    try:
+        Standardiser.from_records(parts)
+    except InputError:
+        return list(records)
+    return parts
+
+
+def _cut(record: Series) -> list[Series]:
+    # Parts of at least PART_ROWS rows, but for a shorter record; one without any measured output is of no use.
+    ends = np.linspace(0, len(record), max(1, len(record) // PART_ROWS) + 1).round().astype(int)
+    parts = [record[begin:end] for begin, end in pairwise(ends)]
+    return [part for part in parts if part.missing < part.y.size]
+
+
+def hold_out_blocks(records: Sequence[Series], largest: Order) -> HeldOut | None:
+    """Hold out blocks with measured outputs, the same for all candidates, which are assigned to the folds in turn.
+
+    `largest` covers the orders of all candidates. None where the records are too short, too few blocks are measured, or
+    a fold leaves too little: an output that does not move.
+    """
+    prep = Preprocessor.from_records(records, largest)
+    blocks = cut_held_out_blocks(records, prep)
+    measured = [block for block in blocks if np.isfinite(records[block.record].y[block.rows]).any()]
+    measured = [block._replace(fold=position % FOLDS) for position, block in enumerate(measured)]
+    if len(measured) < FOLDS or min(block.begin for block in measured) < largest.reach:
+        return None
+    try:
+        for fold in range(FOLDS):
+            Standardiser.from_records(mask_fold(records, measured, fold))
+    except InputError:
+        return None
+    return hold_out(records, measured, prep.skip)

@@ -1,0 +1,135 @@
+"""Candidates on held-out blocks: their fits without each fold, and what these simulate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series
+from revarb.errors import ComputationError, RevarbError
+from revarb.fitting.held_out import FOLDS, HeldOut, measure_block_errors, simulate_records
+from revarb.fitting.weight_path import ALL, WeightPath
+from revarb.models.base import Fitted
+from revarb.selection.candidates import CandidateKey, CandidatePath
+from revarb.selection.schedule import FitJob, Scheduler
+
+MAX_SPREAD = 2.0  # of simulated outputs over the training inputs in reverse, in standard deviations of the output
+AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs are uninformative
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateResult:
+    """A candidate with its models without each fold, and their error on every block (NaN where it was not scored)."""
+
+    key: CandidateKey
+    folds: Mapping[int, Any]
+    errors: Float64[np.ndarray, " B"]  # of cold runs
+    seconds: float
+    ahead_errors: Float64[np.ndarray, " B"] | None = None  # of predictions a few steps ahead, where these decide
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        return self.key.name
+
+    @property
+    def path(self) -> CandidatePath | None:
+        """Its configuration with its fits; None for a linear model."""
+        return self.key.path
+
+    @property
+    def scores(self) -> Float64[np.ndarray, " B"]:
+        """The errors that decide."""
+        return self.errors if self.ahead_errors is None else self.ahead_errors
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was scored on all blocks."""
+        return len(self.folds) == FOLDS
+
+
+@dataclass(eq=False)
+class Validation:
+    """All fits without a fold that have been made so far, and what they are judged by."""
+
+    held_out: HeldOut
+    scheduler: Scheduler
+    paths: dict[FitJob, WeightPath] = field(default_factory=dict)
+    failures: dict[CandidatePath, str] = field(default_factory=dict)
+
+    def fit(self, jobs: Sequence[FitJob], likely: Sequence[CandidatePath] = ()) -> None:
+        """Run the jobs that have not been done yet; a candidate that fails is left out.
+
+        `likely` are those that may be fitted next: for an accelerator their programs are prepared meanwhile.
+        """
+        wanted = [job for job in jobs if job not in self.paths and job.path not in self.failures]
+        for job, result in self.scheduler.run(wanted, likely):
+            if not isinstance(result, RevarbError):
+                self.paths[job] = result
+            elif job.fold != ALL:  # a last fit that fails is tried again, and the next best candidate taken
+                self.failures[job.path] = str(result)
+
+    def score(self, path: CandidatePath) -> list[CandidateResult]:
+        """The candidates of a path, one per weight that all of its fits have reached."""
+        found = {job.fold: each for job, each in self.paths.items() if job.path == path and job.fold != ALL}
+        if not found or path in self.failures:
+            return []
+        reached = min(len(each.models) for each in found.values())
+        seconds = sum(each.seconds for each in found.values())
+        results = []
+        for number, weight in enumerate(path.weights[:reached]):
+            folds = {fold: each.models[number] for fold, each in found.items()}
+            errors = measure_block_errors(folds, self.held_out)
+            results.append(CandidateResult(path.at(weight), folds, errors, seconds))
+        return results
+
+    def get_final(self, path: CandidatePath) -> WeightPath | None:
+        """The fit to all records, if it was made with those of the folds."""
+        return self.paths.get(FitJob(path, ALL))
+
+
+def is_stable(result: CandidateResult, records: Sequence[Series]) -> bool:
+    """Whether the training inputs in reverse drive no fold's outputs far beyond what was measured.
+
+    Held-out errors do not show that. The reversed inputs have the same size and spectrum, and a different order.
+    """
+    backwards = [replace(record, u=record.u[::-1]) for record in records]
+    return all(_measure_spread(model, backwards) <= MAX_SPREAD for model in result.folds.values())
+
+
+def _measure_spread(model: Any, records: Sequence[Series]) -> float:
+    # Largest root mean square over the outputs of z-scored runs; infinite where they diverge.
+    scaling = model.scaling if isinstance(model, Fitted) else Standardiser.from_records(records)
+    with np.errstate(over="ignore", invalid="ignore"):
+        joined = scaling.outputs(np.concatenate(simulate_records(model, records)))
+        spread = float(np.max(np.sqrt(np.mean(joined**2, axis=0))))
+    return spread if np.isfinite(spread) else float("inf")
+
+
+def measure_ahead(result: CandidateResult, held_out: HeldOut) -> Float64[np.ndarray, " B"]:
+    """Errors of predictions 1 to 3 steps ahead from filtered states, on every block by the fold that left it out."""
+    errors = np.full(len(held_out.blocks), np.nan)
+    for fold, model in result.folds.items():
+        squares = {
+            number: _square_errors(model, held_out.records[number], held_out)
+            for number in {block.record for block in held_out.blocks if block.fold == fold}
+        }
+        for number, block in enumerate(held_out.blocks):
+            if block.fold == fold:
+                errors[number] = np.sqrt(np.nanmean(squares[block.record][block.rows]))
+    return errors
+
+
+def _square_errors(model: Fitted, record: Series, held_out: HeldOut) -> np.ndarray:
+    # Mean over the numbers of steps; infinite where the filter diverges, and for models that cannot predict.
+    predict = getattr(model, "predict", None)
+    try:
+        paths = [] if predict is None else [predict(record, steps).mean for steps in AHEAD]
+    except ComputationError:
+        paths = []
+    if not paths:
+        return np.full(record.y.shape, np.inf)
+    return np.mean([((path - record.y) / held_out.scaling.y_std) ** 2 for path in paths], axis=0)

@@ -1,1 +1,0 @@
-"""Training: from records to a trained, calibrated model."""

@@ -1,0 +1,187 @@
+"""`revarb compare`."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.cli.compare import _list_models
+from revarb.config.rgp import RGP
+from revarb.data.tables.writing import write_table
+from revarb.errors import InputError
+from revarb.training.choose import Chosen
+from support import small
+from support.command_line import COLUMNS, run, with_cells
+from support.processes import environment
+from support.small_choice import SAMPLES, use_quick_candidates
+from support.waiting import DEADLINE, read_until
+
+
+def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
+    some = ("--only", "Mean", "--only", "ARX", "--only", "GP-NARX", "--lags", "2", "--input-lags", "2")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some, "--seeds", "2", "--out", "all")
+    assert code == 0, err
+    assert err == ""
+    content = json.loads((folder / "all" / "compare.json").read_text())
+    assert out.startswith(content["meta"]["verdict"])
+    assert content["meta"]["command"].startswith("revarb compare train.csv test.csv -u valve -y pressure --only Mean")
+    assert [row["model"] for row in content["rows"]] == ["Mean"] * 2 + ["ARX"] * 2 + ["GP-NARX"] * 4
+    assert content["meta"]["skip"] == content["rows"][0]["skip"]
+    page = (folder / "all" / "compare.html").read_text()
+    # Outputs, reliability, residuals of ARX and of GP-NARX.
+    assert content["meta"]["verdict"] in page and page.count("<svg") == 4
+    for name in ("compare", "reliability", "mean", "arx", "gp-narx"):
+        assert (folder / "all" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "residuals: a model without its own uncertainty" in out
+    for text in (
+        "GP-NARX",
+        "moments",
+        "in 95 %",
+        "simulate s",
+        "wrote all/compare.html",
+    ):
+        assert text in out
+
+
+def test_the_family_has_a_state_per_output():
+    plain, family = (list(_list_models(RGP(), 1, None, outputs)) for outputs in (0, 3))
+    assert [name for name in family if name not in plain] == [
+        "GPSSM, prior", "GPSSM, markov", "GPSSM, mean-field", "reduced-rank GPSSM",
+    ]  # fmt: skip
+    models = _list_models(RGP(input_delay=2), 1, ["GPSSM, markov", "reduced-rank GPSSM"], 3)
+    assert [(model.states, model.input_delay) for model in models.values()] == [(4, 2), (3, 2)]
+
+
+def test_compare_takes_several_records(capsys, folder):
+    more = ("--more-train", "more.csv", "--more-test", "more.csv", "--only", "ARX", "--seeds", "1")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *more)
+    assert code == 0 and "wrote revarb-compare/compare.json" in out, err
+    assert "the first of 2 test records" in (folder / "revarb-compare" / "compare.html").read_text()
+
+
+def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
+    """With ten lags a record this short has no rows outside a held-out piece; the training mean still works."""
+    record = small.record(samples=14)
+    write_table("short.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = ("--only", "Mean", "--only", "MLP-NARX", "--seeds", "1")
+    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some)
+    assert code == 0 and "MLP-NARX: 1 of 1 seed(s) failed: records of [14] samples leave" in out
+    assert "failed: records of" in (folder / "revarb-compare" / "compare.html").read_text()
+    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some[2:], "--out", "none")
+    assert code == 0 and out.startswith("Every model failed") and not list((folder / "none").glob("*.png"))
+
+
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
+    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        env=environment(JAX_LOG_COMPILES="1", XDG_CACHE_HOME=str(folder)),
+    )  # fmt: skip
+    read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
+    os.killpg(process.pid, signal.SIGINT)  # to the process group, as from a terminal: the workers receive it too
+    out, err = (text.decode() for text in process.communicate(timeout=DEADLINE))
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in err
+    if "interrupted: stopped before the end" in err:  # before the first model was done
+        assert not (folder / "revarb-compare" / "compare.json").exists()
+    else:
+        assert "of 21 fits were compared; rerun with --resume to continue" in err
+        assert "incomplete" in json.loads((folder / "revarb-compare" / "compare.json").read_text())["meta"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder):
+    """A real process on a real terminal, a real signal to its process group."""
+    long = "calibrate = false\nlags = 2\ninput_lags = 2\ninducing = 12\n"
+    (folder / "long.toml").write_text(f"{long}[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
+    some = ("--only", "Mean", "--only", "ARX", "--only", "REVARB", "--config", "long.toml", "--seeds", "1", "-o", "all")
+    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, *some]
+    variables = environment(TERM="xterm", COLUMNS="120", XDG_CACHE_HOME=str(folder / "cache"))
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=variables, start_new_session=True)
+    os.close(theirs)
+    screen = read_until(ours, lambda text: b"ARX done" in text)
+    os.killpg(process.pid, signal.SIGINT)
+    screen += read_until(ours)
+    out = process.communicate(timeout=DEADLINE)[0].decode()
+    assert process.returncode == 130, screen
+    assert b"interrupted: 2 of 3 fits were compared; rerun with --resume to continue" in screen
+    assert b"Traceback" not in screen
+    sentence = "This comparison is incomplete: it was stopped by Ctrl-C before REVARB (1 seed(s))."
+    first = json.loads((folder / "all" / "compare.json").read_text())
+    assert sentence in out and sentence in (folder / "all" / "compare.html").read_text()
+    assert first["meta"]["incomplete"] == sentence and [row["model"] for row in first["rows"]] == ["Mean", "ARX"]
+    assert (folder / "all" / "arx.png").exists() and not (folder / "all" / "revarb.png").exists()
+
+    # The same, but for fewer iterations of the model that was not done.
+    (folder / "long.toml").write_text((folder / "long.toml").read_text().replace("9000", "9"))
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, env=variables, check=False)
+    assert done.returncode == 0 and done.stderr == ""
+    second = json.loads((folder / "all" / "compare.json").read_text())
+    assert "incomplete" not in second["meta"] and "incomplete" not in done.stdout
+    assert second["rows"][:2] == [{**row, "skip": second["meta"]["skip"]} for row in first["rows"]]  # also the seconds
+    assert [row["model"] for row in second["rows"][2:]] == ["REVARB", "REVARB"]
+    assert not list((folder / "cache").rglob("*.run"))
+
+
+def test_a_comparison_names_the_models_that_need_every_output(capsys, folder):
+    with_cells(folder, "gap.csv", "NA", [6, 7])
+    some = ("--only", "Mean", "--only", "LSTM", "--seeds", "1", "--out", "all")
+    code, out, err = run(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *some)
+    assert code == 0 and err == ""
+    reason = "LSTM needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing"
+    reason += " outputs"
+    assert f"LSTM: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE")
+    assert reason in (folder / "all" / "compare.html").read_text()
+    rows = {row["model"]: row for row in json.loads((folder / "all" / "compare.json").read_text())["rows"]}
+    assert rows["LSTM"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
+
+
+@pytest.mark.slow
+def test_a_comparison_with_the_chosen_model(capsys, folder, monkeypatch):
+    use_quick_candidates(monkeypatch)
+    record = small.record(samples=SAMPLES)
+    write_table("train.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = ("--only", "Mean", "--only", "revarb (chosen)", "--seeds", "1", "--lags", "3", "--out", "all")
+    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some)
+    assert code == 0 and err == ""
+    assert out.startswith("Use revarb (chosen)") and (folder / "all" / "revarb-chosen.png").exists()
+    rows = json.loads((folder / "all" / "compare.json").read_text())["rows"]
+    assert {row["taken"].partition(", w")[0] for row in rows[1:]} == {"RGP, small, 2 lags"}  # whatever --lags says
+
+
+def test_a_comparison_of_files_with_times(capsys, folder):
+    for name, first in (("a.csv", 0.0), ("b.csv", 33.3)):
+        record = small.record()
+        write_table(name, {"t": first + 0.1 * np.arange(60), "valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    some = (*COLUMNS, "--only", "Mean", "--seeds", "1", "--time", "t")
+    code, _, err = run(capsys, "compare", "a.csv", "b.csv", *some)
+    assert code == 0 and err == ""
+    text = (folder / "b.csv").read_text().splitlines()
+    (folder / "lost.csv").write_text("\n".join([*text[:30], *text[31:]]))
+    code, _, err = run(capsys, "compare", "a.csv", "lost.csv", *some)
+    assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
+
+
+def test_the_row_of_revarb_is_as_described_and_its_lags_are_those_of_all(capsys, folder, monkeypatch):
+    given = {}
+
+    def note(train, test, models, seeds, **options):
+        given.update(models)
+        raise InputError("enough")
+
+    monkeypatch.setattr(revarb, "compare", note)
+    files = ("compare", "train.csv", "test.csv", *COLUMNS)
+    assert run(capsys, *files, "--config", "rgp.toml", "--hidden", "3", "--latent-dim", "2", "-o", "x")[0] == 2
+    spec = given["REVARB"]
+    assert (spec.lags, spec.hidden, spec.latent_dim, spec.inducing) == (2, 3, 2, 12)
+    assert given["GP-NARX"].lags == 2 and given["GP-NARX"].input_lags == 2 and given["revarb (chosen)"] == Chosen()
+    assert run(capsys, *files, "--lags", "4", "--input-delay", "3")[0] == 2
+    assert given["REVARB"] == RGP(lags=4, input_delay=3) and given["MLP-NARX"].input_delay == 3

@@ -1,0 +1,97 @@
+"""`revarb export`."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+import revarb
+from support import small
+from support.c_programs import MOMENTS, build, run_moments, run_program
+from support.command_line import run
+from support.waiting import DEADLINE, wait_until
+
+with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+@pytest.fixture
+def model(folder):
+    record = small.record(samples=200)
+    fitted = revarb.ARX(2, 2).fit(revarb.Series(record.u, record.y, 0.5, ["valve"], ["pressure [bar]"]))
+    fitted.save("m.rgp")
+    return fitted
+
+
+def list_new(folder):
+    """What an export left beside the files that were there."""
+    before = {"m.rgp", "train.csv", "more.csv", "test.csv", "rgp.toml"}
+    return sorted(path.name for path in folder.iterdir() if path.name not in before)
+
+
+@with_compiler
+@pytest.mark.parametrize(("option", "tolerance"), [((), 1e-9), (("--float",), 1e-3)])
+def test_c_files_that_compile_and_simulate(capsys, folder, model, option, tolerance):
+    arguments = ("--to", "c", "-o", "tank.c", "--name", "pump", "--unit", "valve=%")
+    code, out, err = run(capsys, "export", "m.rgp", *arguments, *option)
+    assert (code, err) == (0, "")
+    sizes = [(folder / name).stat().st_size / 1000 for name in ("tank.h", "tank.c")]
+    assert out == "".join(
+        f"wrote {name}, {size:.1f} kB\n" for name, size in zip(("tank.h", "tank.c"), sizes, strict=True)
+    )
+    assert list_new(folder) == ["tank.c", "tank.h"]
+    header = (folder / "tank.h").read_text()
+    assert '"valve", unit "%"' in header and '"pressure [bar]", unit "bar"' in header and "void pump_step(" in header
+    u = small.record(3).u
+    found, _ = run_program(build(folder / "tank.c"), u, 1)
+    np.testing.assert_allclose(found, model.simulate(u).mean, rtol=tolerance, atol=tolerance)
+
+
+@with_compiler
+def test_c_files_with_standard_deviations(capsys, folder, model):
+    assert run(capsys, "export", "m.rgp", "-o", "tank.c", "--with-std")[0] == 0
+    u, path = small.record(3).u, model.simulate(small.record(3).u)
+    found = run_moments(build(folder / "tank.c", main_text=MOMENTS), u, 1)
+    np.testing.assert_allclose(found, (path.mean, path.std), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("ending", ["onnx", "casadi", pytest.param("fmu", marks=with_compiler)])
+def test_the_ending_says_the_format(capsys, folder, model, ending):
+    code, out, err = run(capsys, "export", "m.rgp", "-o", f"x.{ending}")
+    assert (code, err) == (0, "") and out.startswith(f"wrote x.{ending}, ") and out.endswith(" kB\n")
+    assert list_new(folder) == [f"x.{ending}"]
+
+
+@pytest.mark.parametrize("option", ["--with-std", "--step"])
+def test_onnx_files_of_the_step(capsys, folder, option):
+    small.spec().fit(small.record()).save("m.rgp")
+    assert run(capsys, "export", "m.rgp", "-o", "x.onnx", option)[0] == 0
+    names = [each.name for each in onnx.load("x.onnx").graph.output]
+    assert names == (["next_state", "y", "std"] if option == "--with-std" else ["next_state", "y"])
+
+
+def test_no_compiler_for_an_fmu(capsys, folder, model, monkeypatch):
+    monkeypatch.setenv("PATH", str(folder))
+    code, _, err = run(capsys, "export", "m.rgp", "-o", "x.fmu")
+    assert code == 2 and "an FMU needs a C compiler, and none of cc, gcc, clang is installed" in err
+    assert err.count("\n") == 1 and list_new(folder) == []
+
+
+@pytest.mark.skipif(sys.platform.startswith("win"), reason="signals of POSIX")
+def test_ctrl_c_while_an_fmu_is_compiled_leaves_nothing(folder, model):
+    """A compiler that never ends, and a SIGINT for the group, as a terminal sends it."""
+    slow = folder / "slow-cc"
+    slow.write_text("#!/bin/sh\ntouch started\nexec sleep 600\n")
+    slow.chmod(0o755)
+    environment = {**os.environ, "CC": str(slow), "TMPDIR": str(folder)}
+    command = [sys.executable, "-m", "revarb", "export", "m.rgp", "-o", "x.fmu"]
+    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    wait_until((folder / "started").exists)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"
+    assert list_new(folder) == ["slow-cc", "started"]

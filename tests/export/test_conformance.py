@@ -1,0 +1,335 @@
+"""Every export format, run by its own tool, against the simulation of the model.
+
+The format "numpy" is the step in plain arrays that all others are written from.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.errors import InputError
+from revarb.simulation.chain import StartState
+from support.c_programs import MOMENTS, SANITISED, build, run_moments
+from support.export_formats import FORMATS, needs_compiler, open_session, run_numpy
+from support.export_models import RECIPE, SPECS, fit_mixed, fit_small, make_record, simulate_mean
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # outputs are of the order of 100
+# Variances are differences of large numbers, here and in simulate: against long double both are wrong by up to 2e-8.
+ROUNDED = {"rtol": 1e-7, "atol": 0.0}
+COLD_ONLY = ("GP-NARX", "MLP-NARX")  # their `simulate` has no other start
+BY_MOMENTS = [name for name in SPECS if name not in ("ARX", "MLP-NARX")]
+
+each_format = pytest.mark.parametrize("run", FORMATS)
+
+
+@cache
+def fit_without_inputs():
+    return revarb.ARX(lags=2).fit(revarb.Series(None, np.sin(0.3 * np.arange(60.0)), dt=0.1))
+
+
+def window(record, rows=30):
+    return revarb.Window(record.u[:rows], record.y[:rows], record.dt)
+
+
+@each_format
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("columns", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_cold_run(run, name, columns, tmp_path):
+    record, model = make_record(columns, columns), fit_small(name, columns, columns)
+    found, state = run(model, tmp_path, record.u)
+    np.testing.assert_allclose(found, simulate_mean(model, record.u), **CLOSE)
+    past = record.u[len(record) - model.order.reach :].ravel()
+    np.testing.assert_array_equal(state[len(state) - len(past) :], past)
+
+
+@each_format
+@pytest.mark.parametrize("name", SPECS)
+def test_run_after_a_measured_window(run, name, tmp_path):
+    record, model = make_record(2, 2), fit_small(name, 2, 2)
+    found, _ = run(model, tmp_path, record.u[30:], model.step_state(window(record)))
+    if name in COLD_ONLY:
+        np.testing.assert_allclose(found[0], model.predict(record).mean[30], rtol=1e-9)
+    else:
+        expected = model.simulate(record.u[30:], model.methods[0], start=window(record)).mean
+        np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+@each_format
+@pytest.mark.parametrize("start", ["cold", "continue", "window"])
+def test_ensemble_whose_members_look_back_differently_far(run, start, tmp_path):
+    record, model = make_record(), fit_mixed()
+    assert len({member.order.reach for member in model.members}) == 2
+    begin = window(record) if start == "window" else start
+    state = None if start == "cold" else model.step_state(begin)
+    found, _ = run(model, tmp_path, record.u, state)
+    np.testing.assert_allclose(found, model.simulate(record.u, "mean", start=begin).mean, **CLOSE)
+
+
+@each_format
+def test_system_without_inputs(run, tmp_path):
+    model, rows = fit_without_inputs(), np.empty((20, 0))
+    np.testing.assert_allclose(run(model, tmp_path, rows)[0], model.simulate(steps=20).mean, rtol=1e-9, atol=1e-12)
+    before = revarb.Window(None, np.sin(0.3 * np.arange(30.0)), dt=0.1)
+    found, _ = run(model, tmp_path, rows, model.step_state(before))
+    np.testing.assert_allclose(found, model.simulate(steps=20, start=before).mean, rtol=1e-9)
+
+
+@each_format
+@pytest.mark.parametrize("order", [(1, 1, 1), (1, 1, 0)])
+def test_windows_of_one_sample(run, order, tmp_path):
+    """The second one keeps no past inputs."""
+    record = make_record(2, 1)
+    model = revarb.ARX(*order).fit(record)
+    assert model.order.reach == order[2]
+    np.testing.assert_allclose(run(model, tmp_path, record.u)[0], simulate_mean(model, record.u), **CLOSE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [(1, 1, 1), (1, 1, 0), (2, 1, 0)])
+@each_format
+def test_two_layers_with_windows_of_one_sample(run, order, tmp_path):
+    record = make_record()
+    model = revarb.RGP(*order, hidden=2, inducing=5, recipe=RECIPE, calibrate=False).fit(record)
+    np.testing.assert_allclose(run(model, tmp_path, record.u)[0], simulate_mean(model, record.u), **CLOSE)
+
+
+@each_format
+def test_the_state_after_a_run_continues_it(run, tmp_path):
+    record, model = make_record(2, 2), fit_small("two layers", 2, 2)
+    state = run(model, tmp_path, record.u[:40])[1]
+    found, _ = run(model, tmp_path, record.u[40:], state)
+    np.testing.assert_allclose(found, simulate_mean(model, record.u)[40:], **CLOSE)
+
+
+@pytest.mark.parametrize("ending", ["c", "fmu", "onnx", "casadi"])
+def test_two_exports_of_a_model_are_equal(ending, tmp_path):
+    first, second = ([file.read_bytes() for file in fit_mixed().export(tmp_path / f"m.{ending}")] for _ in range(2))
+    assert first == second
+
+
+# State vectors
+
+
+def test_cold_state():
+    for name in SPECS:
+        model = fit_small(name, 2, 2)
+        past, states = np.tile(model.scaling.u_mean, model.order.reach), len(model.step_state()) - 2 * model.order.reach
+        np.testing.assert_array_equal(model.step_state(), [*np.zeros(states), *past])
+
+
+@pytest.mark.parametrize("name", ["ARX", *COLD_ONLY])
+def test_a_narx_model_takes_the_last_measured_outputs(name, tmp_path):
+    """The next output is then that of `predict`, one step ahead; a missing output is replaced by its prediction."""
+    record, model = make_record(2, 2), fit_small(name, 2, 2)
+    y = record.y.copy()
+    y[28, 1] = np.nan
+    state = model.step_state(revarb.Window(record.u[:30], y[:30]))
+    raw = state[: 2 * model.order.lags].reshape(-1, 2) * model.scaling.y_std + model.scaling.y_mean
+    np.testing.assert_allclose(raw[0], record.y[29], rtol=1e-12)
+    assert np.isfinite(raw).all()
+    if name != "GP-NARX":  # whose mean in `predict` counts the uncertainty of the missing output
+        expected = model.predict(revarb.Series(record.u, np.concatenate([y[:30], record.y[30:]]))).mean[30]
+        np.testing.assert_allclose(run_numpy(model, tmp_path, record.u[30:31], state)[0][0], expected, rtol=1e-9)
+
+
+def test_states_of_an_ensemble():
+    model = fit_mixed()
+    np.testing.assert_array_equal(model.step_state(model.final_states[-1]), model.step_state("continue"))
+
+
+# Standard deviations: in C of a whole run, by propagated moments; in CasADi and ONNX of one step from a known state
+
+
+def run_c_moments(model, folder, u, start=None, cov=None, **options):
+    program = build(model.export(folder / "model.c", with_std=True, **options)[1], SANITISED, MOMENTS)
+    return run_moments(program, u, len(model.output_names), start, cov)
+
+
+def check(found, path):
+    np.testing.assert_allclose(found[0], path.mean, **CLOSE)
+    np.testing.assert_allclose(found[1], path.std, **ROUNDED)
+
+
+def check_cold_and_window(model, record, folder):
+    check(run_c_moments(model, folder, record.u), model.simulate(record.u))
+    start = window(record)
+    cov = np.asarray(model.resolve_start(start).state.cov) if "moments" in model.methods else None
+    path = model.simulate(record.u[30:], start=start)
+    check(run_c_moments(model, folder, record.u[30:], model.step_state(start), cov), path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", BY_MOMENTS)
+@pytest.mark.parametrize("columns", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_moments_in_c_cold(name, columns, tmp_path):
+    record, model = make_record(columns, columns), fit_small(name, columns, columns)
+    path = model.simulate(record.u)
+    assert np.ptp(path.std) > 0.01 * path.std.mean()  # the band is no constant
+    check(run_c_moments(model, tmp_path, record.u), path)
+
+
+def calibrate(degrees):
+    """A model whose bands change with the number of steps since its start."""
+    known = revarb.Calibration(2.0, 0.03, (2, 7), (0.5, 1.5, 3.0), 3, 0.2, degrees_of_freedom=degrees)
+    return replace(fit_small("two layers"), calibration=known)
+
+
+def fit_robust():
+    """Outputs that were measured at different rows have a variance each; Student-t noise."""
+    record = make_record(1, 2)
+    y = record.y.copy()
+    y[::3, 1] = np.nan
+    y[20, 0] += 500.0
+    spec = revarb.RGP(2, 2, hidden=1, inducing=8, latent_dim=2, recipe=RECIPE, noise="student-t")
+    model = spec.fit(revarb.Series(record.u, y))
+    assert np.asarray(model.chain.output.reduction).ndim == 3 and model.chain.degrees is not None
+    return model
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(pytest.param(lambda name=name: fit_small(name, 2, 2), id=name) for name in BY_MOMENTS if name != "GP-NARX"),
+        pytest.param(lambda: calibrate(None), id="calibrated"),
+        pytest.param(lambda: calibrate(5.0), id="calibrated, student-t"),
+        pytest.param(fit_robust, id="student-t, gaps"),
+    ],
+)
+def test_moments_in_c_after_a_window(make, tmp_path):
+    model = make()
+    check_cold_and_window(model, make_record(len(model.input_names), len(model.output_names)), tmp_path)
+
+
+@needs_compiler
+def test_arx_in_c_has_the_band_of_its_errors_by_steps_since_the_start(tmp_path):
+    stds = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+    check_cold_and_window(replace(fit_small("ARX", 2, 2), horizon_std=stds), make_record(2, 2), tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["ARX", "MLP-NARX"])
+def test_band_of_a_model_with_a_mean_in_single_precision(name, tmp_path):
+    record, model = make_record(2, 2), fit_small(name, 2, 2)
+    found, path = run_c_moments(model, tmp_path, record.u, precision="float"), model.simulate(record.u)
+    np.testing.assert_allclose(found, (path.mean, path.std), rtol=1e-4, atol=0.01)
+
+
+@needs_compiler
+def test_moments_in_c_without_inputs(tmp_path):
+    model = revarb.GPNARX(lags=2, iterations=5).fit(revarb.Series(None, np.sin(0.3 * np.arange(60.0))))
+    check(run_c_moments(model, tmp_path, np.empty((20, 0))), model.simulate(steps=20))
+
+
+def know_exactly(model, start):
+    """The state after a window, without uncertainty."""
+    state = model.resolve_start(start).state
+    return StartState(state.mean, np.zeros_like(state.cov), state.past_u)
+
+
+def step_casadi(model, folder, state, u):
+    return [np.asarray(each)[:, 0] for each in model.to_casadi(with_std=True)(state, u)]
+
+
+def step_onnx(model, folder, state, u):
+    [file] = model.export(folder / "m.onnx", with_std=True)
+    return open_session(file).run(["next_state", "y", "std"], {"state": state, "u": u})
+
+
+each_step = pytest.mark.parametrize("step", [step_casadi, step_onnx])
+
+
+@each_step
+@pytest.mark.parametrize("row", [30, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [name for name in BY_MOMENTS if name != "GP-NARX"])
+def test_std_of_one_step(step, name, row, tmp_path):
+    """To first order where `simulate` matches moments."""
+    record, model = make_record(2, 2), fit_small(name, 2, 2)
+    start = know_exactly(model, window(record, row))
+    state, y, std = step(model, tmp_path, model.step_state(start), record.u[row])
+    np.testing.assert_allclose(std, model.simulate(record.u[row : row + 1], start=start).std[0], rtol=0.03)
+    rows, expected = run_numpy(model, tmp_path, record.u[row : row + 1], model.step_state(start))
+    np.testing.assert_allclose(y, rows[0], **CLOSE)
+    np.testing.assert_allclose(state, expected, **CLOSE)
+
+
+@each_step
+@pytest.mark.parametrize("make", [pytest.param(fit_robust, marks=pytest.mark.slow), lambda: calibrate(5.0)])
+def test_std_of_one_step_with_student_t_noise(step, make, tmp_path):
+    model = make()
+    record = make_record(1, len(model.output_names))
+    start = know_exactly(model, window(record))
+    std = step(model, tmp_path, model.step_state(start), record.u[30])[2]
+    np.testing.assert_allclose(std, model.simulate(record.u[30:31], start=start).std[0], rtol=0.03)
+
+
+@each_step
+def test_std_of_one_step_of_an_ensemble_is_that_of_the_mixture(step, tmp_path):
+    record, model = make_record(), fit_mixed()
+    starts = tuple(know_exactly(member, window(record)) for member in model.members)
+    std = step(model, tmp_path, model.step_state(starts), record.u[30])[2]
+    np.testing.assert_allclose(std, model.simulate(record.u[30:31], start=starts).std[0], rtol=0.03)
+
+
+def step_c(model, folder, state, u):
+    mean, std = run_c_moments(model, folder, u[None], state)
+    return None, mean[0], std[0]
+
+
+@pytest.mark.parametrize("step", [step_casadi, step_onnx, pytest.param(step_c, marks=needs_compiler)])
+def test_std_of_one_step_of_a_gp_narx_is_that_of_predict(step, tmp_path):
+    """After measured outputs its states are known: one step ahead nothing is propagated."""
+    record, model = make_record(2, 2), fit_small("GP-NARX", 2, 2)
+    _, y, std = step(model, tmp_path, model.step_state(window(record)), record.u[30])
+    path = model.predict(record)
+    np.testing.assert_allclose((y, std), (path.mean[30], path.std[30]), rtol=1e-7)
+
+
+# Refusals
+
+
+def export(*names, **options):
+    return lambda model, folder: model.export(folder.joinpath(*names), **options)
+
+
+def start_at(start):
+    return lambda model, folder: model.step_state(start(model) if callable(start) else start)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "message"),
+    [
+        ("ARX", export("m.txt"), r"m.txt' is that of no export; choose one of these, or pass to=: c \(\.c\), fmu"),
+        ("ARX", export("m.c", to="matlab"), r"a model can be exported to c \(\.c\), .*; received 'matlab'"),
+        ("ARX", export("m.onnx", precision="float"), "an export to onnx has no option precision; leave it out"),
+        ("ARX", export("m.c", step_only=True), "an export to c has no option step_only; .* or export to onnx"),
+        ("ARX", export("m.casadi", name="tank"), "an export to casadi has no option name"),
+        ("one layer", export("m.fmu", with_std=True), "an export to fmu has no option with_std; .* or export to c"),
+        ("ARX", export("none", "m.c"), "does not exist; create it first"),
+        ("ARX", export("m.h", to="c"), r"name a file that ends in \.c, received"),
+        ("ARX", export('a"b.c'), "which no quotes can hold; choose another name"),
+        *(("ARX", export("m.c", name=name), "name must be an identifier of C") for name in ("2nd", "a b", "", "größe")),
+        ("ARX", export("m.c", precision="half"), "precision must be 'double' or 'float', received 'half'"),
+        ("ARX", export("m.c", units={"valve": "%"}), "units has the column 'valve', but those of the model are"),
+        ("ARX", export("m.c", units={"u": 3}), "the unit of 'u' must be a text, received 3"),
+        ("mixed", export("m.c", with_std=True), "the standard deviation of an ensemble cannot be exported, only the"),
+        ("one layer", export("m.c", with_std=True, precision="float"), "propagated moments need double precision"),
+        ("ARX", export("m.onnx", with_std=True), "a FittedARX has no variance of its own; leave with_std out"),
+        ("ARX", export("m.casadi", with_std=True), "a FittedARX has no variance of its own; leave with_std out"),
+        ("ARX", lambda model, _: model.to_casadi(horizon=0), "horizon must be a whole number of at least 1, received"),
+        ("one layer", lambda model, _: model.to_casadi(3, with_std=True), "with_std is of one step from a known state"),
+        ("GP-NARX", start_at("continue"), "this model does not know how its training records ended"),
+        ("ARX", start_at("warm"), "start must be 'cold', 'continue', a revarb"),
+        ("mixed", start_at(lambda model: model.members[0].final_states[0]), "one state, but the model has 2 members"),
+        ("mixed", start_at(lambda model: model.final_states[0][:1]), r"start has 1 state\(s\), but the model 2 member"),
+    ],
+)  # fmt: skip
+def test_refusals(name, call, message, tmp_path):
+    model = fit_mixed() if name == "mixed" else fit_small(name)
+    with pytest.raises(InputError, match=message):
+        call(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,72 @@
+"""The files of an export: chosen by ending or name, and written together or not at all."""
+
+import os
+import signal
+
+import pytest
+
+from revarb.errors import InputError
+from revarb.export import writer
+from support.export_models import fit_small
+
+
+def list_names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_ending_or_the_name_chooses_the_format(tmp_path):
+    model = fit_small("ARX")
+    assert [path.name for path in model.export(tmp_path / "m.c")] == ["m.h", "m.c"]
+    assert model.export(str(tmp_path / "m.onnx")) == (tmp_path / "m.onnx",)
+    assert model.export(tmp_path / "m.CASADI") == (tmp_path / "m.CASADI",)
+    assert model.export(tmp_path / "m.bin", "onnx") == (tmp_path / "m.bin",)
+    assert (tmp_path / "m.bin").read_bytes() == (tmp_path / "m.onnx").read_bytes()
+    assert list_names(tmp_path) == ["m.CASADI", "m.bin", "m.c", "m.h", "m.onnx"]
+
+
+def test_a_header_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "m.h").mkdir()
+    with pytest.raises(InputError, match=r"m\.h: it is a folder"):
+        fit_small("ARX").export(tmp_path / "m.c")
+    assert list_names(tmp_path) == ["m.h"]
+
+
+@pytest.mark.parametrize("before", [None, b"an older header"])
+def test_a_source_that_cannot_be_written_leaves_the_header_of_before(tmp_path, monkeypatch, before):
+    header, write = tmp_path / "m.h", writer.write_atomic
+    if before is not None:
+        header.write_bytes(before)
+
+    def fail_at_source(path, content):
+        if path.suffix == ".c":
+            raise InputError("cannot write: no space left")
+        return write(path, content)
+
+    monkeypatch.setattr(writer, "write_atomic", fail_at_source)
+    with pytest.raises(InputError, match="no space left"):
+        fit_small("ARX").export(tmp_path / "m.c")
+    assert list_names(tmp_path) == ([] if before is None else ["m.h"])
+    assert before is None or header.read_bytes() == before
+
+
+def test_ctrl_c_between_the_two_files_waits_until_both_are_written(tmp_path, monkeypatch):
+    write = writer.write_atomic
+
+    def interrupt(path, content):
+        os.kill(os.getpid(), signal.SIGINT)
+        return write(path, content)
+
+    monkeypatch.setattr(writer, "write_atomic", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fit_small("ARX").export(tmp_path / "m.c")
+    assert list_names(tmp_path) == ["m.c", "m.h"]
+
+
+def test_ctrl_c_while_the_program_is_made_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(program, header_file):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer, "make_c", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fit_small("ARX").export(tmp_path / "m.c")
+    assert list_names(tmp_path) == []

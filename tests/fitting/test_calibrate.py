@@ -1,0 +1,116 @@
+"""Calibration as a part of a fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.data.series import Series
+from revarb.errors import ComputationError
+from revarb.fitting import calibrate
+from revarb.fitting.calibration_rule import SCALES
+from revarb.fitting.held_out import (
+    FOLDS,
+    HELD_OUT_BLOCKS,
+    compute_held_out_error,
+    cut_held_out_blocks,
+    hold_out,
+    mask_fold,
+    measure_block_errors,
+)
+from revarb.fitting.reference_errors import measure_linear, measure_mean
+from revarb.models.recipe import R0_FREE, Recipe, Stage
+from revarb.models.status import Status
+from support import small
+from support.journals import count_evaluations
+
+QUICK = Recipe(stages=(Stage(R0_FREE, 5),))
+SPEC = small.spec(hidden=1, recipe=QUICK, calibrate=True)
+
+
+@pytest.fixture(scope="module")
+def record():
+    return small.record(samples=150)
+
+
+@pytest.fixture(scope="module")
+def model(record):
+    return SPEC.fit(record)
+
+
+def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
+    found = model.calibration
+    assert found.stretches == HELD_OUT_BLOCKS and found.latent_scale in SCALES and found.output_noise >= 0.0099
+    assert len(found.edges) == 2 and len(found.factors) == 3 and min(found.factors) >= 1.0
+    loaded = revarb.load(model.save(tmp_path / "m.rgp"))
+    assert loaded.calibration == found
+    assert 0.0 < found.linear_error < found.mean_error  # of ARX and of the mean, on the same stretches
+    assert loaded.verdict == model.verdict and "held-out error" in model.verdict
+    u = small.record(5).u
+    np.testing.assert_array_equal(loaded.simulate(u).interval()[0], model.simulate(u).interval()[0])
+    again = SPEC.fit(record)
+    assert again.calibration == found
+    assert replace(SPEC, calibrate=False).fit(record).calibration is None
+
+
+def test_its_error_is_the_held_out_error(model, record):
+    """The same number as from the four fits without a fold, made and scored here (fault 4 of the review of 0.2)."""
+    blocks = cut_held_out_blocks([record], model.preprocessor)
+    held_out = hold_out([record], blocks, model.skip)
+    assert held_out.late_runs
+    without = replace(SPEC, calibrate=False)
+    folds = {fold: without.fit(mask_fold([record], blocks, fold)) for fold in range(FOLDS)}
+    found = model.calibration
+    assert found.error == pytest.approx(compute_held_out_error(measure_block_errors(folds, held_out)), rel=1e-9)
+    assert (found.linear_error, found.mean_error) == (measure_linear(held_out, model.order), measure_mean(held_out))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("inducing", "expected"), [(60, 50), (20, 20)])
+def test_fits_without_a_fold_have_no_more_inducing_inputs_than_are_enough(record, inducing, expected, monkeypatch):
+    sizes = []
+
+    def note(problem, *rest):
+        sizes.append(problem.spec.inducing)
+        raise ComputationError("its size is known")  # without the minute that the fits and their programs take
+
+    monkeypatch.setattr(calibrate, "solve", note)
+    spec = replace(SPEC, inducing=inducing, recipe=replace(QUICK, stages=(Stage(R0_FREE, 1),)))
+    with pytest.warns(UserWarning, match="the bands are not calibrated: its size is known"):
+        model = spec.fit(record)
+    assert sizes == [expected] and model.spec.inducing == inducing
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_calibrating_returns_the_model(record):
+    with count_evaluations() as seen:
+        replace(SPEC, calibrate=False).fit(record)
+    with count_evaluations(press_at=len(seen) + 3):
+        model = SPEC.fit(record)
+    assert model.calibration is None and model.status is Status.INTERRUPTED
+
+
+@pytest.mark.slow
+def test_a_fold_that_cannot_be_fitted_leaves_it_uncalibrated():
+    """An output that varies in one block only is constant in the fold without that block."""
+    base = small.record(samples=150)
+    y = np.column_stack([base.y[:, 0], np.zeros(150)])
+    y[60:63, 1] = [1.0, 2.0, 1.0]
+    with pytest.warns(UserWarning, match="the bands are not calibrated: output column 'y1' is constant"):
+        assert SPEC.fit(Series(base.u, y)).calibration is None
+
+
+def test_hardly_any_measured_block_leaves_it_uncalibrated(record):
+    y = record.y.copy()
+    y[40:] = np.nan
+    with pytest.warns(UserWarning, match="3 of 12 blocks of the training data have measured outputs"):
+        assert SPEC.fit(Series(record.u, y)).calibration is None
+
+
+@pytest.mark.slow
+def test_a_short_record_beside_a_long_one_changes_little(record):
+    short = small.record(1, samples=9)
+    both, alone = SPEC.fit([record, short]).calibration, SPEC.fit(record).calibration
+    assert both.stretches == alone.stretches + 1
+    np.testing.assert_allclose(both.factors, alone.factors, rtol=0.5)

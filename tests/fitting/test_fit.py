@@ -1,0 +1,233 @@
+"""`RGP.fit`: shapes, seeds, stages, gaps, interrupts, warnings."""
+
+import warnings
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import revarb
+from revarb.data.series import Series
+from revarb.errors import QualityWarning
+from revarb.evaluation.scoring import scores
+from revarb.fitting import objective
+from revarb.models.recipe import GROUPS, R0_FREE, Recipe, Stage
+from revarb.models.rgp import RGP
+from revarb.models.status import Status
+from support import small
+from support.journals import count_evaluations
+
+
+def leaves(model):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(model.trained)]
+
+
+SHAPES = [
+    ({"hidden": 3, "lags": 1, "input_lags": 3}, 2, 1),
+    ({"latent_dim": 2}, 1, 2),
+    ({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3),
+    ({"input_delay": 0}, 1, 1),
+    ({"input_delay": 3, "input_lags": 2}, 1, 1),
+    ({}, 0, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "inputs", "outputs"),
+    [({"hidden": 1}, 1, 1), *(pytest.param(*shape, marks=pytest.mark.slow) for shape in SHAPES)],
+)
+def test_every_shape_of_the_model_fits_and_simulates(changes, inputs, outputs):
+    records = [small.record(seed, samples, inputs, outputs) for seed, samples in ((0, 40), (1, 25))]
+    model = small.spec(**changes).fit(records)
+    assert np.isfinite(model.bound)
+    assert model.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
+    path = model.simulate(steps=30) if inputs == 0 else model.simulate(small.record(2, 30, inputs).u)
+    assert path.mean.shape == path.std.shape == (30, outputs)
+    assert np.isfinite(path.mean).all() and (path.std > 0).all()
+    assert [len(path) for path in model.smooth()] == [n - model.order.first_row for n in (40, 25)]
+
+
+def test_same_seed_same_numbers_and_another_seed_others():
+    record = small.record()
+    first, again, other = (small.spec().fit(record, seed=seed) for seed in (3, 3, 4))
+    for ours, theirs in zip(leaves(first), leaves(again), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert first.history == again.history
+    assert first.bound != other.bound
+
+
+def test_the_bound_grows_and_the_fit_follows_the_record():
+    record = small.record()
+    model = small.spec(recipe=Recipe()).fit(record)
+    bounds = [step.bound for step in model.history]
+    assert bounds == sorted(bounds) and model.bound == pytest.approx(bounds[-1])
+    residual = model.smooth()[0].mean - record.y[2:]
+    assert residual.std() < 0.2 * record.y.std()
+
+
+@pytest.mark.slow
+def test_a_known_system_is_recovered():
+    """From 150 samples of a known system, simulate it with a far smaller error than the training mean."""
+    train, test = small.record(0, samples=150), small.record(7, samples=150)
+    model = RGP(lags=2, input_lags=2, inducing=40, calibrate=False).fit(train)
+    for method in ("moments", "mean"):
+        result = scores(model.simulate(test.u, method=method), test.y)
+        assert result.nrmse < 0.25
+    assert 0.85 <= scores(model.simulate(test.u), test.y).coverage95 <= 1.0
+
+
+@pytest.mark.slow
+def test_feedthrough_needs_input_delay_zero(rng):
+    u = rng.uniform(-1, 1, size=200)
+    y = np.tanh(2 * u) + 0.02 * rng.normal(size=200)
+    train, test = Series(u[:120], y[:120]), Series(u[120:], y[120:])
+    error = {
+        delay: scores(small.spec(input_delay=delay, inducing=30).fit(train).simulate(test.u), test.y).nrmse
+        for delay in (0, 1)
+    }
+    assert error[0] < 0.3 < 0.8 < error[1]
+
+
+def test_raw_units_do_not_matter():
+    record, unseen = small.record(), small.record(5).u
+    scaled = Series(1e4 * record.u + 7, 1e-3 * record.y - 2)
+    path = small.spec().fit(record).simulate(unseen)
+    same = small.spec().fit(scaled).simulate(1e4 * unseen + 7)
+    np.testing.assert_allclose(same.mean, 1e-3 * path.mean - 2, rtol=1e-4, atol=1e-6)
+
+
+def changed_groups(before, after):
+    def moved(a, b):
+        return any(not np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+    first, second = before.trained.parameters, after.trained.parameters
+    return {
+        "noise": moved([x.raw_sigma2 for x in first.layers], [x.raw_sigma2 for x in second.layers]),
+        "variance": moved([x.raw_variance for x in first.layers], [x.raw_variance for x in second.layers]),
+        "zeta": moved([x.zeta for x in first.layers], [x.zeta for x in second.layers]),
+        "mu": moved(first.states.mu, second.states.mu),
+        "prior": moved(first.priors, second.priors),
+    }
+
+
+def test_stages_free_what_they_name():
+    record = small.record()
+    mu_only = small.spec(recipe=Recipe(stages=(Stage(("mu",), 1),))).fit(record)
+    r0 = small.spec().fit(record)
+    free = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 5), Stage(GROUPS, 5)))).fit(record)
+    assert changed_groups(mu_only, r0) == {"noise": False, "variance": False, "zeta": True, "mu": True, "prior": False}
+    assert all(changed_groups(mu_only, free).values())
+    assert {step.stage for step in free.history} == {1, 2}
+
+
+def test_more_inducing_inputs_than_rows_warn_and_use_the_rows():
+    with pytest.warns(UserWarning) as said:
+        model = small.spec(inducing=500).fit(small.record(), restarts=2)
+    assert [str(each.message) for each in said] == ["inducing=500, but there are only 58 training rows: using 58"]
+    assert len(model.best.trained.chain.output.zeta) == model.best.spec.inducing == 58
+
+
+def test_what_looks_spoiled_in_a_record_is_said_once():
+    """At the caller's own line, however many fits a call takes."""
+    record = small.record()
+    clipped, longer = (replace(each, y=np.minimum(each.y, 0.2)) for each in (record, small.record(samples=130)))
+    quick = small.spec(hidden=1)
+    for fit, count in (
+        (lambda: quick.fit(clipped), 1),
+        (lambda: quick.fit(clipped, restarts=2), 1),
+        (lambda: quick.fit(record), 0),
+        (lambda: revarb.compare(clipped, small.record(1), {"a": quick, "b": revarb.Mean()}, seeds=1), 1),
+        (lambda: revarb.fit(clipped, jobs=1), 1),  # the default of a record that is too short for a choice
+        (lambda: revarb.fit(longer, jobs=1, candidates=[revarb.ARX(2, 2)]), 1),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit()
+        said = [each for each in caught if each.category is QualityWarning]
+        assert len(said) == count
+        assert all("output 'y' is at its largest" in str(each.message) and each.filename == __file__ for each in said)
+
+
+@pytest.mark.slow
+def test_the_shortest_allowed_record_fits():
+    with pytest.warns(UserWarning, match="only 2 training rows"):
+        model = small.spec().fit(small.record(samples=4))
+    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
+
+
+def test_an_interrupt_returns_the_best_model_so_far():
+    with count_evaluations(press_at=9):
+        model = small.spec().fit(small.record())
+    assert model.status is Status.INTERRUPTED
+    assert 0 < len(model.history) < 15
+    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
+
+
+def test_nan_in_the_middle_of_a_fit_leaves_a_finite_model(monkeypatch):
+    calls, real = 0, objective.bound_and_gradient
+
+    def sometimes_nan(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        bound, gradient = real(*args, **kwargs)
+        return (bound * np.nan, gradient) if calls % 4 == 0 else (bound, gradient)
+
+    monkeypatch.setattr(objective, "bound_and_gradient", sometimes_nan)
+    model = small.spec().fit(small.record())
+    assert np.isfinite(model.bound)
+    assert len(model.history) > 3
+    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kept_programs")
+def test_seeds_and_stages_share_one_compilation():
+    """Two stages, three seeds, one shape: the bound is traced once."""
+    stages = (Stage(("mu",), 2), Stage(("mu", "lam", "zeta", "w"), 2))
+    spec = small.spec(inducing=9, recipe=Recipe(stages=stages))
+    record = small.record(samples=47)
+    before = objective.bound_and_gradient._cache_size()
+    for seed in range(3):
+        spec.fit(record, seed=seed)
+    assert objective.bound_and_gradient._cache_size() == before + 1
+
+
+@pytest.mark.slow
+def test_a_fit_with_gaps_simulates_and_fills_them():
+    record = small.record(samples=90)
+    model = small.spec().fit(small.with_gaps(record, slice(40, 52)))
+    test = small.record(3)
+    full = small.spec().fit(record)
+    error = [revarb.scores(each.simulate(test.u), test.y).rmse for each in (model, full)]
+    assert error[0] < 1.5 * error[1] + 0.02
+    [path] = model.smooth()
+    assert len(path) == len(record) - model.order.first_row and path.start == "training record"
+    gap = slice(40 - model.order.first_row, 52 - model.order.first_row)
+    outside = np.delete(path.std[:, 0], np.arange(gap.start, gap.stop))
+    assert path.std[gap, 0].mean() > 1.2 * outside.mean()
+
+
+@pytest.mark.slow
+def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
+    first, second = small.record(outputs=2), small.with_gaps(small.record(1, outputs=2), (slice(None), 1))
+    model = small.spec(hidden=1).fit([first, second])
+    test = small.record(2, outputs=2)
+    loaded = revarb.load(model.save(tmp_path / "m.rgp"))
+    for method in ("moments", "mean", "samples"):
+        path = model.simulate(test.u, method)
+        assert np.isfinite(path.mean).all()
+        np.testing.assert_array_equal(path.mean, loaded.simulate(test.u, method).mean)
+    # Outputs with different gaps have separate posterior covariances.
+    assert model.trained.chain.output.reduction.shape[0] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+def test_rates_of_missingness(share):
+    record = small.record(samples=90)
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(record.y.shape) < share, np.nan, record.y)
+    model = small.spec(hidden=1).fit(replace(record, y=y))
+    test = small.record(3)
+    assert revarb.scores(model.simulate(test.u), test.y).nrmse < 0.9

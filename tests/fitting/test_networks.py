@@ -1,0 +1,122 @@
+"""Training of the recognition networks."""
+
+import dataclasses
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+import revarb
+from revarb.fitting import networks
+from revarb.fitting.networks import _mark_measured_states, run_adam_rounds, start_networks
+from revarb.models.recipe import Recipe, Stage
+from revarb.models.recognition import Recognition
+from revarb.models.status import Status
+from revarb.runtime.journal import Journal
+from revarb.runtime.numerics import with_numerics
+from revarb.variational.bound import revarb_bound
+from support import small
+from support.recognised import QUICK_NETWORKS, recognised_problem
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
+
+
+def run_rounds(problem, recognition, starts, report=lambda *said: None):
+    """The parameters after the rounds of Adam, and what was reported."""
+    reported = []
+
+    def note(*said):
+        reported.append(said)
+        report(*said)
+
+    return run_adam_rounds(problem, recognition, starts, np.random.default_rng(0), note, Journal()), reported
+
+
+@pytest.mark.slow
+def test_training_beats_the_mean_and_is_reproducible(model):
+    test = small.record(5)
+    assert revarb.scores(model.simulate(test.u, "mean"), test.y).nrmse < 0.5
+    again = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
+    assert again.bound == model.bound
+    assert model.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
+
+
+@pytest.mark.slow
+def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
+    problem, start = recognised_problem()
+    problem = problem._replace(spec=dataclasses.replace(problem.spec, recipe=Recipe(stages=(Stage(("mu", "lam"), 1),))))
+    after, reported = run_rounds(problem, Recognition(rounds=(100,)), [start])
+    before = float(revarb_bound(start, problem.rows, problem.layout))
+    assert float(revarb_bound(after, problem.rows, problem.layout)) > before + 10.0
+    assert [steps for steps, _ in reported] == [50, 100]
+    np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_best_of_several_starts_is_trained_further(order):
+    problem, good = recognised_problem()
+    bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
+    spec = Recognition(rounds=(100, 50), starts=2)
+    found, reported = run_rounds(problem, spec, [[good, bad][k] for k in order])
+    ends = [each.states.networks[0].biases[-1] for each in (found, good)]
+    np.testing.assert_allclose(*ends, atol=2.0)  # as far as Adam can move in 150 steps
+    assert [steps for steps, _ in reported] == [50, 100, 150, 200, 250] and spec.steps == 250
+
+
+@pytest.mark.slow
+def test_networks_can_start_from_the_free_form_solution():
+    spec = small.spec(recognition=dataclasses.replace(QUICK_NETWORKS, start="free-form"))
+    found = spec.fit(small.record(), seed=1)
+    free = small.spec().fit(small.record(), seed=1)
+    problem = small.problem(spec, small.record(), seed=1)
+    seen = []
+
+    def note(recognition, start, *rest):
+        seen.append(start)
+        return start_networks(recognition, start, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(networks, "start_networks", note)
+        networks.train_networks(problem, lambda steps, text: None, Journal())
+    np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
+    test = small.record(5)
+    assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
+
+
+@pytest.mark.slow
+def test_a_report_can_stop_the_training():
+    problem, start = recognised_problem()
+
+    def stop(steps, text):
+        raise KeyboardInterrupt
+
+    after, _ = run_rounds(problem, Recognition(rounds=(1000, 1000), starts=2), [start, start], stop)
+    before = float(revarb_bound(start, problem.rows, problem.layout))
+    assert float(revarb_bound(after, problem.rows, problem.layout)) > before
+
+
+@pytest.mark.slow
+def test_restarts_train_their_own_networks():
+    ensemble = small.spec(recognition=QUICK_NETWORKS).fit(small.record(), restarts=2)
+    assert ensemble.bounds[1] == small.spec(recognition=QUICK_NETWORKS).fit(small.record(), seed=1).bound
+    assert len(ensemble.simulate(small.record(5).u, "network")) == 60
+
+
+@pytest.mark.slow
+def test_networks_learn_with_gaps():
+    recognition = revarb.Recognition(hidden=(8,), starts=1, start_steps=50, rounds=(50,))
+    model = small.spec(hidden=1, recognition=recognition).fit(small.with_gaps(small.record(), slice(20, 30)))
+    assert np.isfinite(model.simulate(small.record(2).u, "network").mean).all()
+
+
+@with_numerics
+def test_interpolated_gaps_are_no_targets_of_the_networks():
+    problem = small.problem(small.spec(hidden=1), small.with_gaps(small.record(), slice(20, 30)), small.record(1))
+    followed = _mark_measured_states(problem.rows, problem.layout)
+    first = small.spec().order_for(1).first_row
+    assert np.flatnonzero(~followed).tolist() == list(range(20, 30)) and len(followed) == sum(problem.layout.lengths)
+    assert problem.layout.lags == first == 2  # so that states and samples are counted alike here

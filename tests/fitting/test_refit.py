@@ -1,0 +1,171 @@
+"""`model.refit`: from the trained parameters, in a fifth of the iterations, to the quality of a fit from scratch."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from revarb.data.series import Series
+from revarb.errors import ComputationError
+from revarb.evaluation.scoring import scores
+from revarb.fitting import optimise
+from revarb.fitting.refit import infer_states
+from revarb.models.calibration import Calibration
+from revarb.models.model_file import load
+from revarb.models.recipe import R0_FREE, RECIPES, Recipe, Stage
+from revarb.models.status import Status
+from revarb.runtime.numerics import with_numerics
+from support import small
+from support.journals import count_evaluations
+
+RECIPE = Recipe(stages=(Stage(R0_FREE, 50), Stage(R0_FREE, 50)), kmeans_starts=2)
+CALIBRATION = Calibration(0.5, 0.03, edges=(2, 10), factors=(1.0, 1.2, 1.5), stretches=12, error=0.2)
+WHOLE = small.record(samples=160)
+LONGER = small.record(samples=240)
+TEST = small.record(7, samples=160)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Fitted to the first half."""
+    return replace(small.spec(hidden=1, inducing=20, recipe=RECIPE).fit(WHOLE[:80]), calibration=CALIBRATION)
+
+
+@pytest.fixture(scope="module")
+def again(model):
+    return model.refit(WHOLE)
+
+
+def error_of(model, test=TEST):
+    return scores(model.simulate(test.u), test.y).rmse
+
+
+def test_a_refit_is_as_good_as_a_fit_in_a_fifth_of_its_iterations(model, again):
+    scratch = model.spec.fit(WHOLE)
+    assert error_of(again) < 1.05 * error_of(scratch)
+    assert error_of(again) < error_of(model)
+    assert again.bound > scratch.bound - 0.02 * abs(scratch.bound)
+    assert len(again.history) <= 20 < 100 == len(scratch.history)
+
+
+def test_a_refit_to_the_same_record_is_not_worse(model):
+    before = [np.array(leaf) for leaf in jax.tree.leaves(model.trained)]
+    same = model.refit(WHOLE[:80])
+    for ours, theirs in zip(before, jax.tree.leaves(model.trained), strict=True):  # the model is not changed
+        np.testing.assert_array_equal(ours, theirs)
+    assert same.bound > model.bound - 0.01 * abs(model.bound)
+    assert error_of(same) < 1.02 * error_of(model)
+
+
+def test_what_is_kept_and_what_is_new(model, again):
+    assert again.scaling is model.scaling
+    assert (again.spec, again.seed, again.calibration) == (model.spec, model.seed, model.calibration)
+    assert again.lengths == (160,) and model.lengths == (80,)
+    np.testing.assert_array_equal(again.preprocessor.input_range.high, WHOLE.u.max(axis=0))
+    np.testing.assert_allclose(again.simulate(TEST.u).std > 0.0, True)
+    assert [len(path) for path in again.smooth()] == [158]
+    assert again.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
+
+
+def test_a_refitted_model_is_saved_and_refitted_again(again, tmp_path):
+    loaded = load(again.save(tmp_path / "again.rgp"))
+    np.testing.assert_array_equal(loaded.simulate(TEST.u).mean, again.simulate(TEST.u).mean)
+    assert loaded.refit(WHOLE).bound > again.bound - 0.01 * abs(again.bound)
+
+
+@with_numerics
+def test_states_are_those_that_the_training_found(model):
+    """Inferred by the trained model from the same record, they are near the trained ones."""
+    inferred = infer_states(model, model.preprocessor, [WHOLE[:80]])
+    [trained], [mean] = model.trained.parameters.states.mu, inferred.mu
+    assert mean.shape == trained.shape
+    assert np.std(mean - trained) < 0.2 * np.std(trained)
+    np.testing.assert_allclose(
+        np.log(inferred.lam[0]).mean(), np.log(model.trained.parameters.states.lam[0]).mean(), rtol=1e-6
+    )
+
+
+@pytest.mark.slow
+def test_several_records_with_gaps_and_two_outputs():
+    first, second = small.record(samples=80, outputs=2), small.with_gaps(small.record(3, outputs=2), (9, 0), (30, 1))
+    test = small.record(7, outputs=2)
+    model = small.spec(hidden=1, inducing=15, latent_dim=2, recipe=RECIPE).fit(first)
+    again, scratch = model.refit([first, second]), model.spec.fit([first, second])
+    assert again.lengths == (80, 60) and len(again.final_states) == 2
+    assert again.trained.chain.output.reduction.shape == (2, 15, 15)  # outputs with different gaps
+    assert error_of(again, test) < 1.1 * error_of(scratch, test)
+    assert len(again.history) <= 20
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """Fitted to two thirds of a record, which show the nonlinearity (docs/guide/refit.md)."""
+    recipe = replace(RECIPES["linear"], free_run_weight=2.0, kmeans_starts=2)
+    return small.spec(hidden=1, inducing=15, linear=True, recipe=recipe).fit(WHOLE)
+
+
+@pytest.mark.slow
+def test_a_model_with_a_linear_part_and_the_free_run_term(linear):
+    again, scratch = linear.refit(LONGER), linear.spec.fit(LONGER)
+    assert error_of(again) < 1.05 * error_of(scratch)
+    assert len(again.history) <= 36 < 180 == len(scratch.history)
+    assert again.bound == pytest.approx(scratch.bound, rel=0.1)  # without the term, as that of a fit
+
+
+@pytest.mark.slow
+def test_runs_that_diverge_at_the_start_are_weighted_step_by_step(linear, monkeypatch):
+    calls, real = [], optimise.maximise
+
+    def diverge_once(objective, *rest):
+        calls.append(objective)
+        if len(calls) == 1:
+            raise ComputationError("the bound is nan")
+        return real(objective, *rest)
+
+    monkeypatch.setattr(optimise, "maximise", diverge_once)
+    again = linear.refit(LONGER)
+    assert {step.stage for step in again.history} == {1, 2}  # the term has a stage after the one of a refit
+    assert error_of(again) < 1.05 * error_of(linear)
+
+
+@pytest.mark.slow
+def test_a_student_t_model_finds_new_outliers():
+    y = WHOLE.y.copy()
+    y[[30, 120], 0] += 5.0 * np.std(y)
+    spiked = replace(WHOLE, y=y)
+    model = small.spec(hidden=1, inducing=20, recipe=RECIPE, noise="student-t").fit(spiked[:80])
+    again = model.refit(spiked)
+    assert {each.row for each in again.outliers()} == {30, 120}
+    assert error_of(again) < 1.1 * error_of(small.spec(hidden=1, inducing=20, recipe=RECIPE).fit(WHOLE))
+    assert len(again.history) <= 20
+
+
+def test_an_interrupt_returns_the_best_model_so_far(model):
+    with count_evaluations(press_at=6):
+        again = model.refit(WHOLE)
+    assert again.status is Status.INTERRUPTED
+    assert 0 < len(again.history) < 20
+    assert again.calibration == model.calibration
+    assert error_of(again) < 1.1 * error_of(model)
+
+
+@pytest.mark.slow
+def test_long_records_are_represented_by_blocks(model):
+    short = replace(model, spec=replace(model.spec, recipe=replace(RECIPE, max_rows=100)))
+    again = short.refit(small.record(samples=400))
+    assert sum(again.lengths) < 160 and len(again.final_states) == 1
+
+
+@pytest.mark.slow
+def test_a_new_calibration_is_that_of_a_fit(model):
+    again, scratch = model.refit(WHOLE, calibrate=True), replace(model.spec, calibrate=True).fit(WHOLE)
+    assert again.calibration != CALIBRATION
+    # The same folds from the same cold starts; their scaling is their own.
+    assert again.calibration.error == pytest.approx(scratch.calibration.error, rel=1e-6)
+
+
+def test_records_that_are_far_away_warn(model):
+    moved = Series(WHOLE.u, 3.0 * WHOLE.y)
+    with pytest.warns(UserWarning, match="'y' is far from where it was in the records that the model was fitted to"):
+        model.refit(moved)

@@ -1,0 +1,156 @@
+"""Several seeds: in turn, in processes, on a cluster, batched; failures, killed workers and Ctrl-C."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import jax
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, get_task_stream
+
+import revarb
+from revarb.data.tables.writing import write_table
+from revarb.errors import ComputationError
+from revarb.fitting.fit import _build_ensemble, _fit_all, fit_batched, fit_task
+from revarb.fitting.objective import bound_and_gradient
+from revarb.fitting.problem import prepare
+from revarb.models.ensemble import Ensemble
+from revarb.models.recipe import Recipe, Stage
+from revarb.runtime.numerics import with_numerics
+from revarb.runtime.workers import call_task
+from support import small
+from support.journals import count_evaluations
+from support.processes import environment
+from support.waiting import DEADLINE, read_until
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    return small.spec().fit(small.record(), seed=3, restarts=3)
+
+
+def same_numbers(one, other):
+    assert one.bounds == other.bounds
+    for ours, theirs in zip(one.members, other.members, strict=True):
+        assert (ours.seed, ours.history) == (theirs.seed, theirs.history)
+        for a, b in zip(jax.tree.leaves(ours.trained), jax.tree.leaves(theirs.trained), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_members_are_the_fits_of_the_seeds_that_follow(ensemble):
+    assert [member.seed for member in ensemble.members] == [3, 4, 5]
+    alone = [small.spec().fit(small.record(), seed=seed) for seed in (3, 4, 5)]
+    same_numbers(ensemble, Ensemble.from_members(alone))
+    assert len({member.bound for member in alone}) == 3
+    assert ensemble.best.bound == max(ensemble.bounds)
+
+
+def test_the_number_of_processes_changes_nothing(ensemble):
+    same_numbers(ensemble, small.spec().fit(small.record(), seed=3, restarts=3, jobs=2))
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_takes_the_members_and_changes_nothing(ensemble):
+    """Two real worker processes, through joblib's own backend."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
+            far = small.spec().fit(small.record(), seed=3, restarts=3)
+        assert len({task["worker"] for task in stream.data}) == 2
+    same_numbers(ensemble, far)
+
+
+@pytest.mark.slow
+@with_numerics
+def test_batched_members_reach_the_same_optimum():
+    """The batched fit of an accelerator, on a CPU. Members stop after different numbers of iterations."""
+    recipe = Recipe(stages=(Stage(("mu", "lam"), 60), Stage(("mu", "lam", "zeta", "w"), 60)), ftol=1e-4)
+    spec, steps = small.spec(inducing=5, recipe=recipe), []
+    apart = spec.fit(small.record(), restarts=3)
+    batched = fit_batched(prepare(spec, [small.record()]), range(3), lambda *report: steps.append(report))
+    lengths = [len(member.history) for member in batched]
+    assert len(set(lengths)) > 1
+    assert [sum(member == number for member, *_ in steps) for number in range(3)] == lengths
+    np.testing.assert_allclose([member.bound for member in batched], apart.bounds, rtol=5e-3)  # ftol is 1e-4
+
+
+@with_numerics
+def test_a_member_that_fails_is_its_error():
+    def fail(steps, text):
+        raise ComputationError("the bound is nan")
+
+    outcome = call_task(fit_task, (prepare(small.spec(), [small.record()]), 0, None), fail)
+    assert isinstance(outcome, ComputationError) and str(outcome) == "the bound is nan"
+
+
+def test_a_failed_restart_is_left_out_with_a_warning(ensemble):
+    first, _, third = ensemble.members
+    failed = ComputationError("the bound is nan")
+    with pytest.warns(UserWarning, match="a restart was left out: the bound is nan"):
+        model = _build_ensemble([first, failed, third], 3, interrupted=False)
+    assert [member.seed for member in model.members] == [3, 5]
+    with pytest.raises(ComputationError, match="the bound is nan"):
+        _build_ensemble([failed], 1, interrupted=False)
+
+
+@with_numerics
+@pytest.mark.slow
+def test_a_killed_worker_is_reported_and_nothing_hangs():
+    """A real worker process is killed as soon as it has reported its first step."""
+
+    def kill_a_worker(member, steps, text):
+        found = subprocess.run(["pgrep", "-f", "-P", str(os.getpid()), "popen_loky"], capture_output=True, check=False)
+        for child in found.stdout.split()[:1]:
+            os.kill(int(child), signal.SIGKILL)
+
+    endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
+    task = prepare(small.spec(recipe=endless), [small.record()])
+    with pytest.warns(UserWarning, match="restarts were lost"):
+        outcomes = list(_fit_all(task, [0, 1], [None, None], 2, kill_a_worker, []))
+    with pytest.raises(ComputationError, match="no fit was completed"):
+        _build_ensemble(outcomes, 2, interrupted=False)
+
+
+def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
+    with count_evaluations(press_at=1):
+        model = small.spec().fit(small.record(), restarts=3)
+    assert [member.status for member in model.members] == ["interrupted"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kept_programs")
+def test_two_members_compile_once():
+    record, spec = small.record(samples=53), small.spec(inducing=7)
+    before = bound_and_gradient._cache_size()
+    spec.fit(record, restarts=3)
+    assert bound_and_gradient._cache_size() == before + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("restarts", "jobs"), [(4, 1), (4, 2), (2, 3)])
+def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, jobs):
+    """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
+    record = small.record()
+    write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
+    stage = "[[recipe.stages]]\nfree = ['mu', 'zeta', 'w', 'sigma2']\niterations = 99999\n"
+    endless = "lags = 5\ninput_lags = 5\n[recipe]\nftol = 0.0\ngtol = 0.0\n" + stage
+    (in_empty_folder / "long.toml").write_text(endless)
+    command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
+    command += ["--config", "long.toml", "--restarts", str(restarts), "--jobs", str(jobs)]
+    ours, theirs = pty.openpty()
+    variables = environment(TERM="xterm", COLUMNS="120")
+    with (in_empty_folder / "out.txt").open("w+") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=theirs, env=variables, start_new_session=True)
+        os.close(theirs)
+        screen = read_until(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
+        os.killpg(process.pid, signal.SIGINT)
+        screen += read_until(ours)
+        assert process.wait(timeout=DEADLINE) == 130, screen
+    assert all(f"seed {seed}".encode() in screen for seed in range(restarts))
+    model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
+    assert isinstance(model, Ensemble) and model.status == "interrupted"
+    assert 1 <= len(model) <= 2 * jobs and out.count("interrupted after") == len(model)
+    assert b"Traceback" not in screen

@@ -1,0 +1,110 @@
+"""Compiled programs: the persistent cache (in fresh interpreters: JAX looks for it once), padded rows, release."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from revarb.runtime import compilation
+from revarb.runtime.compilation import LONGEST, cut_rows, pad_rows, round_up_rows
+from revarb.runtime.numerics import with_numerics
+from support.processes import environment, run_python
+
+FIT = "from support import small; print(repr(small.spec().fit(small.record()).bound))"
+
+
+def fit_in(home, **more):
+    cleared = {name: value for name, value in environment().items() if not name.startswith("JAX_")}
+    done = run_python("-c", FIT, env={**cleared, "XDG_CACHE_HOME": str(home), **more})
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout), done.stderr
+
+
+def kept(home):
+    return {path.name: path.stat().st_mtime_ns for path in home.rglob("*-cache")}
+
+
+@pytest.mark.slow
+def test_the_second_run_uses_the_cache_and_has_the_same_numbers(tmp_path):
+    first, _ = fit_in(tmp_path)
+    programs = kept(tmp_path)
+    assert any("bound_and_gradient" in name for name in programs)
+    assert (tmp_path / "revarb" / "compiled").is_dir()
+    second, err = fit_in(tmp_path, JAX_LOG_COMPILES="1")
+    # On a busy machine, small programs that compiled too quickly to be cached the first time may be added.
+    assert second == first and programs.items() <= kept(tmp_path).items()
+    assert "Persistent compilation cache hit" in err and "bound_and_gradient" in err
+
+
+@pytest.mark.slow
+def test_the_users_settings_are_respected_and_a_folder_that_is_not_writable_is_accepted(tmp_path):
+    fit_in(tmp_path / "home", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"))
+    fit_in(tmp_path / "home", JAX_ENABLE_COMPILATION_CACHE="false")
+    assert not kept(tmp_path / "home")
+    (tmp_path / "file").write_text("not a folder")
+    fit_in(tmp_path / "file")
+
+
+def test_sizes_are_few_and_little_is_added():
+    rows = np.arange(1, LONGEST + 1)
+    sizes = np.array([round_up_rows(int(count)) for count in rows])
+    assert (sizes >= rows).all() and (sizes - rows < rows / 8).all()
+    assert (np.diff(sizes) >= 0).all()
+    assert len(set(sizes)) == 16 + 8 * 10  # 1 … 16, then eight sizes for every doubling up to 2^14
+    assert [round_up_rows(int(size)) for size in set(sizes)] == list(set(sizes))
+    assert [round_up_rows(rows) for rows in (0, 1, 17, 200, 205, LONGEST + 1)] == [0, 1, 18, 208, 208, LONGEST + 1]
+
+
+def test_padded_rows_are_cut_off_again():
+    values = np.arange(17 * 3.0).reshape(17, 3)
+    padded = pad_rows(values, np.nan)
+    assert padded.shape == (18, 3) and np.isnan(padded[17:]).all()
+    np.testing.assert_array_equal(cut_rows(padded, 17), values)
+    np.testing.assert_array_equal(cut_rows(padded.T, 17, axis=1), values.T)
+
+
+@with_numerics
+def call():
+    """Any public call that computes."""
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """A program of this process; the last count of the mappings is long ago."""
+    monkeypatch.setattr(compilation, "_last_check", float("-inf"))
+    function = jax.jit(lambda x: jnp.sin(x).sum())
+    function(jnp.ones(3))
+    assert function._cache_size() == 1
+    return function
+
+
+@pytest.mark.parametrize(("factor", "programs"), [(1.9, 0), (4.0, 1)])
+def test_programs_are_released_near_the_limit_only(compiled, monkeypatch, factor, programs):
+    monkeypatch.setattr(compilation, "find_mapping_limit", lambda: factor * compilation.count_mappings())
+    call()
+    assert compiled._cache_size() == programs
+    assert float(compiled(jnp.zeros(3))) == 0.0  # compiled again
+
+
+def test_the_mappings_are_counted_once_in_ten_seconds(compiled, monkeypatch):
+    counted = []
+    monkeypatch.setattr(compilation, "count_mappings", lambda: counted.append(1) or 0)
+    call()
+    call()
+    assert len(counted) == 1
+
+
+def test_released_programs_return_their_mappings():
+    """What the release relies on."""
+    function = jax.jit(lambda x: jnp.linalg.inv(x @ x.T + jnp.eye(len(x))).sum())
+    for size in range(2, 12):
+        function(jnp.ones((size, 3)))
+    before = compilation.count_mappings()
+    function.clear_cache()
+    assert compilation.count_mappings() < before
+
+
+def test_other_systems_have_no_limit(monkeypatch, tmp_path):
+    monkeypatch.setattr(compilation, "MAPPINGS", tmp_path / "none")
+    monkeypatch.setattr(compilation, "LIMIT", tmp_path / "none")
+    assert compilation.count_mappings() == 0 and compilation.find_mapping_limit() == float("inf")

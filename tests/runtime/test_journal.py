@@ -1,0 +1,297 @@
+"""Resumed fits after a kill or a damaged journal have the numbers of an uninterrupted fit."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import revarb
+from revarb.errors import InputError
+from revarb.models.recipe import R0_FREE, Recipe, Stage
+from revarb.runtime import journal
+from revarb.runtime import unfinished as store
+from revarb.runtime.journal import Journal
+from revarb.runtime.unfinished import Checkpoint
+from support import small
+from support.journals import (
+    NETWORKS,
+    TWO_STAGES,
+    Killed,
+    assert_same,
+    count_evaluations,
+    entry_ends,
+    entry_names,
+    fit_with_journal,
+    kill_fit,
+)
+from support.processes import environment
+from support.waiting import wait_until
+
+SPEC = small.spec()
+
+
+@pytest.fixture
+def finished(unfinished, at_once):
+    """A fit that was not interrupted, and the path and content of its journal."""
+    return fit_with_journal(unfinished, SPEC)
+
+
+def resume(spec=SPEC, **arguments):
+    return spec.fit(small.record(), resume=True, **arguments)
+
+
+def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
+    spec = small.spec(recipe=TWO_STAGES)
+    plain = spec.fit(small.record())
+    model, path, content = fit_with_journal(unfinished, spec)
+    assert_same(model, plain)
+    ends = entry_ends(content)
+    assert {step.stage for step in model.history} == {1, 2} and len(ends) > 15
+    cuts = [(whole, ends[whole] + more) for whole in range(0, len(ends), 3) for more in (0, 20, 300)]
+    for whole, cut in [*cuts, (len(ends) - 1, len(content)), (len(ends) - 2, len(content) - 1)]:
+        path.write_bytes(content[:cut])
+        with count_evaluations() as seen:
+            again = resume(spec)
+        assert_same(again, model)
+        assert len(seen) == len(ends) - 1 - min(whole, len(ends) - 1)
+        assert not path.exists()
+
+
+@pytest.mark.slow
+def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
+    spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
+    record = small.record(samples=130)
+    plain = spec.fit(record)
+    with count_evaluations() as seen:
+        spec.fit(record)
+    whole = len(seen)
+    for evaluation in (whole // 4, whole - 2):  # in the first fold, or near it, and in the last
+        with count_evaluations(kill_at=evaluation), pytest.raises(Killed):
+            spec.fit(record)
+        with count_evaluations() as seen:
+            again = spec.fit(record, resume=True)
+        assert len(seen) == whole - evaluation + 1
+        assert_same(again, plain)
+        assert again.calibration == plain.calibration is not None
+
+
+def test_a_resumed_fit_can_be_killed_and_resumed_again(finished):
+    model, path, content = finished
+    kill_fit(SPEC, 4)
+    assert len(entry_ends(path.read_bytes())) == 1 + 3
+    with path.open("ab") as file:
+        file.write(content[: len(content) // 3])  # reads as a half-written entry
+    kill_fit(SPEC, 5, resume=True)
+    assert path.read_bytes() == content[: entry_ends(content)[3 + 4]]
+    assert_same(resume(), model)
+
+
+@pytest.mark.parametrize("where", [0.0, 0.01, 0.3, 0.31, 0.6, 0.999])
+def test_entries_after_a_damaged_byte_are_ignored(finished, where):
+    model, path, content = finished
+    damaged = bytearray(content)
+    damaged[int(where * len(content))] ^= 64
+    path.write_bytes(damaged)
+    with count_evaluations() as seen:
+        assert_same(resume(), model)
+    hit = sum(end <= where * len(content) for end in entry_ends(content))  # entries before the damaged one
+    assert len(seen) == len(entry_ends(content)) - max(hit, 1)
+
+
+def test_an_impossible_entry_length_is_refused(finished):
+    model, path, content = finished
+    third = entry_ends(content)[2]
+    path.write_bytes(content[:third] + b"\xff" * 8 + content[third + 8 :])
+    assert_same(resume(), model)
+
+
+def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
+    record = small.record()
+    kill_fit(SPEC, 9)
+    [path] = unfinished.iterdir()
+    other = revarb.Series(record.u, record.y + 1e-9)
+    for change in (
+        lambda: resume(seed=1),
+        lambda: SPEC.fit(other, resume=True),
+        lambda: resume(small.spec(recipe=replace(small.QUICK, ftol=1e-8))),
+    ):
+        with pytest.warns(UserWarning, match="no unfinished fit like this one to resume: it starts from the beginning"):
+            change()
+    assert [*unfinished.iterdir()] == [path]
+    kill_fit(SPEC, 9, seed=1)
+    [other] = [each for each in unfinished.iterdir() if each != path]
+    other.rename(path)  # under a wrong name it is not used, without a warning
+    recwarn.clear()
+    with count_evaluations() as seen:
+        resumed = resume()
+    assert len(seen) > 9 and not recwarn
+    assert_same(resumed, SPEC.fit(record))
+
+
+def test_answers_of_another_rounding_are_dropped_with_one_warning(finished, tmp_path):
+    model, path, content = finished
+    ends = entry_ends(content)
+    (tmp_path / "entry").write_bytes(content[ends[3] : ends[4]])
+    with (tmp_path / "entry").open("rb") as file:
+        entry = journal._read_entry(file)
+    bound, gradient = entry.results
+    forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
+    path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
+    with count_evaluations() as seen, pytest.warns(UserWarning, match="rounded differently") as said:
+        resumed = resume()
+    assert len(said) == 1 and len(seen) > 5
+    assert resumed.bound == pytest.approx(model.bound, rel=1e-3) and resumed.bound != model.bound
+
+
+def test_the_first_minute_leaves_no_trace(unfinished, monkeypatch):
+    kill_fit(SPEC, 12)
+    assert not unfinished.exists()
+    monkeypatch.setattr(journal, "MAX_BUFFER_BYTES", 20_000)  # but the buffer in memory is limited
+    kill_fit(SPEC, 12)
+    [path] = unfinished.iterdir()
+    assert path.stat().st_size > 20_000 and len(entry_ends(path.read_bytes())) == 12
+
+
+def test_a_fit_warns_that_an_earlier_one_can_be_resumed(unfinished, at_once, monkeypatch):
+    kill_fit(SPEC, 9)
+    [path] = unfinished.iterdir()
+    before = path.read_bytes()
+    monkeypatch.setattr(store, "DELAY_SECONDS", 60.0)
+    with pytest.warns(UserWarning, match="an unfinished fit like this one exists; resume=True"):
+        kill_fit(SPEC, 3)
+    assert path.read_bytes() == before  # after a minute it would be overwritten by the new fit
+    with pytest.warns(UserWarning, match="an unfinished fit"):
+        SPEC.fit(small.record())
+    assert not path.exists()
+
+
+def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_path, monkeypatch):
+    model, path, content = finished
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "MAX_BYTES", len(content) // 2)
+        kill_fit(SPEC, 14)
+        assert path.stat().st_size <= len(content) // 2
+        assert_same(resume(), model)
+
+    def full(path, content):
+        raise InputError("no space left")
+
+    monkeypatch.setattr(journal, "write_atomic", full)
+    assert_same(SPEC.fit(small.record()), model)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(store, "user_cache_path", lambda name: tmp_path / "file" / name)
+    assert_same(SPEC.fit(small.record()), model)
+
+
+def test_after_ctrl_c_a_fit_can_be_resumed(finished):
+    model, path, _ = finished
+    with count_evaluations(press_at=9):
+        stopped = SPEC.fit(small.record())
+    assert stopped.status == "interrupted" and path.exists()
+    assert_same(resume(), model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["output-error", "free-form"])
+def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
+    spec = small.spec(recognition=replace(NETWORKS, start=start))
+    model, path, content = fit_with_journal(unfinished, spec)
+    parts = [(name, len([*same])) for name, same in itertools.groupby(entry_names(content))]
+    if start == "output-error":
+        assert parts[:3] == [(journal.FORMAT, 1), ("output error", 2), ("rounds of Adam", 5)] and parts[3][0] == "fit"
+    for end in entry_ends(content)[::3]:
+        for cut in (end, end - 7):
+            path.write_bytes(content[:cut])
+            assert_same(resume(spec), model)
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, recwarn):
+    """After an interrupt the fit ends at once and journals that too; a resumed fit must not use that entry."""
+    spec = small.spec(recognition=NETWORKS)
+    model, path, _ = fit_with_journal(unfinished, spec)
+    real, calls = Journal._replay_or_compute, itertools.count()
+
+    def pressed(self, name, question, compute):
+        if name == "rounds of Adam" and next(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, name, question, compute)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "_replay_or_compute", pressed)
+        assert spec.fit(small.record()).status == "interrupted"
+    assert "fit" in entry_names(path.read_bytes())
+    assert_same(resume(spec), model)
+    assert not [each for each in recwarn if "unfinished" in str(each.message)]
+
+
+def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
+    spec = small.spec()
+    whole = spec.fit(small.record(), restarts=3)
+    with count_evaluations() as seen:
+        spec.fit(small.record(), seed=0)
+        first = len(seen)
+    kill_fit(spec, first + 5, restarts=3)
+    assert len([*unfinished.iterdir()]) == 2
+    with count_evaluations() as rest:
+        resumed = spec.fit(small.record(), restarts=3, resume=True)
+    for ours, theirs in zip(resumed.members, whole.members, strict=True):
+        assert_same(ours, theirs)
+    with count_evaluations() as last:
+        spec.fit(small.record(), seed=2)
+    with count_evaluations() as second:
+        spec.fit(small.record(), seed=1)
+    assert len(rest) == len(second) - 4 + len(last)
+    assert not [*unfinished.iterdir()]
+
+
+@pytest.mark.slow
+def test_restarts_in_processes_resume_as_well(unfinished, at_once):
+    """The worker processes are killed, and the pool with them; their journals remain."""
+    long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
+    program = """
+import sys; from pathlib import Path
+from revarb import Recipe, Stage
+from revarb.models.recipe import R0_FREE
+from revarb.runtime import unfinished
+from support import small
+unfinished.DELAY_SECONDS, unfinished.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
+long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
+long.fit(small.record(), restarts=4, jobs=2)
+"""
+    cache = unfinished.parent.parent
+    command = [sys.executable, "-c", program, str(cache)]
+    process = subprocess.Popen(command, env=environment(), start_new_session=True)
+    wait_until(lambda: unfinished.exists() and len([*unfinished.glob("*.journal")]) >= 3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    with count_evaluations() as seen:
+        resumed = long.fit(small.record(), restarts=4, resume=True)
+    with count_evaluations() as all_of_them:
+        whole = long.fit(small.record(), restarts=4)
+    for ours, theirs in zip(resumed.members, whole.members, strict=True):
+        assert_same(ours, theirs)
+    assert len(seen) < 0.75 * len(all_of_them)
+
+
+def test_a_tree_comes_back_in_its_form_and_types(tmp_path):
+    def advance(tree):
+        calls.append(tree)
+        return {"x": tree["x"] * 2.5, "count": (tree["count"] + np.int32(1),)}
+
+    calls, tree = [], {"x": np.array(0.1), "count": (np.array(7, dtype=np.int32),)}
+    place = Checkpoint(tmp_path / "one.journal", resume=False, write_after=0.0)
+    with Journal(place) as first:
+        answer = first.wrap_function("s", advance)(tree)
+    with Journal(place._replace(resume=True)) as second:
+        again = second.wrap_function("s", advance)(tree)
+    assert len(calls) == 1 and jax.tree.structure(again) == jax.tree.structure(answer)
+    assert again["x"] == 0.25 and again["count"][0] == 8 and again["count"][0].dtype == np.int32
+    with Journal() as nowhere:  # without a checkpoint functions stay as they are
+        assert nowhere.wrap_objective("a", advance) is nowhere.wrap_function("a", advance) is advance

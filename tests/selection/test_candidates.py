@@ -1,0 +1,208 @@
+"""Candidates: their identity, a user's own list, and the default ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.data.windows import Order
+from revarb.fitting.problem import FEW_INDUCING
+from revarb.models.recipe import Stage
+from revarb.models.recognition import Recognition
+from revarb.selection.candidates import CandidateKey, CandidatePath, describe_order, read_candidates
+from revarb.selection.default_candidates import DELAYS, FEW_ITERATIONS, FREE, INDUCING, WEIGHT, DefaultCandidates
+from revarb.selection.records import (
+    FEW_LAGS,
+    LAGS,
+    MORE_LAGS,
+    ROWS_PER_LAG,
+    hold_out_blocks,
+    leave_out_short,
+)
+from support import small
+
+DEFAULT = DefaultCandidates()
+SPEC = small.spec(hidden=1, recipe=replace(small.QUICK, free_run_weight=10.0))
+
+
+def make_records(*lengths, **columns):
+    return [small.record(number, samples=length, **columns) for number, length in enumerate(lengths)]
+
+
+def list_default(records, delay=1):
+    """The structures, and the variants of each of them."""
+    paths = DEFAULT.list_paths(records, delay)
+    return paths, [variant for path in paths for variant in DEFAULT.list_variants(path, records)]
+
+
+# Identity ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_identity_of_a_candidate_is_its_configuration_and_weight():
+    one, renamed, other = CandidatePath(SPEC, "a"), CandidatePath(SPEC, "b"), CandidatePath(small.spec(), "a")
+    assert one == renamed and hash(one) == hash(renamed) and one != other
+    assert one.at(2.0) == renamed.at(2.0) != one.at(10.0)
+    assert one.at(2.0).name == "a, 2 lags, w = 2" and renamed.at(2.0).name == "b, 2 lags, w = 2"
+    linear = CandidateKey(Order(2, 2, 1), 0.0, "linear, 2 lags", (False, 0.0, 4))
+    assert linear == CandidateKey(Order(2, 2, 1), name="ARX") and linear.path is None
+
+
+def test_keys_are_unique_and_safe_as_names_of_files():
+    records = make_records(300, outputs=3)
+    every = [path for delay in DELAYS for paths in list_default(records, delay) for path in paths]
+    keys = [path.key for path in every]
+    assert len(set(keys)) == len(keys) and all(key.isalnum() and key.isascii() for key in keys)
+    changed = replace(every[0], spec=replace(every[0].spec, inducing=every[0].spec.inducing + 1))
+    assert changed.key not in keys and replace(every[0], name="other").key == every[0].key
+    names = [path.at(weight).name for path in every for weight in path.weights]
+    assert len(set(names)) == len(names)
+
+
+def test_complexity_is_the_weight_before_the_lags():
+    few, many = DEFAULT.list_paths([small.record(samples=300)], 1)[1:3]
+    assert few.spec.lags < many.spec.lags
+    ordered = [few.at(0.0), many.at(0.0), few.at(2.0), CandidatePath(revarb.Mean(), "Mean").at(0.0)]
+    complexity = [(False, 0.0, 99), *(key.complexity for key in ordered)]
+    assert complexity == sorted(complexity)
+
+
+def test_orders_in_words():
+    assert describe_order(Order(5, 5, 1)) == describe_order(Order(5, 0, 1)) == "5 lags"
+    assert describe_order(Order(3, 4, 1)) == "3 + 4 lags" and describe_order(Order(1, 2, 1)) == "1 + 2 lags"
+    assert describe_order(Order(1, 1, 1)) == describe_order(Order(1, 0, 1)) == "1 lag"
+    assert describe_order(Order(3, 3, 0)) == "3 lags, delay 0"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_stage_is_kept_however_many_iterations_are_limited(count):
+    """A third stage was dropped silently (fault 3 of the review of 0.2)."""
+    stages = tuple(Stage(("mu", "lam"), iterations) for iterations in (100, 20, 7)[:count])
+    spec = replace(SPEC, recipe=replace(SPEC.recipe, stages=stages))
+    trial = CandidatePath(spec, "a", FEW_ITERATIONS).trial
+    assert [stage.iterations for stage in trial.recipe.stages] == [30, 20, 7][:count]
+    assert replace(trial, recipe=spec.recipe) == spec
+
+
+# A user's own --------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_and_a_dict_of_configurations():
+    given = read_candidates([revarb.RGP(), revarb.ARX(5, 4), revarb.Mean(), replace(SPEC, inducing=5)])
+    assert given.linear == (("", revarb.ARX(5, 4)),)
+    assert [path.name for path in given.paths] == ["RGP, candidate 1", "Mean", "RGP, candidate 4"]
+    named = read_candidates({"small": SPEC, "line": revarb.ARX(), "constant": revarb.Mean()})
+    assert named.linear == (("line", revarb.ARX()),) and [path.name for path in named.paths] == ["small", "constant"]
+    assert [path.at(weight).name for path in named.paths for weight in path.weights] == [
+        "small, 2 lags, w = 0", "small, 2 lags, w = 2", "small, 2 lags, w = 10", "constant"
+    ]  # fmt: skip
+
+
+def test_only_what_was_passed_is_tried():
+    given, records = read_candidates([SPEC, revarb.ARX(3, 2)]), make_records(150)
+    [path] = given.list_paths(records, delay=8)
+    assert path.spec == SPEC and given.list_variants(path, records) == []
+    held_out = hold_out_blocks(records, given.find_largest_order(records))
+    assert given.list_linear_orders(held_out) == [("", Order(3, 2, 1))]
+
+
+def test_the_largest_order_covers_all_candidates():
+    given = read_candidates([revarb.ARX(7, 2), revarb.GPNARX(2, 3, 5), revarb.LSTM()])
+    largest = given.find_largest_order(make_records(100))
+    assert (largest.lags, largest.reach) == (7, 7)
+    alone = read_candidates([revarb.ARX(4)]).find_largest_order([revarb.Series(None, np.arange(9.0))])
+    assert alone == Order(4, 0, 1)
+
+
+def test_paths_with_and_without_weights():
+    assert CandidatePath(SPEC, "a").weights == (0.0, 2.0, 10.0)
+    without = [replace(SPEC, recipe=small.QUICK), replace(SPEC, recognition=Recognition()), revarb.Mean()]
+    assert [CandidatePath(spec, "a").weights for spec in without] == [(0.0,), (10.0,), (0.0,)]
+    assert not any(CandidatePath(spec, "a").has_weights for spec in without)
+
+
+# The default ---------------------------------------------------------------------------------------------------------
+
+
+def test_lags_follow_the_records():
+    long, short = small.record(samples=ROWS_PER_LAG * MORE_LAGS), small.record(samples=3 * ROWS_PER_LAG + 1)
+    assert [path.spec.lags for path in DEFAULT.list_paths([long], 1)] == [LAGS, FEW_LAGS, LAGS]
+    assert {path.spec.lags for path in DEFAULT.list_paths([short], 1)} == {3}
+    assert DEFAULT.find_largest_order([long]) == Order(MORE_LAGS, MORE_LAGS, 1)
+
+
+def test_quick_tries_linear_parts_only():
+    [path] = DefaultCandidates(linear_only=True).list_paths(make_records(300), 1)
+    assert path.linear_part and path == DEFAULT.list_paths(make_records(300), 1)[0]
+
+
+def test_trials_of_two_hidden_layers_have_fewer_iterations():
+    records = make_records(300)
+    linear, smooth, fixed = DEFAULT.list_paths(records, 1)
+    [free] = [path for path in DEFAULT.list_variants(fixed, records) if path.name == FREE]
+    for path in (fixed, free):
+        assert path.trial.recipe.iterations[:2] == FEW_ITERATIONS < path.spec.recipe.iterations[:2]
+        assert replace(path.trial, recipe=path.spec.recipe) == path.spec
+    assert all(path.few_iterations for path in DEFAULT.list_variants(fixed, records))
+    assert linear.trial == linear.spec and smooth.trial == smooth.spec
+
+
+@pytest.mark.parametrize(
+    ("lengths", "inducing"), [([100], 50), ([250], 62), ([150, 150], 75), ([400], INDUCING), ([2000], INDUCING)]
+)
+def test_short_records_have_fewer_inducing_inputs(lengths, inducing):
+    (linear, *others), variants = list_default(make_records(*lengths))
+    assert {path.spec.inducing for path in (*others, *variants)} == {inducing}
+    assert linear.spec.inducing == FEW_INDUCING
+
+
+@pytest.mark.parametrize("delay", [0, 1, 8])
+def test_the_delay_is_passed_on(delay):
+    paths, variants = list_default(make_records(300), delay)
+    assert variants and {path.spec.input_delay for path in (*paths, *variants)} == {delay}
+
+
+def test_what_differs_between_the_structures():
+    paths, variants = list_default(make_records(300, outputs=2))
+    every = [*paths, *variants]
+    assert {path.linear_part for path in every} == {True, False} and {path.spec.hidden for path in every} == {1, 2}
+    assert {"lam" in stage.free for path in every for stage in path.spec.recipe.stages} == {True, False}
+    for path in every:
+        assert path.weights[0] == 0.0 and path.weights[-1] >= WEIGHT
+        assert list(path.weights) == sorted(set(path.weights))
+        if path.linear_part:
+            assert path.spec.latent_dims[0] == 2  # a linear part maps states to outputs
+
+
+def test_variants_have_more_lags_or_a_state_per_output():
+    records = make_records(300, outputs=2)
+    linear, *others = DEFAULT.list_paths(records, 1)
+    assert linear.linear_part and DEFAULT.list_variants(linear, records) == []
+    for best in others:
+        variants = DEFAULT.list_variants(best, records)
+        [more] = [path for path in variants if path.spec.lags > best.spec.lags]
+        assert (more.spec.lags, more.spec.input_lags) == (MORE_LAGS, MORE_LAGS)
+        assert replace(more.spec, lags=best.spec.lags, input_lags=best.spec.input_lags) == best.spec
+        [states] = [path for path in variants if path.spec.latent_dims != best.spec.latent_dims]
+        assert set(states.spec.latent_dims) == {2} and states.spec.lags == best.spec.lags
+    paths, variants = list_default(make_records(40))
+    assert {(path.spec.lags, path.spec.latent_dims[0]) for path in (*paths, *variants)} == {(3, 1)}
+    assert [path.name for path in variants] == [FREE]
+
+
+@pytest.mark.parametrize("lengths", [[120], [150], [170], [300], [200, 9]])
+@pytest.mark.filterwarnings("ignore:.* records have fewer than")
+@pytest.mark.parametrize("delay", [1, 8, 16])
+def test_the_window_of_inputs_is_full_where_the_first_block_begins(lengths, delay):
+    """A cold run begins where its window is full: a block before that could not be scored."""
+    records = leave_out_short(make_records(*lengths))
+    held_out = hold_out_blocks(records, DEFAULT.find_largest_order(records))
+    first = min(run.first for run in (*held_out.runs, *held_out.late_runs))
+    assert max(order.reach for _, order in DEFAULT.list_linear_orders(held_out)) <= first
+    if delay > first:
+        return  # such a delay is not tried
+    paths, variants = list_default(held_out.records, delay)
+    for path in (*paths, *variants):
+        order = path.spec.order_for(1)
+        assert order.reach <= first, (path, first)
+        assert np.all([len(record) > order.first_row + 1 for record in held_out.records])

@@ -1,0 +1,193 @@
+"""Linear candidates: one per input delay, the delay of the others, and their bands."""
+
+import numpy as np
+import pytest
+
+from revarb.data.distribution import half_width
+from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.errors import ComputationError, InputError
+from revarb.fitting.calibration_rule import MIN_CONFORMAL
+from revarb.fitting.held_out import simulate_blocks
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.status import Status
+from revarb.runtime.unfinished import UnfinishedParts
+from revarb.selection import linear
+from revarb.selection.candidates import CandidateKey
+from revarb.selection.final_fit import fit_interrupted, fit_taken
+from revarb.selection.linear import calibrate_linear, find_delay, fit_linear_candidate, try_linear
+from revarb.selection.ranking import rank
+from revarb.selection.records import hold_out_blocks
+from revarb.selection.schedule import Progress, Scheduler
+from revarb.selection.validation import CandidateResult, Validation
+from support import small
+from support.linear_systems import arx_record
+
+ORDERS = [("", Order(4, 4, 1)), ("", Order(4, 4, 0)), ("", Order(4, 1, 8))]
+
+
+def hold(*records, lags=4):
+    return hold_out_blocks(records, Order(lags, lags if records[0].u.shape[1] else 0, 1))
+
+
+def try_small(held_out):
+    """The one linear candidate of few orders."""
+    [result] = try_linear([("", Order(3, 3, 1))], held_out)
+    return result
+
+
+# Candidates ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_candidate_for_every_delay():
+    tried = try_linear(ORDERS, hold(arx_record(0, 130, delay=8)))
+    assert [each.key.configuration.input_delay for each in tried] == [1, 0, 8]
+    best = min(tried, key=lambda each: np.mean(np.log(each.errors)))
+    assert best.key.configuration == Order(2, 1, 8) and best.name == "linear, 2 + 1 lags, delay 8"
+    assert best.complete and best.path is None and best.key.complexity == (False, 0.0, 3)
+
+
+def test_the_same_order_is_one_candidate_and_a_given_name_is_kept():
+    held_out = hold(arx_record(0, 130))
+    [one] = try_linear([("line", Order(3, 2, 1)), ("", Order(4, 2, 1))], held_out)
+    assert one.name == "line" and one.key.configuration == Order(2, 1, 1)
+
+
+def test_without_inputs():
+    y = np.sin(0.3 * np.arange(150.0)) + 0.02 * np.random.default_rng(0).normal(size=150)
+    [only] = try_linear([("", Order(4, 0, 1))], hold(Series(None, y)))
+    assert only.key.configuration.input_lags == 0 and only.key.configuration.input_delay == 1
+
+
+def test_a_failure_of_one_delay_leaves_the_others(monkeypatch):
+    real = linear.validate_linear
+
+    def refuse(held_out, largest):
+        if largest.input_delay == 0:
+            raise InputError("too short")
+        return real(held_out, largest)
+
+    monkeypatch.setattr(linear, "validate_linear", refuse)
+    held_out = hold(arx_record(0, 130))
+    assert [each.key.configuration.input_delay for each in try_linear(ORDERS, held_out)] == [1, 8]
+    with pytest.warns(UserWarning, match="^line could not be fitted and is left out: too short"):
+        assert try_linear([("line", Order(1, 1, 0))], held_out, quiet=False) == []
+
+
+def test_late_runs_of_short_records_can_be_scored():
+    result = try_small(hold(*(small.record(number, samples=60) for number in range(4)), lags=5))
+    assert np.isfinite(result.errors).all()
+
+
+# The delay of nonlinear candidates -----------------------------------------------------------------------------------
+
+USUAL = [0.5, 0.4, 0.6, 0.5]
+FAR = [0.9, 0.8, 0.9, 0.8]
+
+
+@pytest.mark.parametrize(
+    ("errors", "delay"),
+    [
+        ({}, 1),
+        ({0: USUAL}, 1),
+        ({1: USUAL, 0: [0.51, 0.41, 0.61, 0.51]}, 1),
+        ({1: USUAL, 0: [0.3, 0.2, 0.3, 0.3]}, 0),
+        ({1: USUAL, 0: [0.2, 0.8, 0.7, 0.45]}, 1),  # better, but within one standard error
+        ({1: USUAL, 16: [0.3, 0.2, 0.3, 0.3], 0: USUAL}, 16),
+        ({1: FAR, 8: [0.6, 0.5, 0.6, 0.5]}, 1),  # it does not follow the record
+        ({1: FAR, 8: [0.3, 0.2, 0.3, 0.2]}, 8),
+        ({1: FAR, 8: [0.1, 0.8, 0.1, 0.9]}, 1),  # better by less than two standard errors
+        ({1: USUAL, 8: [0.2, np.inf, 0.2, 0.2]}, 1),  # diverged
+        ({1: [0.2, np.inf, 0.2, 0.2], 8: [0.2, np.inf, 0.2, 0.2]}, 1),
+    ],
+)
+def test_the_delay_of_nonlinear_candidates(errors, delay):
+    """By hand-made errors of each delay."""
+    results = [CandidateResult(CandidateKey(Order(1, 1, k)), {}, np.array(each), 0.0) for k, each in errors.items()]
+    assert find_delay(results) == delay
+
+
+# Bands ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_horizons(monkeypatch):
+    monkeypatch.setattr(linear, "HORIZONS", 2)  # each is compiled
+
+
+def shares_inside(errors, std):
+    inside = [np.where(np.isnan(each), np.nan, np.abs(each) <= half_width(0.95) * std + 1e-12) for each in errors]
+    return np.array([np.nanmean(each, axis=0) for each in inside])
+
+
+def test_the_bands_hold_95_percent_of_the_worst_block(few_horizons):
+    record = small.with_gaps(small.record(samples=400, outputs=2), slice(80, 85))
+    held_out = hold(record)
+    folds = try_small(held_out).folds
+    std, horizon_std = calibrate_linear(folds, held_out, held_out.scaling)
+    y_std, blocks = held_out.scaling.y_std, held_out.blocks
+    runs = {fold: simulate_blocks(model, held_out.runs) for fold, model in folds.items()}
+    paths = {fold: model.predict(record, 2).mean for fold, model in folds.items()}
+    cold = [(runs[block.fold][number] - record.y[block.rows]) / y_std for number, block in enumerate(blocks)]
+    ahead = [((paths[block.fold] - record.y) / y_std)[block.rows] for block in blocks]
+    shortest = min(np.isfinite(error).sum(0).min() for error in cold)
+    assert shortest >= MIN_CONFORMAL
+    np.testing.assert_allclose(shares_inside(cold, std).min(0), 0.95, atol=1.0 / shortest)
+    assert std.shape == (2,) and horizon_std.shape == (2, 2) and (horizon_std[0] < std).all()
+    np.testing.assert_allclose(shares_inside(ahead, horizon_std[1]).min(0), 0.95, atol=1.0 / shortest)
+
+
+def test_an_output_that_is_not_measured_in_any_block_has_the_band_of_the_mean(few_horizons):
+    record = small.record(samples=150, outputs=2)
+    y = record.y.copy()
+    y[6:, 1] = np.nan
+    held_out = hold_out_blocks([Series(record.u, y)], Order(3, 3, 1))
+    folds = try_small(hold_out_blocks([record], Order(3, 3, 1))).folds
+    std, horizon_std = calibrate_linear(folds, held_out, held_out.scaling)
+    assert std[1] == 1.0 and (horizon_std[:, 1] == 1.0).all() and std[0] < 1.0
+
+
+def test_every_record_is_predicted_once_for_each_fold_and_horizon(few_horizons, monkeypatch):
+    held_out = hold(small.record(0, samples=100), small.record(1, samples=60))
+    folds = try_small(held_out).folds
+    calls, predict = [], FittedARX.predict
+
+    def count(self, record, horizon):
+        calls.append((id(self), id(record), horizon))
+        return predict(self, record, horizon)
+
+    monkeypatch.setattr(FittedARX, "predict", count)
+    calibrate_linear(folds, held_out, held_out.scaling)
+    pairs = {(block.fold, block.record) for block in held_out.blocks}
+    assert len(calls) == len(set(calls)) == 2 * len(pairs) < 2 * len(held_out.blocks)
+
+
+def test_predictions_that_diverge_leave_the_band_of_cold_runs(few_horizons, monkeypatch):
+    records = [small.record(samples=150, outputs=2)]
+    held_out = hold(*records)
+    result = try_small(held_out)
+    expected, _ = calibrate_linear(result.folds, held_out, held_out.scaling)
+
+    def diverge(self, record, horizon):
+        raise ComputationError("diverged")
+
+    monkeypatch.setattr(FittedARX, "predict", diverge)
+    model = fit_linear_candidate(result, held_out, records, seed=7)
+    np.testing.assert_array_equal(model.residual_std, expected)
+    assert model.horizon_std.shape == (0, 2) and model.seed == 7 and model.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_linear_winner_is_fitted_to_all_records(few_horizons, tmp_path, interrupted):
+    records = [small.record(number, samples=samples) for number, samples in enumerate((100, 60, 50))]
+    held_out = hold(*records[:2], lags=3)
+    ranking = rank([try_small(held_out)], held_out, {}, interrupted)
+    store, progress = UnfinishedParts(tmp_path, ["some.*"], False), Progress(lambda done, text: None, [])
+    scheduler = Scheduler(held_out.records, held_out.blocks, 7, 1, store, "some", progress)
+    if interrupted:
+        model = fit_interrupted(ranking, held_out, records, 7)
+    else:
+        model = fit_taken(ranking, Validation(held_out, scheduler), records, 1)
+    assert isinstance(model, FittedARX) and model.choice == ranking.choice and model.seed == 7
+    assert model.order == ranking.winner.key.configuration and len(model.final_states) == 3
+    assert model.status is (Status.INTERRUPTED if interrupted else Status.CONVERGED)

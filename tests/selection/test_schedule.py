@@ -1,0 +1,107 @@
+"""Jobs, their progress, and finished fits that are stored and read again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import revarb
+from fuzz import samples
+from revarb.data.windows import Order
+from revarb.fitting.weight_path import ALL, WeightPath
+from revarb.runtime.unfinished import UnfinishedParts
+from revarb.selection import schedule
+from revarb.selection.candidates import CandidatePath
+from revarb.selection.records import hold_out_blocks
+from revarb.selection.schedule import FitJob, Progress, Scheduler, fit_once, read_path, write_path
+from support import small
+
+SPEC = small.spec(hidden=1, recipe=replace(small.QUICK, free_run_weight=2.0))
+RECORD = small.record(samples=140)
+HELD_OUT = hold_out_blocks([RECORD], Order(2, 2, 1))
+
+
+@pytest.fixture
+def path():
+    return WeightPath((samples.model(0), samples.model(1)), 2.5)
+
+
+def make_scheduler(folder, resume=True, pressed=()):
+    store = UnfinishedParts(folder, ["abc.*"], resume)
+    return Scheduler(HELD_OUT.records, HELD_OUT.blocks, 0, 1, store, "abc", Progress(lambda *report: None, pressed))
+
+
+def test_what_is_written_is_read(path, tmp_path):
+    file = tmp_path / "abc.key.0.json"
+    write_path(path, file)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["abc.key.0.0.rgp", "abc.key.0.1.rgp", file.name]
+    read = read_path(file)
+    assert read.seconds == 2.5 and [model.bound for model in read.models] == [model.bound for model in path.models]
+    np.testing.assert_array_equal(
+        read.models[1].simulate(samples.U).mean, path.models[1].simulate(samples.U).mean
+    )  # fmt: skip
+
+
+ENTRIES = ["", "{", "[]", "3", '{"models": 2}', '{"models": "2", "seconds": 1}', '{"models": 2, "seconds": []}',
+           '{"models": 3, "seconds": 1}', '{"seconds": 1}', "null", '{"models": null, "seconds": 1}']  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ENTRIES)
+def test_a_damaged_entry_is_ignored(path, tmp_path, content):
+    file = tmp_path / "abc.0.json"
+    write_path(path, file)
+    store = UnfinishedParts(tmp_path, ["abc.*"], resume=True)
+    assert store.read(file.name, read_path) is not None
+    file.write_text(content)
+    assert store.read(file.name, read_path) is None
+
+
+def test_a_damaged_or_missing_model_is_ignored(path, tmp_path):
+    write_path(path, tmp_path / "abc.0.json")
+    store = UnfinishedParts(tmp_path, ["abc.*"], resume=True)
+    model = tmp_path / "abc.0.1.rgp"
+    model.write_bytes(model.read_bytes()[:-7])
+    assert store.read("abc.0.json", read_path) is None
+    model.unlink()
+    assert store.read("abc.0.json", read_path) is None
+
+
+def test_stored_jobs_are_not_run_again(path, tmp_path, monkeypatch):
+    """Nor are they read without `resume`; a configuration with another iteration count is another job."""
+    calls = []
+    monkeypatch.setattr(schedule, "fit_whole_path", lambda spec, *rest: calls.append(spec) or path)
+    one, other = CandidatePath(SPEC, "one"), CandidatePath(replace(SPEC, inducing=5), "other")
+    jobs = [FitJob(one, 0), FitJob(one, 1), FitJob(other, 0)]
+    assert [job for job, _ in make_scheduler(tmp_path).run(jobs[:1])] == jobs[:1] and len(calls) == 1
+    found = dict(make_scheduler(tmp_path).run([FitJob(replace(one, name="renamed"), 0), *jobs[1:]]))
+    assert set(found) == set(jobs) and calls[1:] == [SPEC, replace(SPEC, inducing=5)]
+    assert found[jobs[0]].seconds == 2.5
+    assert len(list(make_scheduler(tmp_path, resume=False).run(jobs))) == 3 and len(calls) == 6
+
+
+def test_nothing_is_started_after_ctrl_c(tmp_path):
+    assert list(make_scheduler(tmp_path, pressed=[2]).run([FitJob(CandidatePath(SPEC, "a"), 0)])) == []
+
+
+def test_a_fit_of_another_kind_leaves_no_model_after_ctrl_c():
+    def stop(steps, text):
+        raise KeyboardInterrupt
+
+    assert fit_once(revarb.Mean(), [RECORD], 0, stop).models == ()
+    [model] = fit_once(revarb.Mean(), [RECORD], 3, lambda steps, text: None).models
+    assert model.seed == 3
+
+
+def test_progress_counts_the_steps_of_all_jobs():
+    """Steps of jobs that were resumed, dropped or ended early are counted."""
+    seen = []
+    progress = Progress(lambda done, text: seen.append((done, text)), [])
+    jobs = [FitJob(CandidatePath(SPEC, "a"), fold) for fold in (0, 1)]
+    report = progress.make_report(jobs)
+    for number, steps in ((0, 5), (1, 2), (0, 7)):
+        report(number, steps, "")
+    assert [done for done, _ in seen] == [5, 7, 9] and seen[0][1] == "a, 2 lags, fold 1"
+    assert FitJob(CandidatePath(revarb.Mean(), "b"), ALL).label == "b, all records"
+    progress.skip(jobs[:1])
+    progress.make_final_report("a")(1, "")
+    assert seen[-1] == (9 + sum(SPEC.recipe.iterations) + 1, "fitting a")

@@ -1,0 +1,60 @@
+"""What candidates do on held-out blocks, and whether they stay bounded on other inputs."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.data.windows import Order
+from revarb.errors import ComputationError
+from revarb.fitting.held_out import FOLDS
+from revarb.selection.candidates import CandidateKey
+from revarb.selection.records import hold_out_blocks
+from revarb.selection.validation import AHEAD, CandidateResult, is_stable, measure_ahead
+from support import small
+from support.linear_systems import first_order_model, first_order_record
+
+
+def make_result(*models):
+    return CandidateResult(CandidateKey(Order(1, 1, 1)), dict(enumerate(models)), np.empty(0), 0.0)
+
+
+def only_simulate(model):
+    """The model as a user's own kind of model."""
+    return SimpleNamespace(simulate=model.simulate)
+
+
+@pytest.mark.parametrize("kind", [lambda model: model, only_simulate])
+def test_stable_models_are_stable_and_unstable_ones_are_not(kind):
+    record = first_order_record(0.8, np.random.default_rng(0).normal(size=120))
+
+    def is_stable_with(*feedbacks):
+        return is_stable(make_result(*(kind(first_order_model(each, record)) for each in feedbacks)), [record])
+
+    assert is_stable_with(0.8) and is_stable_with(0.7, 0.85)
+    assert not is_stable_with(1.03)
+    assert not is_stable_with(50.0)  # its runs overflow
+    assert not is_stable_with(0.8, 0.8, 1.03)  # one fold is enough
+
+
+def test_records_of_different_lengths():
+    records = [first_order_record(0.8, np.random.default_rng(n).normal(size=n)) for n in (80, 12)]
+    for feedback, expected in ((0.8, True), (1.2, False)):
+        assert is_stable(make_result(first_order_model(feedback, records[0])), records) is expected
+
+
+def test_predictions_ahead():
+    record = small.record(samples=130)
+    held_out, model = hold_out_blocks([record], Order(1, 1, 1)), revarb.ARX(1, 1).fit(record)
+    ahead = [(model.predict(record, steps).mean - record.y) / held_out.scaling.y_std for steps in AHEAD]
+    expected = [np.sqrt(np.mean([errors[block.rows] ** 2 for errors in ahead])) for block in held_out.blocks]
+    np.testing.assert_allclose(measure_ahead(make_result(*[model] * FOLDS), held_out), expected)
+    partial = measure_ahead(make_result(model), held_out)
+    assert [np.isnan(error) for error in partial] == [block.fold != 0 for block in held_out.blocks]
+
+    def diverge(record, steps):
+        raise ComputationError("diverged")
+
+    for other in (SimpleNamespace(predict=diverge), SimpleNamespace()):  # the second one cannot predict
+        assert np.isinf(measure_ahead(make_result(*[other] * FOLDS), held_out)).all()

@@ -1,0 +1,272 @@
+"""The avatar: measures of its motions, the model that moves it, frames in real time, exports, and the command."""
+
+import os
+import socket
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import revarb
+from studies.__main__ import main
+from studies.paper import avatar as study
+from studies.paper.motion import avatar_model, cmu35, live_avatar
+from studies.paper.motion.acclaim import read_motion, read_skeleton
+from studies.paper.motion.avatar_export import export_motion
+from studies.paper.motion.live_avatar import HIP, SAMPLED_RUNS, LiveAvatar
+from studies.study import RowsFile, check_rows, run_fits
+from support import small
+from support.avatars import TINY, gaits, paper_gaits, trained
+from support.bodies import read_bvh
+
+
+@pytest.fixture
+def model(recorded_data):
+    return trained()
+
+
+@pytest.fixture
+def avatar(model):
+    return LiveAvatar(model, gaits())
+
+
+def walk_on(avatar, frames):
+    return [avatar.tick() for _ in range(frames)]
+
+
+# The study
+
+
+def test_a_frequency_is_found():
+    time = np.arange(300) / 30.0
+    signal = 3.0 + 0.2 * time + np.sin(2 * np.pi * 1.4 * time) + 0.3 * np.sin(2 * np.pi * 2.8 * time)
+    assert study.find_frequency(signal, 1 / 30.0) == pytest.approx(1.4, abs=0.01)
+    assert avatar_model.AVATAR.hidden == 1 and avatar_model.AVATAR.recognition.hidden == (500, 200)
+
+
+def test_range_excess_jumps_and_settling_are_measured(recorded_data):
+    known = paper_gaits()
+    walk, run = known.walks[0], known.runs[0]
+    found = study.measure_motion(walk.y, walk.u[:, 0], known, cmu35.DT)
+    (phase,) = found["phases"]
+    assert found["range_excess"] == 0.0 and found["jump_ratio"] <= 1.0
+    assert phase["gait"] == "walk" and phase["settled_after"] == 0.0
+    low = np.min([record.y.min(0) for record in (*known.walks, *known.runs)], axis=0)
+    high = np.max([record.y.max(0) for record in (*known.walks, *known.runs)], axis=0)
+    wild = walk.y.copy()
+    wild[50, 7] = high[7] + 0.3 * (high[7] - low[7])
+    found = study.measure_motion(wild, walk.u[:, 0], known, cmu35.DT)
+    assert found["range_excess"] == pytest.approx(0.3) and found["jump_ratio"] > 2.0
+    late = np.concatenate([run.y[:30], walk.y[:60]])  # a run before the walk that is commanded
+    assert study.find_settling_time(late, known.walks, known, cmu35.DT) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.slow
+def test_a_quick_study_writes_model_strips_and_exports(recorded_data, tmp_path):
+    recipe = revarb.Recipe(stages=(revarb.Stage(("lam",), 1),), kmeans_starts=1)
+    quick = study.Avatar()
+    quick.spec = revarb.RGP(6, 15, hidden=1, inducing=10, latent_dim=3, recipe=recipe, calibrate=False)
+    rows, drawn = run_fits(quick, quick.list_fits(), RowsFile())
+    check_rows(quick, rows)
+    assert [row["signal"] for row in rows] == ["step", "ramp", "sine", "stop and go"] and len(quick.targets(rows)) == 5
+    assert list(quick.figures(rows, drawn)) == ["avatar_step", "avatar_ramp", "avatar_sine"]
+    assert quick.figures(rows, {}) == {} and quick.write_more(tmp_path, {}) == []
+    files = quick.write_more(tmp_path, drawn)
+    assert {file.name for file in files} == {
+        "avatar.rgp",
+        *(f"step.{kind}" for kind in ("amc", "asf", "bvh", "csv", "gif")),
+    }
+    assert len((tmp_path / "step.csv").read_text().splitlines()) == 1801
+
+
+# The model
+
+
+def refused(other, folder):
+    with pytest.raises(revarb.InputError, match="cannot move the avatar: ") as error:
+        avatar_model.open_model(other.save(folder / "m.rgp"))
+    return str(error.value).split("cannot move the avatar: ")[1]
+
+
+def test_other_models_are_refused(model, tmp_path):
+    def renamed(**changes):
+        return replace(model, preprocessor=replace(model.preprocessor, **changes))
+
+    names = model.output_names
+    assert avatar_model.open_model(model.save(tmp_path / "m.rgp")).output_names == names
+    wrong = tuple("ltibia.rz" if name == "ltibia.rx" else name for name in names)
+    for other, message in (
+        (renamed(input_names=("force",)), "its only input must be 'speed', received ['force']"),
+        (renamed(output_names=("height", *names[1:])), "lack 'root.ty'"),
+        (renamed(output_names=wrong), "'ltibia.rz' is unknown or repeated"),
+        (renamed(dt=1.0), "sampling interval must be 0.0083 to 0.2 s, but is 1 s"),
+        (revarb.Mean().fit(small.record()), "a model of type FittedMean; a single FittedRGP is needed"),
+    ):
+        assert message in refused(other, tmp_path)
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(avatar_model.pooch, "os_cache", lambda name: tmp_path / name)
+    monkeypatch.setattr(avatar_model, "AVATAR", TINY)
+    return tmp_path
+
+
+def test_a_model_is_trained_once(capsys, own_cache, model, monkeypatch):
+    trainings = []
+    monkeypatch.setattr(study, "train_model", lambda: trainings.append(1) or model)
+    assert avatar_model.load_cached_model() is None and study._load_or_train_model() is model
+    assert "training the avatar" in capsys.readouterr().out
+    here = avatar_model.cached_model_path(TINY)
+    assert study._load_or_train_model().bound == revarb.load(here).bound == model.bound
+    assert len(trainings) == 1 and capsys.readouterr().out == ""
+    here.write_bytes(b"cut short")
+    study._load_or_train_model()
+    assert len(trainings) == 2 and here != avatar_model.cached_model_path(replace(TINY, inducing=31))
+    (own_cache / "file").write_text("not a folder")
+    monkeypatch.setattr(avatar_model.pooch, "os_cache", lambda name: own_cache / "file" / name)
+    assert study._load_or_train_model() is model
+    assert "the trained model could not be cached: cannot create" in capsys.readouterr().out
+
+
+def test_training_takes_the_settings_and_the_motions(recorded_data, monkeypatch):
+    monkeypatch.setattr(avatar_model, "load_avatar_records", lambda: [*gaits().walks, *gaits().runs])
+    recipe = revarb.Recipe(stages=(revarb.Stage(("mu",), 1),))
+    monkeypatch.setattr(avatar_model, "AVATAR", replace(TINY, recipe=recipe))
+    found = avatar_model.train_model()
+    assert avatar_model.check_model(found) is found and found.seed == avatar_model.SEED
+
+
+# Frame by frame
+
+
+def test_the_frames_are_the_mean_only_run_under_the_commanded_speed(model, avatar):
+    walk_on(avatar, 9)
+    avatar.set_speed(2.0)
+    scene, played = walk_on(avatar, 15)[-1], avatar.history()
+    np.testing.assert_array_equal(played.speeds, np.repeat([avatar.walking, 2.0], [10, 15]))
+    expected = model.simulate(played.speeds[:, None], "mean", start=model.final_states[0]).mean
+    np.testing.assert_allclose(played.values, expected, rtol=1e-9, atol=1e-9)
+    still = cmu35.to_motion(played.values[-1:], played.channels)
+    np.testing.assert_allclose(scene.joints, still.joints()[0] * still.skeleton.metres_per_unit, atol=1e-12)
+    assert scene.joints[0, 0] == scene.joints[0, 2] == 0.0 and scene.time == pytest.approx(24 * avatar.dt)
+    motion = played.motion()
+    way = motion.root[-1, cmu35.FORWARD] * motion.skeleton.metres_per_unit
+    assert scene.distance == pytest.approx(way) == pytest.approx((10 * avatar.walking + 14 * 2.0) * avatar.dt)
+    counts = [len(avatar.tick(count).samples) for count in (-1, 0, 3, 99)]
+    assert counts == [0, 0, 3, SAMPLED_RUNS] and len(scene.samples) == 0
+    scene = avatar.tick(SAMPLED_RUNS)
+    assert 0.0 < np.abs(scene.samples - scene.joints).max() < 1.0
+
+
+def test_pause_reset_and_presets(avatar):
+    first = walk_on(avatar, 10)
+    avatar.play(False)
+    assert avatar.tick().time == avatar.tick().time == first[-1].time and not avatar.playing
+    avatar.reset()
+    assert avatar.tick().time == 0.0 and len(avatar.history().speeds) == 1
+    avatar.play()
+    for again, before in zip(walk_on(avatar, 10), first, strict=True):
+        np.testing.assert_array_equal(again.joints, before.joints)
+    assert list(avatar.presets) == ["step", "ramp", "sine", "stop and go"]
+    assert avatar.fastest > max(signal.max() for signal in avatar.presets.values())
+    avatar.presets = {"short": np.array([1.0, 2.0, 3.0])}
+    avatar.follow_preset("short")
+    assert [scene.speed for scene in walk_on(avatar, 5)] == [1.0, 2.0, 3.0, 1.0, 2.0] and avatar.preset == "short"
+    avatar.set_speed(1.5)
+    assert avatar.tick().speed == 1.5 and avatar.preset is None
+    avatar.fastest = 4.0
+    for commanded, expected in ((-5.0, 0.0), (1e300, 4.0), (2, 2.0), (float("nan"), 2.0), (float("inf"), 2.0)):
+        avatar.set_speed(commanded)
+        assert avatar.tick().speed == expected
+    with pytest.raises(revarb.InputError, match="unknown preset 'long'; known are short"):
+        avatar.follow_preset("long")
+
+
+def test_the_curves_are_the_last_seconds_and_the_history_is_limited(model, avatar, monkeypatch):
+    avatar.set_speed(2.0)
+    walk_on(avatar, 40)
+    curves, played = avatar.traces(1.0), avatar.history()
+    assert len(curves.time) == 30 and curves.time[-1] == pytest.approx(40 * avatar.dt)
+    np.testing.assert_array_equal(curves.hip, played.values[-30:, played.channels.index(HIP)])
+    np.testing.assert_array_equal(curves.speed, played.speeds[-30:])
+    low, high = avatar.hip_range
+    assert (curves.deviation > 0.0).all() and low < curves.hip.min() < curves.hip.max() < high
+    monkeypatch.setattr(live_avatar, "HISTORY_SECONDS", 0.5)
+    short = LiveAvatar(model, gaits())
+    assert walk_on(short, 40)[-1].time == pytest.approx(40 * short.dt) and len(short.history().speeds) == 15
+
+
+def test_calls_from_several_threads(avatar):
+    """viser calls every button's handler in its own thread, while frames are computed."""
+    stop, errors = threading.Event(), []
+
+    def click(number):
+        rng = np.random.default_rng(number)
+        actions = [
+            avatar.reset, lambda: avatar.set_speed(rng.uniform(-9, 9)), lambda: avatar.follow_preset("sine"),
+            avatar.history, lambda: avatar.traces(8.0), lambda: avatar.play(rng.random() < 0.7),
+        ]  # fmt: skip
+        try:
+            while not stop.wait(0.002):
+                actions[rng.integers(len(actions))]()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=click, args=(number,)) for number in range(6)]
+    for each in threads:
+        each.start()
+    scenes = [avatar.tick(2) for _ in range(150)]
+    stop.set()
+    for each in threads:
+        each.join()
+    assert not errors and all(np.isfinite(scene.joints).all() for scene in scenes)
+
+
+def test_the_played_motion_is_exported(avatar, tmp_path):
+    avatar.set_speed(2.5)
+    walk_on(avatar, 20)
+    played = avatar.history()
+    motion = played.motion()
+    files = {file.suffix: file for file in export_motion(played, tmp_path / "new" / "folder", "avatar")}
+    assert set(files) == {".bvh", ".amc", ".asf", ".csv", ".gif"} and all(file.is_file() for file in files.values())
+    _, dt, rows = read_bvh(files[".bvh"])
+    assert dt == pytest.approx(avatar.dt) and len(rows) == 21
+    again = read_motion(files[".amc"], read_skeleton(files[".asf"]))
+    np.testing.assert_array_equal(again.frames, motion.frames)
+    head, *lines = files[".csv"].read_text().splitlines()
+    assert head.split(",") == ["time", "speed", *motion.skeleton.channels]
+    np.testing.assert_array_equal([float(line.split(",")[1]) for line in lines], played.speeds)
+    with Image.open(files[".gif"]) as film:
+        assert film.n_frames == 11
+
+
+# The command
+
+
+def run(capsys, *arguments):
+    code = main(["avatar", "--live", *map(str, arguments)])
+    return code, capsys.readouterr().err
+
+
+def test_what_is_missing_for_the_page_is_one_line(capsys, monkeypatch, tmp_path, model):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = f"cannot serve on 127.0.0.1, port {port}: Address already in use; choose another --port or --host"
+        assert run(capsys, "--port", port) == (2, f"error: {message}\n")
+    code, err = run(capsys, "--host", "192.0.2.1", "--port", 0)
+    assert code == 2 and err.startswith("error: cannot serve on 192.0.2.1, port 0: ") and err.count("\n") == 1
+    (tmp_path / "wrong.rgp").write_bytes(b"no model")
+    for file in (tmp_path / "none.rgp", tmp_path / "wrong.rgp"):
+        code, err = run(capsys, "--model", file, "--port", 0)
+        assert code == 2 and err.startswith("error: ") and file.name in err and err.count("\n") == 1
+    file = model.save(tmp_path / "m.rgp")
+    monkeypatch.setitem(os.environ, "REVARB_DATA", str(tmp_path))
+    code, err = run(capsys, "--model", file, "--port", 0)
+    assert code == 2 and "REVARB_DATA is set, but there is no" in err and err.count("\n") == 1
+    monkeypatch.delitem(sys.modules, "studies.paper.motion.live_page", raising=False)
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert run(capsys) == (2, 'error: the page needs viser; pip install "revarb[avatar]"\n')

@@ -1,0 +1,120 @@
+"""The benchmarks: settings, a quick run with stand-ins, and targets that are computed from the rows."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+
+import revarb
+from studies.benchmarks import CHOSEN, R0, RECORDS, Benchmarks, Outcome, Record, list_outcomes
+from studies.records import Benchmark
+from studies.study import RowsFile, check_rows, run_fits
+from studies.tables import select
+
+REPORT = ["drive", "actuator", "artificial_recorded"]
+SCALED = ["robot_arm", "heating", "thermic", "cstr", "winding"]
+DEVELOPMENT = ["artificial_drawn", "dryer", "gas_furnace", "ballbeam", *SCALED]
+
+
+class StandIn:
+    """Chooses a linear model with even seeds; with odd ones it claims to have two methods."""
+
+    def fit(self, train, seed=0):
+        model = revarb.ARX(2, 2).fit(train)
+        methods = ("residuals",) if seed % 2 == 0 else ("mean", "moments")
+
+        def simulate(u, method):
+            path = model.simulate(u)
+            return dataclasses.replace(path, method=method, std=None if method == "mean" else path.std)
+
+        choice = SimpleNamespace(taken="linear" if seed % 2 == 0 else "plain")
+        return SimpleNamespace(simulate=simulate, methods=methods, choice=choice, status=model.status)
+
+
+def quick(*records, models=None):
+    study = Benchmarks(seeds=1)
+    study.records = records
+    study.models = lambda lags: models or {"Mean": revarb.Mean(), "ARX": revarb.ARX(2, 2), R0: revarb.Mean(),
+                                           CHOSEN: StandIn()}  # fmt: skip
+    return study
+
+
+def row(model, rmse, dataset="one", method="mean", seed=0, **others):
+    scores = {"nrmse": rmse, "nlpd": 0.0, "coverage95": 0.95, "fit_seconds": 2.0, "simulate_seconds": 1.0}
+    return {"dataset": dataset, "model": model, "method": method, "seed": seed, "reason": None, "rmse": rmse,
+            **scores, **others}  # fmt: skip
+
+
+def rows_of(dataset, arx, r0, chosen, **others):
+    """Rows of a record; the chosen model has two methods of the same error."""
+    pairs = (("Mean", 1.0), ("ARX", arx), (R0, r0))
+    ours = [row(CHOSEN, chosen, dataset, method, **others) for method in ("mean", "moments")]
+    return [*(row(model, rmse, dataset) for model, rmse in pairs), *ours]
+
+
+def test_the_study_has_two_sets_their_aims_and_its_models():
+    sets = {name: [record.name for record in RECORDS if record.set == name] for name in ("report", "development")}
+    assert sets == {"report": REPORT, "development": DEVELOPMENT}
+    assert [record.name for record in RECORDS if record.units == "z-scored"] == SCALED
+    assert all(name in Benchmarks.protocol for name in SCALED)
+    aims = {record.name: record.aim_text for record in RECORDS}
+    assert (aims["drive"], aims["cstr"], aims["artificial_recorded"]) == ("0.22", "0.05", "0.5 by moments")
+    assert RECORDS[0].published["EnVI"] == 0.703 and "DRGP-SS" not in RECORDS[5].published
+    models = Benchmarks().models(5)
+    assert list(models) == ["Mean", "ARX", "GP-NARX", "LSTM", R0, CHOSEN]
+    assert models[R0] == revarb.RGP(5, 5, hidden=2, inducing=100, calibrate=False)
+    assert len(Benchmarks(seeds=3).list_fits()) == 6 * (11 * 3 + 5)
+
+
+def test_a_quick_study():
+    """Drawn records have five fits whatever the seeds."""
+    study = quick(Record(Benchmark("drawn", "artificial", drawn=True), "development", aim=9.0))
+    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
+    check_rows(study, rows)
+    chosen = select(rows, model=CHOSEN)
+    assert [(each["seed"], each["method"], each["taken"]) for each in chosen[:4]] == [
+        (0, "residuals", "linear"), (1, "mean", "plain"), (1, "moments", "plain"), (2, "residuals", "linear"),
+    ]  # fmt: skip
+    assert all("taken" not in each for each in select(rows, model="ARX")) and len(select(rows, model="ARX")) == 5
+    *_, errors, choice = study.tables(rows)
+    assert errors.rows[0][:2] == ["drawn", "raw"] and choice.rows[0][-1] == "linear (3), plain (2)"
+    assert set(study.figures(rows, drawn)) == {"drawn_all", "reliability_drawn", "drawn"}
+    assert "linear (3), plain (2)" in study.page(rows, drawn, {})
+
+
+def test_targets_are_computed_from_the_rows():
+    records = [
+        Record(Benchmark("good"), "development", aim=0.2),
+        Record(Benchmark("bad"), "development", aim=0.2, aim_nlpd=-1.0),
+        Record(Benchmark("shown"), "report", aim=0.2),
+    ]
+    rows = [
+        *rows_of("good", arx=0.2, r0=0.3, chosen=0.2),
+        *rows_of("bad", arx=0.2, r0=0.1, chosen=0.25, coverage95=0.7),
+        *rows_of("shown", arx=0.2, r0=0.1, chosen=0.15),
+    ]
+    targets = quick(*records).targets(rows)
+    assert len(targets) == 10 and [(each.what, each.found) for each in targets if not each.met] == [
+        ("bad: RMSE by mean at most 0.2", "0.250"),
+        ("bad: NLPD at most -1", "0.000"),
+        ("bad: at most 1.05 × ARX", "1.250"),
+        ("bad: at most 1.05 × REVARB (R0)", "2.500"),
+        ("95 % bands hold at least 80% on every record", "bad 70.0 %"),
+    ]
+
+
+@pytest.mark.parametrize(("wide", "met"), [([], True), (REPORT, True), ([*REPORT, "dryer"], False)])
+def test_bands_are_counted_over_the_records_that_are_not_drawn(wide, met):
+    rows = [each for record in RECORDS for each in rows_of(record.name, 1.0, 1.0, 0.01)]
+    rows = [{**each, "coverage95": 1.0} if each["dataset"] in wide else each for each in rows]
+    *_, counted, least = Benchmarks().targets(rows)
+    assert counted.what == "95 % bands hold 90% to 99% on at least 8 of 11 records" and least.met
+    assert counted.met is met
+
+
+def test_a_failed_seed_misses_the_targets_of_its_record():
+    failed = row(CHOSEN, None, seed=1, method="") | {"reason": "diverged", "coverage95": None}
+    record = Record(Benchmark("one"), "report", aim=0.2)
+    rows = [*rows_of("one", 0.2, 0.2, 0.1), failed]
+    assert not any(target.met for target in quick(record).targets(rows))
+    assert list_outcomes(rows) == [] and Outcome(record, rows).taken == "–"

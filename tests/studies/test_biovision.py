@@ -1,0 +1,110 @@
+"""BVH files, read by an independent reader (support/bodies.py)."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from studies.paper.motion import cmu35
+from studies.paper.motion.biovision import write_bvh
+from studies.paper.motion.kinematics import Bone, Motion, Skeleton
+from support.bodies import ARM, ARM_FRAMES, DT, ROOT, read_bvh
+
+TREE = Skeleton(
+    (
+        ROOT,
+        # A branch that comes later in the file than its sibling's children: BVH has another order.
+        Bone("hip", 0, (0.6, -0.8, 0.0), 2.5, (10.0, -70.0, 130.0), ()),
+        Bone("spine", 0, (0.0, 1.0, 0.1), 4.0, (0.0, 0.0, 0.0), ("rx", "ry", "rz")),
+        Bone("leg", 1, (0.1, -0.9, 0.3), 7.0, (20.0, 30.0, -40.0), ("rz", "rx")),
+        Bone("bud", 2, (0.0, 1.0, 0.0), 0.0, (5.0, 6.0, 7.0), ("ry",)),
+        Bone("arm", 2, (1.0, 0.0, 0.0), 3.0, (0.0, 90.0, 90.0), ("rx", "ry", "rz")),
+        Bone("tip", 4, (0.0, 0.0, 1.0), 1.0, (0.0, 0.0, 45.0), ()),
+    ),
+    0.45,
+)
+
+
+def about(axis, degrees):
+    return Rotation.from_euler(axis, degrees, degrees=True).as_matrix()
+
+
+def places(joints, row):
+    """Positions of the joints in a frame."""
+    turns, found, column = [], [], 0
+    for _, parent, offset, channels in joints:
+        turn = np.eye(3) if parent is None else turns[parent]
+        place = offset if parent is None else found[parent] + turn @ offset
+        for channel in channels:
+            if channel.endswith("position"):
+                place = place + row[column] * np.eye(3)["XYZ".index(channel[0])]
+            else:
+                turn = turn @ about(channel[0], row[column])
+            column += 1
+        turns.append(turn)
+        found.append(place)
+    assert column == len(row)
+    return np.array(found)
+
+
+def ends_of_bones(joints, row, skeleton):
+    """End points of the bones: the position of their children, or the End Site."""
+    found, names = places(joints, row), [name for name, *_ in joints]
+    ends = [found[0]]
+    for bone in skeleton.names[1:]:
+        standing = [found[k] for k, (_, parent, *_) in enumerate(joints) if parent == names.index(bone)]
+        assert all((each == standing[0]).all() for each in standing)
+        ends.append(standing[0])
+    return ends
+
+
+def assert_the_same_motion(path, motion):
+    joints, _, rows = read_bvh(path)
+    truth = 100 * motion.skeleton.metres_per_unit * motion.joints()
+    assert len(rows) == len(truth)
+    for row, there in zip(rows, truth, strict=True):
+        np.testing.assert_allclose(ends_of_bones(joints, row, motion.skeleton), there, rtol=0, atol=1e-4)
+
+
+def test_bvh_has_the_joints_of_a_tree_with_odd_axes(tmp_path, rng):
+    frames = rng.uniform(-180.0, 180.0, (40, len(TREE.channels)))
+    motion = Motion(TREE, frames)
+    path = write_bvh(tmp_path / "tree.bvh", motion, 1 / 30)
+    assert_the_same_motion(path, motion)
+    joints, dt, _ = read_bvh(path)
+    names = [name for name, *_ in joints]
+    assert names == ["root", "hip", "leg", "end of leg", "spine", "bud", "tip", "end of tip", "arm", "end of arm"]
+    assert dt == 1 / 30
+    assert path.read_bytes() == write_bvh(tmp_path / "again.bvh", motion, 1 / 30).read_bytes()
+    assert "nan" not in path.read_text() and " -0.000000" not in path.read_text()
+
+
+@pytest.mark.parametrize("tilt", [90.0, -90.0, 90.0 - 1e-9, 90.0 + 1e-7, 89.9999])
+def test_bvh_survives_a_gimbal_lock(tmp_path, rng, tilt):
+    """At gimbal lock the angles about z and y are not unique; the joint positions must be right."""
+    axis = (20.0, 30.0, -40.0)
+    body = Skeleton((ROOT, Bone("arm", 0, (0.6, 0.0, 0.8), 3.0, axis, ("rx", "ry", "rz"))), 0.45)
+    frame = about("Z", axis[2]) @ about("Y", axis[1]) @ about("X", axis[0])
+    turns = [about("Z", z) @ about("X", tilt) @ about("Y", y) for z, y in rng.uniform(-180.0, 180.0, (50, 2))]
+    inside = Rotation.from_matrix([frame.T @ turn @ frame for turn in turns]).as_euler("xyz", degrees=True)
+    motion = Motion(body, np.concatenate([np.zeros((50, 6)), inside], axis=1))
+    assert_the_same_motion(write_bvh(tmp_path / "locked.bvh", motion, DT), motion)
+
+
+def test_angles_of_bvh_do_not_jump(tmp_path):
+    """Two full turns: the angles are unwrapped, so that interpolation between frames does not spin back."""
+    frames = np.zeros((73, 9))
+    frames[:, 4] = 10.0 * np.arange(73)
+    _, _, rows = read_bvh(write_bvh(tmp_path / "spin.bvh", Motion(ARM, frames), DT))
+    np.testing.assert_allclose(rows[:, 5], frames[:, 4], atol=1e-6)
+
+
+def test_bvh_has_the_joints_of_a_recorded_motion(recorded_data, tmp_path):
+    motion = cmu35.load_motion(21)
+    assert_the_same_motion(write_bvh(tmp_path / "motion.bvh", motion, cmu35.DT), motion)
+
+
+def test_a_skeleton_may_be_a_root_alone(tmp_path):
+    motion = Motion(Skeleton((ROOT,), 1.0), ARM_FRAMES[:, :6])
+    joints, _, rows = read_bvh(write_bvh(tmp_path / "root.bvh", motion, DT))
+    assert [name for name, *_ in joints] == ["root", "end of root"]
+    np.testing.assert_allclose(places(joints, rows[1])[0], 2.54 * ARM_FRAMES[1, :3], atol=1e-6)

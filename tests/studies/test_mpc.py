@@ -1,0 +1,283 @@
+"""The control experiment: the plant, the controller on known models, estimators, the loop, targets, a quick run."""
+
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import revarb
+from studies import mpc
+from studies.mpc import ARX_MPC, CONTROLLER, PLANT, RGP_MPC, TIGHTENED, ModelPredictiveControl
+from studies.mpc.controller import Controller, ControlSettings
+from studies.mpc.estimators import ARXEstimator, PlantEstimator, RGPEstimator, make_plant_step
+from studies.mpc.loop import ClosedLoop, Excitation, Scenario, Task, draw_scenario, record_plant, record_rest, run_loop
+from studies.mpc.reactor import ReactorState, _find_rates, advance_reactor, find_rest, run_reactor
+from studies.study import Fit, RowsFile, check_rows, run_fits, run_study
+from support import small
+
+casadi = pytest.importorskip("casadi")
+
+NOISE = 0.001
+EXCITATION = Excitation(150, (85.0, 95.0, 105.0, 110.0), 4, 15)
+TASK = Task(97.0, ((0.08, 5), (0.1, 25)), 20, -2.0)
+SETTINGS = ControlSettings(10, 85.0, 110.0, 0.13, 0.01, 5.0, 0.1, 100.0)
+FREE = replace(SETTINGS, lowest=-1e3, highest=1e3, limit=1e3, output_scale=1.0, input_scale=1.0)
+
+
+@pytest.fixture(scope="module")
+def record():
+    return record_plant(EXCITATION, NOISE, seed=0)
+
+
+@pytest.fixture(scope="module")
+def linear(record):
+    return revarb.ARX(lags=3, input_lags=3, input_delay=0).fit(record)
+
+
+def lag_step():
+    """x⁺ = 0.8 x + 0.2 u, y = x⁺."""
+    x, u = casadi.MX.sym("x"), casadi.MX.sym("u")
+    following = 0.8 * x + 0.2 * u
+    return casadi.Function("step", [x, u], [following, following])
+
+
+def solve(controller, state=0.0, last=0.0, offset=0.0, target=1.0, limits=None):
+    free = np.full(controller.settings.horizon, controller.settings.limit) if limits is None else limits
+    return controller.solve(np.array([state]), last, offset, target, free)
+
+
+def window(record, rows):
+    return revarb.Window(record.u[:rows], record.y[:rows], 0.1, record.input_names, record.output_names)
+
+
+# The plant, records and tasks
+
+
+def test_the_plant_is_that_of_the_literature():
+    rest = find_rest(103.41)
+    assert rest.concentration == pytest.approx(0.1, abs=5e-5) and rest.temperature == pytest.approx(438.54, abs=0.01)
+    # The reaction goes out above 111 L/min, and the levels of the record keep it burning.
+    assert find_rest(112.0).concentration > 0.9 and find_rest(110.0).concentration == pytest.approx(0.13, abs=1e-3)
+    assert max(record_plant(mpc.EXCITATION, 0.0, seed).y.max() for seed in range(3)) < 0.2
+
+
+@pytest.mark.parametrize("coolant", [85.0, 110.0])
+def test_a_sample_is_that_of_a_better_integrator_and_of_casadi(coolant):
+    start = find_rest(97.0)
+
+    def rates(t, x):
+        return _find_rates(ReactorState(*x), coolant, np.exp)
+
+    exact = solve_ivp(rates, (0.0, 0.1), start, rtol=1e-11, atol=1e-13).y[:, -1]
+    found = advance_reactor(start, coolant)
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+    following, y = make_plant_step()(np.array(start), coolant)
+    np.testing.assert_allclose([*following.full().ravel(), float(y)], [*found, found.concentration], rtol=1e-12)
+
+
+def test_a_row_has_the_output_after_its_input_has_acted(record):
+    quiet = record_plant(EXCITATION, 0.0, seed=0)
+    u, rest = quiet.u[:, 0], find_rest(float(np.mean(EXCITATION.levels)))
+    np.testing.assert_array_equal(quiet.u, record.u)
+    assert set(u) == set(EXCITATION.levels) and np.diff(np.flatnonzero(np.diff(u, prepend=np.nan) != 0.0)).min() >= 4
+    assert quiet.y[0, 0] == advance_reactor(rest, float(u[0])).concentration
+    np.testing.assert_array_equal(quiet.y[:, 0], run_reactor(rest, u))
+    assert (record.y - quiet.y).std() == pytest.approx(NOISE, rel=0.2)
+    assert (record.dt, record.input_names, record.output_names) == (0.1, ("coolant",), ("concentration",))
+    assert (record_plant(EXCITATION, NOISE, seed=1).y != record.y).any()
+
+
+def test_a_task_is_drawn_from_its_seed():
+    one, again, other = (draw_scenario(TASK, NOISE, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.noise, again.noise)
+    np.testing.assert_array_equal(one.targets, [0.08] * 5 + [0.1] * 25)
+    np.testing.assert_array_equal(one.disturbance, [0.0] * 20 + [-2.0] * 10)
+    at_rest = record_rest(TASK, 0.0, seed=0)
+    assert (one.noise != other.noise).any() and np.ptp(at_rest.y) == 0.0 and (at_rest.u == 97.0).all()
+
+
+# The controller
+
+
+def test_without_limits_it_is_the_least_squares_solution():
+    plan = solve(Controller(lag_step(), FREE), state=0.3, last=0.5, offset=0.1)
+    n = FREE.horizon
+    gains = np.array([[0.2 * 0.8 ** (k - j) if j <= k else 0.0 for j in range(n)] for k in range(n)])
+    free = 0.3 * 0.8 ** np.arange(1, n + 1) + 0.1
+    moves = np.sqrt(0.1) * (np.eye(n) - np.eye(n, k=-1))
+    first = np.sqrt(0.1) * np.array([0.5, *[0.0] * (n - 1)])
+    expected = np.linalg.lstsq(np.vstack([gains, moves]), np.concatenate([1.0 - free, first]), rcond=None)[0]
+    assert plan.solved
+    np.testing.assert_allclose(plan.inputs, expected, atol=1e-4)
+
+
+def test_inputs_keep_to_their_limits_and_outputs_to_theirs():
+    plan = solve(Controller(lag_step(), replace(FREE, lowest=0.0, highest=1.2)))
+    assert plan.solved and plan.inputs.max() <= 1.2 and plan.inputs[0] == pytest.approx(1.2, abs=2e-4)
+    low = solve(Controller(lag_step(), FREE), limits=np.full(10, 0.5))
+    outputs = np.convolve(0.2 * 0.8 ** np.arange(10), low.inputs)[:10]
+    assert low.solved and max(outputs) == pytest.approx(0.5, abs=1e-3)
+    # A state beyond the limit has a plan too.
+    plan = solve(Controller(lag_step(), replace(FREE, lowest=-1.0, highest=1.0)), state=2.0, limits=np.full(10, 0.5))
+    assert plan.solved and plan.inputs[0] == pytest.approx(-1.0, abs=1e-4)
+
+
+def test_a_solve_starts_at_the_last_solution():
+    controller = Controller(lag_step(), FREE)
+    first = solve(controller)
+    again = solve(controller, state=float(0.2 * first.inputs[0]), last=float(first.inputs[0]))
+    assert controller._solvers[0].stats()["iter_count"] <= 10
+    np.testing.assert_allclose(again.inputs[:5], first.inputs[1:6], atol=0.2)
+
+
+def test_where_gauss_and_newton_do_not_converge_the_exact_hessian_does():
+    """An output that cannot come near its target: the curvature of the errors is all there is at the solution."""
+    x, u = casadi.MX.sym("x"), casadi.MX.sym("u")
+    controller = Controller(casadi.Function("step", [x, u], [u, u**2 + 6.0]), replace(FREE, move_weight=1e-3))
+    plan = solve(controller, last=2.0, target=0.0)
+    quick, exact = (solver.stats() for solver in controller._solvers)
+    assert not quick["success"] and exact["success"] and plan.solved
+    np.testing.assert_allclose(plan.inputs, 0.0, atol=1e-3)
+
+
+# Estimators
+
+
+def test_arx_predicts_one_step_ahead_as_the_model_does(linear, record):
+    estimator, predicted = ARXEstimator(linear, window(record, 40)), []
+    for u, y in zip(record.u[40:, 0], record.y[40:, 0], strict=True):
+        predicted.append(estimator.predict(u))
+        estimator.correct(y)
+    np.testing.assert_allclose(predicted, linear.predict(record).mean[40:, 0], rtol=1e-9)
+    np.testing.assert_allclose(estimator.state(), linear.step_state(window(record, 150)), atol=1e-9)
+    assert (estimator.predict_std(np.full(7, 95.0)) > 0.0).all()
+
+
+@pytest.mark.slow
+def test_the_observer_of_an_rgp_has_the_state_of_its_filter(record):
+    learnt = small.spec(hidden=1, lags=3, input_lags=3, input_delay=0, inducing=15).fit(record)
+    estimator, after, plan = RGPEstimator(learnt, window(record, 20)), window(record, 60), np.full(10, 100.0)
+    for u, y in zip(record.u[20:60, 0], record.y[20:60, 0], strict=True):
+        estimator.predict(u)
+        estimator.correct(y)
+    np.testing.assert_allclose(estimator.state(), learnt.step_state(after), atol=1e-6)
+    expected = learnt.simulate(plan[:, None], start=learnt.resolve_start(after).state).std[:, 0]
+    np.testing.assert_allclose(estimator.predict_std(plan), expected, rtol=1e-6)
+
+
+def test_the_kalman_filter_finds_the_temperature():
+    wrong = ReactorState(find_rest(97.0).concentration, find_rest(97.0).temperature + 1.0)
+    estimator, plant, rng = PlantEstimator(wrong, NOISE), find_rest(97.0), np.random.default_rng(0)
+    for u in np.repeat([100.0, 95.0, 105.0], 15):
+        plant = advance_reactor(plant, u)
+        estimator.predict(u)
+        estimator.correct(plant.concentration + NOISE * rng.standard_normal())
+    concentration, temperature = estimator.state()
+    assert concentration == pytest.approx(plant.concentration, abs=6e-4)
+    assert temperature == pytest.approx(plant.temperature, abs=0.4)
+
+
+# The loop
+
+
+def test_the_loop_reaches_its_set_point_and_rejects_the_disturbance():
+    task = Task(97.0, ((0.08, 10), (0.1, 90)), 50, -2.0)
+    scenario, rest = draw_scenario(task, 2e-4, seed=0), find_rest(97.0)
+    loop = run_loop(PlantEstimator(rest, 2e-4), rest, 97.0, scenario, SETTINGS, gain=0.3)
+    assert loop.solved == len(scenario.targets)
+    for rows in (slice(40, 50), slice(90, 100)):  # before the disturbance, and long after it
+        np.testing.assert_allclose(loop.outputs[rows].mean(), 0.1, atol=1e-3)
+    assert loop.inputs[95:].mean() - loop.inputs[40:50].mean() == pytest.approx(2.0, abs=0.5)
+    drifting = run_loop(PlantEstimator(rest, 2e-4), rest, 97.0, scenario, SETTINGS, gain=0.0)
+    assert abs(drifting.outputs[90:].mean() - 0.1) > 2e-3  # without the disturbance estimate there is an offset
+
+
+def test_a_tightened_limit_is_lower_by_the_predicted_deviation():
+    rest, scenario = find_rest(97.0), draw_scenario(TASK, NOISE, seed=0)
+    loop = run_loop(PlantEstimator(rest, NOISE), rest, 97.0, scenario, SETTINGS, gain=0.3, tighten=2.0)
+    np.testing.assert_allclose(loop.limits, 0.13 - 2.0 * NOISE)
+
+
+def test_scores_of_a_loop():
+    outputs = np.array([0.1, 0.14, 0.131, 0.12])
+    times = np.array([0.001, 0.002, 0.003, 0.1])
+    loop = ClosedLoop(outputs, np.full(4, 100.0), np.full(4, 0.13), times, times, 3)
+    scores = mpc.score_loop(loop, Scenario(np.full(4, 0.12), np.zeros(4), np.zeros(4)), 0.13)
+    assert (scores["violations"], scores["not_solved"], scores["samples"]) == (2, 1, 4)
+    assert scores["largest_violation"] == pytest.approx(0.01)
+    assert scores["tracking_rmse"] == pytest.approx(np.sqrt(np.mean((outputs - 0.12) ** 2)))
+    assert scores["solve_ms"] == pytest.approx(2.5) and scores["solve_ms_95"] > 80.0
+
+
+# Targets and the study
+
+
+def row(controller, rmse, violations=0, solve_ms=10.0, seed=0):
+    return {"controller": controller, "seed": seed, "tracking_rmse": rmse, "violations": violations, "not_solved": 0,
+            "largest_violation": 0.001 * violations, "solve_ms": solve_ms, "solve_ms_95": 20.0,
+            "observer_ms": 1.0}  # fmt: skip
+
+
+GOOD = [row(PLANT, 0.007), row(RGP_MPC, 0.0075), row(TIGHTENED, 0.0076), row(ARX_MPC, 0.009, 3)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "met"),
+    [
+        ({}, "yyyy"),
+        ({1: row(RGP_MPC, 0.0095)}, "nnyy"),
+        ({1: row(RGP_MPC, 0.0069)}, "nyyy"),
+        ({2: row(TIGHTENED, 0.0076, 1)}, "yyny"),
+        ({2: row(TIGHTENED, 0.0076, solve_ms=60.0)}, "yyyn"),
+    ],
+)
+def test_targets_are_computed_from_the_rows(changed, met):
+    rows = [changed.get(number, each) for number, each in enumerate(GOOD)]
+    assert "".join("ny"[target.met] for target in ModelPredictiveControl().targets(rows)) == f"{met}y"
+
+
+def test_cells_are_over_the_seeds_and_the_task_is_within_the_limit():
+    assert max(value for value, _ in mpc.TASK.targets) < CONTROLLER.limit
+    assert (min(mpc.EXCITATION.levels), max(mpc.EXCITATION.levels)) == (CONTROLLER.lowest, CONTROLLER.highest)
+    cells = mpc.control_table([*GOOD, row(ARX_MPC, 0.008, 2, seed=1)])[-1]
+    assert cells[:4] == [ARX_MPC, "8.500 (8.000–9.000)", "5", "3.00"]
+
+
+class Quick(ModelPredictiveControl):
+    """The study with a quick model."""
+
+    excitation, task, controller = EXCITATION, TASK, SETTINGS
+
+    def fit_models(self, record, seed):
+        linear = revarb.ARX(lags=3, input_lags=3, input_delay=0).fit(record)
+        return small.spec(hidden=1, lags=3, input_lags=3, input_delay=0, inducing=15).fit(record, seed=seed), linear
+
+
+@pytest.mark.slow
+def test_a_quick_study():
+    study = Quick(seeds=1)
+    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
+    check_rows(study, rows)
+    assert [each["controller"] for each in rows] == list(mpc.CONTROLLERS)
+    assert all(np.isfinite(each["tracking_rmse"]) and each["not_solved"] == 0 for each in rows)
+    figure = study.figures(rows, drawn)["mpc_0"]
+    assert len(figure.axes) == 3 and len(study.tables(rows)) == 2
+    figure.canvas.draw()
+
+
+def test_a_choice_that_is_linear_has_no_observer(linear):
+    study = Quick(seeds=1)
+    study.fit_models = lambda record, seed: (linear, linear)
+    with pytest.raises(revarb.ComputationError, match="the choice of seed 0 is a FittedARX, not a recurrent GP"):
+        study.run_fit(Fit("reactor", "chosen", 0))
+
+
+def test_without_casadi_there_is_a_line_before_the_fits(monkeypatch):
+    monkeypatch.setitem(sys.modules, "casadi", None)
+    with pytest.raises(
+        revarb.InputError, match=r'model predictive control needs casadi; pip install "revarb\[casadi\]"'
+    ):
+        run_study(Quick(seeds=1), SimpleNamespace(json=None, page=None, rows=None, pictures=None, only=None), "")

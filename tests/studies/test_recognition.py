@@ -1,0 +1,48 @@
+"""The study of the recognition model, with quick models."""
+
+from types import MappingProxyType
+
+import pytest
+
+from revarb import RGP, Recognition
+from studies.paper.recognition import STARTS, RecognitionStudy
+from studies.study import RowsFile, check_rows, run_fits
+from studies.tables import select
+
+SMALL = {"hidden": 1, "inducing": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
+
+
+NETWORK = {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}
+
+
+class QuickRecognition(RecognitionStudy):
+    """One record and one start."""
+
+    starts, free_form, networks = {"artificial": ["output-error"]}, SMALL, SMALL
+    settings = MappingProxyType(
+        {"output-error": {"recognition": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}}}
+    )
+
+
+@pytest.mark.slow
+def test_rows_of_a_quick_study():
+    study = QuickRecognition(seeds=2)
+    rows, _ = run_fits(study, study.list_fits(), RowsFile())
+    check_rows(study, rows)
+    networks = select(rows, model="networks, output-error")
+    assert [(row["seed"], row["method"]) for row in networks] == [
+        (seed, method) for seed in (0, 1) for method in ("mean", "moments", "network")
+    ]
+    mixture = select(rows, model="networks, output-error: mixture")
+    assert [row["seed"] for row in mixture] == [None] * 3
+    worst = max(row["rmse"] for row in networks if row["method"] == "mean")
+    assert mixture[0]["rmse"] <= worst  # the error of a mean is at most the mean of the errors
+    assert rows[0]["model"] == "Mean" and len(study.tables(rows)[0].rows) == 11
+
+
+def test_the_study_begins_with_the_default_start():
+    models = RecognitionStudy().models("artificial_recorded", 10)
+    assert all(starts[0] == "output-error" for starts in STARTS.values())
+    assert list(models) == ["free form", "networks, output-error", "networks, random", "networks, free-form"]
+    assert models["networks, output-error"].recognition == Recognition()
+    assert models["free form"] == RGP(lags=10, input_lags=10, calibrate=False)

@@ -1,0 +1,69 @@
+"""Table 2: its scores against loops, and small models on the real motions."""
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.baselines import PerOutput
+from studies.paper.motion import cmu35
+from studies.paper.table2 import PAPER, SHOWN, MotionScores, Table2, score_motions
+from studies.study import RowsFile, check_rows, complete_rows, run_fits
+from studies.tables import list_failures, select
+
+
+def test_the_scores_equal_plain_loops(rng):
+    errors = [rng.standard_normal((rows, 3)) for rows in (5, 9, 4)]
+    found = score_motions(errors, np.array([True, False, True]), (5, 6, 21))
+    kept = [[[row[0], row[2]] for row in error] for error in errors]
+
+    def rms(values):
+        return (sum(value**2 for value in values) / len(values)) ** 0.5
+
+    per_motion = [rms([value for row in rows for value in row]) for rows in kept]
+    everything = [row for rows in kept for row in rows]
+    expected = MotionScores(
+        motions=sum(per_motion) / 3,
+        pooled=rms([value for row in everything for value in row]),
+        channels=(rms([row[0] for row in everything]) + rms([row[1] for row in everything])) / 2,
+        walks=(per_motion[0] + per_motion[1]) / 2,
+        runs=per_motion[2],
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_table_is_the_papers():
+    models = Table2().models()
+    assert models["MLP-NARX"].units == (1000,) and isinstance(models["GP-NARX"], PerOutput)
+    revarbs = [spec for spec in models.values() if isinstance(spec, revarb.RGP)]
+    assert [(spec.hidden, spec.latent_dim, spec.recognition is not None) for spec in revarbs] == [
+        (hidden, dim, networks) for networks in (False, True) for hidden in (1, 2) for dim in (1, 3)
+    ]
+    assert {(spec.inducing, spec.lags, spec.input_lags) for spec in revarbs} == {(200, 20, 20)}
+    assert SHOWN in models and set(PAPER) <= set(models) and len(Table2(seeds=3).list_fits()) == 2 + 9 * 3
+
+
+class QuickTable2(Table2):
+    """The table with quick models; one of them fails."""
+
+    def models(self):
+        recipe = revarb.Recipe(stages=(revarb.Stage(("lam",), 1),), kmeans_starts=1, output_noise=1.0)
+        shown = revarb.RGP(20, 20, hidden=1, inducing=5, recipe=recipe, calibrate=False)
+        return {"Mean": revarb.Mean(), SHOWN: shown, "Too long": revarb.RGP(lags=100, input_lags=20)}
+
+
+@pytest.mark.slow
+def test_a_quick_table_on_the_real_motions(recorded_data):
+    study = QuickTable2(seeds=2)
+    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
+    rows = complete_rows(study, rows)
+    check_rows(study, rows)
+    assert len(rows) == 1 + 2 * 2 + 2
+    mean, (train, test) = select(rows, model="Mean")[0], cmu35.load_split()
+    together = np.concatenate([record.y for record in train])
+    z = [((record.y - together.mean(0)) / together.std(0))[20:] for record in test]
+    assert mean["pooled_57"] == pytest.approx(np.sqrt(np.mean(np.concatenate(z) ** 2)), rel=1e-9)
+    assert mean["runs_57"] > mean["walks_57"] and 0.9 < mean["coverage95"] < 1.0
+    assert "need at least" in list_failures(rows)[0]
+    assert sorted(study.figures(rows, drawn)) == ["motion_35_05_walk", "motion_35_21_run"]
+    page = study.page(rows, drawn, {})
+    assert "35_05 walk" in page and "35_24 run" in page and "53 channels" in page and "http" not in page
