@@ -14,15 +14,15 @@ import numpy as np
 
 from bench.problems import QUICK_START, count_psi_columns, make_fit_step, make_problem
 from bench.timing import time_median
-from revarb.config.rgp import RGP
+from revarb.analysis.tables import write_results
 from revarb.data.series import Series
 from revarb.datasets import load
-from revarb.evaluation.results_file import write_results
+from revarb.fitting.objective import MemberBound
+from revarb.fitting.problem import Problem, make_plan
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.rgp import RGP
 from revarb.runtime.files import check_writable
 from revarb.runtime.numerics import with_numerics
-from revarb.training.objective import MemberBound
-from revarb.training.problem import Problem, make_plan
 from revarb.variational.bound import build_layer_problems
 from revarb.variational.parameters import get_form
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from bench.stirred_tank import make_record
 from revarb import datasets
-from revarb.config.rgp import RGP
 from revarb.data.series import Series
+from revarb.fitting.held_out import HeldOutBlock
+from revarb.fitting.problem import Report
+from revarb.fitting.weight_path import WeightPath, fit_weight_path, set_weight
 from revarb.models.base import Fitted
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.training import choose, trials
-from revarb.training.fold_paths import FoldPath, set_weight, trace_path
-from revarb.training.problem import Report
-from revarb.training.stretches import Stretch
+from revarb.models.rgp import RGP
+from revarb.selection import choose, schedule, search
 
 COMPARED = ("drive",)  # the slow way takes many times longer
 SEEDS = (0, 1, 2)  # of the records on which both ways are compared; the others have the first one
@@ -93,23 +93,23 @@ def fit_slowly(train: Series, seed: int) -> Fitted:
 
     Every weight of every fold is a fit of its own from a cold start, one after another, and nothing is dropped.
     """
-    trials.fit_path = fit_each_weight
-    choose.DROP = choose.DROP_VARIANT = np.inf
+    schedule.fit_whole_path = fit_each_weight
+    search.DROP = search.DROP_VARIANT = np.inf
     return choose.fit(train, seed, jobs=1)
 
 
 def fit_each_weight(
-    spec: RGP, records: Sequence[Series], stretches: Sequence[Stretch], fold: int, seed: int, report: Report
-) -> FoldPath:
-    """One model per weight, as `fold_paths.fit_path` gives them, each from a cold start."""
+    spec: RGP, records: Sequence[Series], blocks: Sequence[HeldOutBlock], fold: int, seed: int, report: Report
+) -> WeightPath:
+    """One model per weight, as `weight_path.fit_whole_path` gives them, each from a cold start."""
     begin, weights = time.perf_counter(), spec.recipe.free_run_weights
-    models = [next(trace_path(spec, records, stretches, fold, seed, report))]
+    models = [next(fit_weight_path(spec, records, blocks, fold, seed, report))]
     for weight in weights:
-        *_, model = trace_path(set_weight(spec, weight), records, stretches, fold, seed, report)
+        *_, model = fit_weight_path(set_weight(spec, weight), records, blocks, fold, seed, report)
         if model.spec.recipe.free_run_weight != weight:  # its runs diverged
             break
         models.append(model)
-    return FoldPath(tuple(models), time.perf_counter() - begin)
+    return WeightPath(tuple(models), time.perf_counter() - begin)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import numpy as np
 from bench.gpy_peer import make_gpy_evaluation
 from bench.problems import SEED, SPEC, count_psi_columns, make_fit_step, make_problem
 from bench.timing import time_alternately, time_median
+from revarb.fitting.problem import Problem
 from revarb.gp.layer import Gaussians, Layer
 from revarb.runtime.numerics import with_numerics
-from revarb.training.problem import Problem
 from revarb.variational.bound import build_layer_problems
 
 SAMPLES = (250, 512, 2000)  # Drive, Actuator, and a record that does not fit into the processor's cache

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from revarb.config.recipe import R0_FREE, Recipe, Stage
-from revarb.motion.avatar.live_avatar import GHOSTS, LiveAvatar
-from revarb.motion.avatar.model import load_avatar_records, load_avatar_spec
-from revarb.motion.gaits import Gaits
+from revarb.models.recipe import R0_FREE, Recipe, Stage
+from studies.paper.motion.avatar_model import AVATAR, load_avatar_records
+from studies.paper.motion.gaits import Gaits
+from studies.paper.motion.live_avatar import SAMPLED_RUNS, LiveAvatar
 
 PERCENTILE = 99.0
 
@@ -18,10 +18,10 @@ PERCENTILE = 99.0
 def measure() -> dict[str, Any]:
     """Time the frames of a hardly trained model without networks: the time does not depend on the training."""
     records = load_avatar_records()
-    spec = replace(load_avatar_spec(), recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
+    spec = replace(AVATAR, recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
     avatar = LiveAvatar(spec.fit(records), Gaits.from_records(records))
     avatar.follow_preset("step")
-    avatar.tick(GHOSTS)
+    avatar.tick(SAMPLED_RUNS)
     seconds = [_time_frame(avatar) for _ in range(len(avatar.presets["step"]))]
     return {
         "name": "avatar, 99 % of frames within",
@@ -32,7 +32,7 @@ def measure() -> dict[str, Any]:
 
 def _time_frame(avatar: LiveAvatar) -> float:
     begin = time.perf_counter()
-    avatar.tick(GHOSTS)
+    avatar.tick(SAMPLED_RUNS)
     return time.perf_counter() - begin
 
 

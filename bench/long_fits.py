@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from bench.stirred_tank import make_record
-from revarb.config.recipe import RECIPES
-from revarb.config.rgp import RGP
-from revarb.evaluation.scoring import scores
+from revarb.analysis.scores import scores
+from revarb.models.recipe import RECIPES
+from revarb.models.rgp import RGP
 
 RECIPE = RECIPES["linear"]
 SPEC = RGP(hidden=1, latent_dim=2, recipe=RECIPE, calibrate=False, linear=True)

@@ -29,7 +29,7 @@ NOTES = {
     "after another, nothing dropped",
     "observer": "99th percentile over 3,000 samples: Live.step and Live.correct, raw units in and out, M = 100, two "
     "hidden layers, L = L_u = 10; on one core",
-    "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve ghosts, and the places of "
+    "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve samples, and the places of "
     "all joints, without the browser; on one core",
     "simulation": "medians, taking turns; free simulation of Actuator's test part by a model fitted with "
     "seed 0, raw units in and out. Peer: the same recursion in Python with GPy's predictions, mean only (kernel matrix "

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from bench.problems import SEED, SPEC
-from revarb.config.recipe import R0_FREE, Recipe, Stage
 from revarb.data.series import Series
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.live import Live
+from revarb.models.recipe import R0_FREE, Recipe, Stage
 
 SAMPLES, STEPS, PERCENTILE = 400, 3_000, 99.0
 

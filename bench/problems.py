@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from revarb.config.recipe import Recipe
-from revarb.config.rgp import RGP
 from revarb.data.series import Series
+from revarb.fitting.objective import make_objective
+from revarb.fitting.problem import Problem, initialise, make_plan, prepare
 from revarb.gp.layer import Gaussians
+from revarb.models.recipe import Recipe
+from revarb.models.rgp import RGP
 from revarb.runtime.numerics import with_numerics
-from revarb.training.objective import make_objective
-from revarb.training.problem import Problem, initialise, make_plan, prepare
 
 SPEC = RGP(lags=10, input_lags=10, hidden=2, inducing=100)
 QUICK_START = replace(SPEC, recipe=Recipe(kmeans_starts=1, kmeans_iterations=1, max_rows=None))  # for long records

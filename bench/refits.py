@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 from revarb import datasets
-from revarb.config.rgp import RGP
-from revarb.evaluation.scoring import scores
+from revarb.analysis.scores import scores
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.rgp import RGP
 
 SEEDS = range(3)
 SPEC = RGP(calibrate=False)

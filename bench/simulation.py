@@ -11,10 +11,10 @@ from GPy.inference.latent_function_inference.posterior import Posterior as PeerP
 
 from bench.timing import time_alternately, time_median
 from revarb import datasets
-from revarb.config.rgp import RGP
 from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import Posterior
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.rgp import RGP
 
 
 class PeerLayer:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from matplotlib.figure import Figure
 
 import revarb
-from revarb.report.reliability_figures import draw_reliability
+from revarb.analysis.figures import draw_reliability
 from studies.records import Benchmark, run_model, score_record
 from studies.study import ACCURACY, TIMES, Fit, Result, Study
 from studies.tables import Rows, names_of, select

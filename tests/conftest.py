@@ -48,13 +48,10 @@ def rng():
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
     """Keep what unfinished fits, choices and comparisons leave behind in a temporary folder, not the user's cache."""
-    from revarb.evaluation.comparison import run_store
-    from revarb.optim import journal
-    from revarb.training import choice_store
+    from revarb.runtime import unfinished
 
     folder = tmp_path_factory.mktemp("cache")
-    for module in (journal, choice_store, run_store):
-        monkeypatch.setattr(module, "user_cache_path", lambda name: folder / name)
+    monkeypatch.setattr(unfinished, "user_cache_path", lambda name: folder / name)
     return folder / "revarb" / "unfinished"
 
 
@@ -69,28 +66,28 @@ def quiet(monkeypatch):
 @pytest.fixture(autouse=True, scope="module")
 def few_programs():
     """Release compiled programs between modules, so that none of them comes near the limit on memory mappings."""
-    from revarb.runtime import programs
+    from revarb.runtime import compilation
 
     yield
-    if programs.count_mappings() > 0.6 * programs.find_limit():
+    if compilation.count_mappings() > 0.6 * compilation.find_mapping_limit():
         jax.clear_caches()
 
 
 @pytest.fixture
 def kept_programs(monkeypatch):
     """Programs are released before the test, never during it: for tests that count what is compiled."""
-    from revarb.runtime import programs
+    from revarb.runtime import compilation
 
     jax.clear_caches()
-    monkeypatch.setattr(programs, "CHECK_SECONDS", float("inf"))
+    monkeypatch.setattr(compilation, "CHECK_SECONDS", float("inf"))
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Write journals from the start of a fit, without the delay of a minute."""
-    from revarb.optim import journal
+    from revarb.runtime import unfinished
 
-    monkeypatch.setattr(journal, "DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(unfinished, "DELAY_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -9,24 +9,21 @@ ORDER = (
     "errors",
     "runtime",
     "data",
-    "config",
     "gp",
-    "optim",
     "variational",
     "simulation",
+    "export",
     "models",
-    "training",
+    "fitting",
+    "selection",
     "baselines",
-    "evaluation",
-    "report",
-    "motion",
+    "analysis",
     "datasets",
-    "experiments",
     "cli",
 )
 PACKAGE = Path(__file__).parent.parent / "src" / "revarb"
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py" and path != PACKAGE / "__init__.py")
-FORWARDS = {"config/rgp.py": {"models", "training"}}  # RGP.fit and RGP.refit forward to what trains a model
+FORWARDS = {"models/rgp.py": {"fitting"}}  # RGP.fit and RGP.refit forward to what trains a model
 
 
 def package_of(path):

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import revarb
-from revarb.evaluation.reliability import check_bands
+from revarb.analysis.reliability import check_bands
 
 # %%
 # Two tanks (see the first example).

@@ -15,7 +15,7 @@ from revarb.baselines import ARX, LSTM, Mean
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.runtime.figure_style import encode_figure
-from revarb.training.choose import Chosen
+from revarb.selection.choose import Chosen
 from support import small
 from support.small_rivals import Broken, Misshapen, Runaway, Zero
 

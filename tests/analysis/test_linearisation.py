@@ -13,11 +13,11 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError
+from revarb.export.step_model import make_step_model
 from revarb.gp.layer import Linear
-from revarb.models.export.step_model import make_step_model
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.operating_point import find_operating_point
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from support.export_models import SPECS, fit_small, make_record
 from support.numpy_step import advance
 

@@ -14,9 +14,9 @@ from revarb.analysis.reliability import (
     pit_values,
     reliability_diagram,
 )
-from revarb.baselines.arx import ARX
-from revarb.baselines.training_mean import Mean
+from revarb.baselines.mean import Mean
 from revarb.data.trajectory import Trajectory
+from revarb.fitting.arx import ARX
 from revarb.runtime.figure_style import encode_figure
 from support import small
 

@@ -12,7 +12,7 @@ from revarb.analysis.runs import FinishedFit, FitStore
 from revarb.baselines import ARX, Mean
 from revarb.data.trajectory import Trajectory
 from revarb.runtime.unfinished import keep_journals
-from revarb.training.choose import Chosen
+from revarb.selection.choose import Chosen
 from support import small
 from support.small_rivals import Zero
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from revarb.baselines.arx import ARX
+from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import RevarbError
-from revarb.evaluation.scoring import scores
+from revarb.fitting.arx import ARX
 
 
 def linear_record(seed, samples=400, noise=0.0, delay=1):

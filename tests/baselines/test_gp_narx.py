@@ -4,15 +4,15 @@ import jax
 import numpy as np
 import pytest
 
+from revarb.analysis.scores import scores
 from revarb.baselines.gp_narx import GPNARX
 from revarb.data.series import Series
-from revarb.evaluation.scoring import scores
+from revarb.fitting.linear_model import build_narx_rows, mark_complete
 from revarb.gp.posterior import predict_certain
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
-from revarb.training.narx_rows import build_narx_rows, mark_complete
 from support import oracles, small
 from support.chains import correlated_start, monte_carlo, smooth_chain
 

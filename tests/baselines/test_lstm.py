@@ -14,7 +14,7 @@ from revarb.baselines.mean import Mean
 from revarb.baselines.networks import LSTMNetwork
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.errors import RevarbError
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from revarb.runtime.numerics import with_numerics
 from support import small
 

@@ -4,16 +4,16 @@ import jax
 import numpy as np
 import pytest
 
+from revarb.analysis.scores import scores
 from revarb.baselines import mlp_narx
 from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.networks import Perceptron
 from revarb.data.series import Series
-from revarb.evaluation.scoring import scores
+from revarb.fitting.linear_model import NarxRows, build_narx_rows, simulate_records
+from revarb.fitting.quarters import QUARTERS, compute_quarter_errors, select_rows_outside
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
-from revarb.training.held_out import PIECES, compute_held_out_errors, select_rows_outside
-from revarb.training.narx_rows import NarxRows, build_narx_rows, simulate_records
 from support import small
 
 MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
@@ -56,12 +56,12 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     every = build_narx_rows(prep, records)
     rows, errors = NarxRows(every.x_hat[keep], every.y[keep]), []
     assert np.isfinite(rows.x_hat).all() and np.isfinite(rows.y).all()
-    for number in range(PIECES):
+    for number in range(QUARTERS):
         outside = select_rows_outside(prep, [80], number)[keep].astype(float)
-        assert 0 < outside.sum() < len(outside)
+        assert 0 < input_extrapolates.sum() < len(outside)
         network, _ = mlp_narx._train(spec, rows, outside, 3, key)
         runs = simulate_records(prep, Chain((network,), None, 2), records)
-        errors.append(compute_held_out_errors(prep, records, runs, number))
+        errors.append(compute_quarter_errors(prep, records, runs, number))
     joined = np.concatenate(errors)
     assert np.isnan(joined).sum() == np.isnan(records[0].y).sum()  # errors of missing outputs do not count
     np.testing.assert_allclose(model.residual_std, [np.sqrt(np.nanmean(joined**2))])

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from revarb.analysis.compare import compare
 from revarb.baselines import gp_narx
-from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.lstm import LSTM
 from revarb.baselines.mean import Mean
 from revarb.baselines.per_output import PerOutput
 from revarb.data.series import Series
 from revarb.errors import InputError
-from revarb.evaluation.comparison import compare
-from revarb.optim.status import Status
+from revarb.fitting.arx import ARX
+from revarb.models.status import Status
 from revarb.simulation.mean import scan_mean
 from revarb.simulation.moments import scan_moments
 from support import small
@@ -144,4 +144,4 @@ def test_a_run_outside_of_training_names_all_outputs():
     model = PerOutput(ARX(lags=2, input_lags=2)).fit(small.record(samples=80, outputs=2))
     with pytest.warns(UserWarning, match="leaves its training range"):
         path = model.simulate(50.0 * small.record(1).u)
-    assert path.beyond.shape == path.mean.shape and "outside of what training has shown" in path.warning
+    assert path.output_extrapolates.shape == path.mean.shape and "outside of what training has shown" in path.warning

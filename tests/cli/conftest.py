@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def folder(in_empty_folder):
     """The current folder: train.csv, more.csv, test.csv and a quick configuration."""
-    from revarb.data.tables import write_table
+    from revarb.data.table_file import write_table
     from support import small
     from support.command_line import CONFIG
 

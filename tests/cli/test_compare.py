@@ -12,10 +12,10 @@ import pytest
 
 import revarb
 from revarb.cli.compare import _list_models
-from revarb.config.rgp import RGP
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import write_table
 from revarb.errors import InputError
-from revarb.training.choose import Chosen
+from revarb.models.rgp import RGP
+from revarb.selection.choose import Chosen
 from support import small
 from support.command_line import COLUMNS, run, with_cells
 from support.processes import environment

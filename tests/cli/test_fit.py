@@ -12,8 +12,8 @@ import pytest
 
 import revarb
 from revarb.cli import fit_request
-from revarb.data.tables.writing import write_table
-from revarb.optim.status import Status
+from revarb.data.table_file import write_table
+from revarb.models.status import Status
 from support import small
 from support.command_line import FIT, START, run, with_cells
 from support.journals import count_evaluations

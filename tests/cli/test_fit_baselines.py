@@ -11,11 +11,11 @@ from revarb.baselines.lstm import FittedLSTM
 from revarb.baselines.mlp_narx import FittedMLPNARX
 from revarb.baselines.state_space import gpssm
 from revarb.cli import fit_request
-from revarb.data.tables.table import Table
+from revarb.data.table_file import Table
 from revarb.errors import ComputationError
 from revarb.models.base import Fitted
 from revarb.models.fitted_arx import FittedARX
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from support.command_line import START, run, with_cells
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import revarb
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import write_table
 from revarb.models.container import read_container, write_container
 from support import small
 from support.command_line import COLUMNS, run

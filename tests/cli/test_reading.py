@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import write_table
 from support import small
 from support.command_line import COLUMNS, FIT, START, run
 from support.small_choice import SAMPLES, use_quick_candidates

@@ -3,7 +3,7 @@
 import pytest
 
 import revarb
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import write_table
 from support import small
 from support.command_line import FIT, run
 from support.journals import count_evaluations

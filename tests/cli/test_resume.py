@@ -10,7 +10,7 @@ import pytest
 
 import revarb
 from revarb import cli
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import write_table
 from revarb.models.fitted_rgp import FittedRGP
 from support import small
 from support.command_line import run

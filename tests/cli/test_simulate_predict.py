@@ -10,8 +10,7 @@ import pytest
 
 import revarb
 from revarb.data import trajectory
-from revarb.data.tables.table import Table
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import Table, write_table
 from support import small
 from support.command_line import FIT, START, cut, run, with_cells
 from support.processes import run_python

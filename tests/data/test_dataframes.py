@@ -5,13 +5,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from revarb.analysis.compare import compare
+from revarb.analysis.scores import scores
 from revarb.baselines import ARX
 from revarb.data import dataframes
 from revarb.data.dataframes import as_matrix
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.evaluation.comparison import compare
-from revarb.evaluation.scoring import scores
 from support import small
 
 TIMES = pd.date_range("2026-01-01", periods=4, freq="s")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import revarb
+from revarb.analysis.scores import scores
 from revarb.baselines import ARX
 from revarb.data import dataframes
 from revarb.data.csv_rows import CsvForm
@@ -22,7 +23,6 @@ from revarb.data.table_file import Table, check_table_file
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError
-from revarb.evaluation.scoring import scores
 from support import small
 from support.tables import csv_table, parquet_table
 

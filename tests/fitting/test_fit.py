@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import revarb
+from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import QualityWarning
-from revarb.evaluation.scoring import scores
 from revarb.fitting import objective
 from revarb.models.recipe import GROUPS, R0_FREE, Recipe, Stage
 from revarb.models.rgp import RGP

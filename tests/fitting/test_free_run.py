@@ -130,7 +130,7 @@ def test_runs_from_latent_means_by_a_loop(problem, runs_from_states, rng):
     mu = tuple(rng.normal(size=(sum(lengths), dim)) for dim in dims[:-1])
     got = errors_of(means, FreeStates(mu, mu), runs_from_states, 2)
     expected, first = 0.0, 0
-    for block, length in zip(problem.preprocessor.blocks(make_records()), lengths, strict=True):
+    for block, length in zip(problem.preprocessor.scale_records(make_records()), lengths, strict=True):
         states = [each[first : first + length] for each in mu]
         for begin in range(0, len(block.u_bar), STEPS):
             windows = [[each[begin + 1], each[begin]] for each in states]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import revarb
+from revarb.analysis.scores import scores
 from revarb.errors import InputError
-from revarb.evaluation.scoring import scores
 from revarb.fitting.problem import mask_missing
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
+from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import ComputationError
-from revarb.evaluation.scoring import scores
 from revarb.fitting import optimise
 from revarb.fitting.refit import infer_states
 from revarb.models.calibration import Calibration

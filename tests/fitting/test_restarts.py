@@ -13,7 +13,7 @@ import pytest
 from distributed import Client, LocalCluster, get_task_stream
 
 import revarb
-from revarb.data.tables.writing import write_table
+from revarb.data.table_file import write_table
 from revarb.errors import ComputationError
 from revarb.fitting.fit import _build_ensemble, _fit_all, fit_batched, fit_task
 from revarb.fitting.objective import bound_and_gradient

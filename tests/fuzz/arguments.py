@@ -17,7 +17,7 @@ from fuzz.junk import NAMES, mostly, plain, real, simple, text, whole
 from revarb import cli
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import as_records
-from revarb.data.tables.table import Table
+from revarb.data.table_file import Table
 from revarb.data.windows import Order
 
 # Arrays -------------------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def z_scores_are_finite(case) -> bool:
     prep = attempt(lambda: Preprocessor.from_records(as_records([record]), Order(2, 2 if record.input_names else 0, 1)))
     if record is None or prep is None:
         return False
-    for block in attempt(lambda: prep.blocks([record])) or ():
+    for block in attempt(lambda: prep.scale_records([record])) or ():
         assert np.isfinite(block.u_bar).all() and np.abs(block.u_bar).max(initial=0.0) < 1e6
         assert not np.isinf(block.y).any()
     return True
@@ -63,8 +63,8 @@ def simulation_is_finite(u) -> bool:
 
 def live_step_is_finite(u) -> bool:
     """One step of a live run."""
-    step = attempt(lambda: revarb.Live(samples.model(), ghosts=2).step(u))
-    assert step is None or (np.isfinite(step.mean).all() and np.isfinite(step.ghosts).all())
+    step = attempt(lambda: revarb.Live(samples.model(), samples=2).step(u))
+    assert step is None or (np.isfinite(step.mean).all() and np.isfinite(step.samples).all())
     return step is not None
 
 

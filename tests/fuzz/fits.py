@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import revarb
 from fuzz.arrays import Gaps, gaps
 from fuzz.harness import Property, attempt, check_path
-from revarb.config.recipe import GROUPS, Recipe, Stage
-from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.recipe import GROUPS, Recipe, Stage
+from revarb.models.rgp import RGP
 from support import small
 
 SAMPLES = 20

@@ -6,22 +6,21 @@ from functools import cache
 
 import numpy as np
 
-from revarb.baselines.arx import ARX
 from revarb.baselines.state_space.gpssm import GPSSM, FittedGPSSM
 from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM, ReducedRankGPSSM
-from revarb.config.recognition import Recognition
-from revarb.config.rgp import RGP
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import initial_states
+from revarb.fitting.lbfgs import Optimum
+from revarb.fitting.optimise import build_model
 from revarb.models.calibration import Calibration
 from revarb.models.choice import Candidate, Choice
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.optim.lbfgs import Optimum
-from revarb.optim.status import Status, Step
-from revarb.training.solve import build_model
+from revarb.models.recognition import Recognition
+from revarb.models.rgp import RGP
+from revarb.models.status import Status, Step
 from revarb.variational.networks import RecognisedStates, draw_networks
 from revarb.variational.parameters import Parameters, flatten
 from support import small

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from fuzz.arrays import numbers, sides
 from fuzz.harness import Property, attempt
 from fuzz.junk import mostly
+from revarb.data.csv_rows import CsvForm
 from revarb.data.quality import warn_about_quality
+from revarb.data.sampling import measure_together, split_at_gaps
 from revarb.data.series import Series
-from revarb.data.tables.csv_form import CsvForm
-from revarb.data.tables.sampling import common_interval, split_at_gaps
-from revarb.data.tables.table import Table
+from revarb.data.table_file import Table
 from revarb.errors import QualityWarning
 
 cells = st.sampled_from(
@@ -132,12 +132,12 @@ def _interval(table: Table, name: str) -> float | None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).* they are taken as even", UserWarning)
         warnings.filterwarnings("ignore", "(?s).* gap", UserWarning)
-        interval = attempt(lambda: common_interval([table, table], name))
+        interval = attempt(lambda: measure_together([table, table], name)[0].interval)
         split = attempt(lambda: split_at_gaps(table, name))
     assert interval is None or 0.0 < interval < np.inf
     assert interval is None or split is not None  # what is even has no gaps
     if split is not None:
-        lengths = [piece.stop - piece.start for piece in split.pieces]
+        lengths = [piece.stop - piece.start for piece in split.records]
         assert 0.0 < split.interval < np.inf and min(lengths) >= 2 and sum(lengths) <= len(table)
     return interval
 

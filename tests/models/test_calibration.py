@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.config.recipe import R0_FREE, Recipe, Stage
-from revarb.data.distribution import half_width
 from revarb.data.scaling import Standardiser
+from revarb.data.statistics import half_width
 from revarb.errors import InputError
 from revarb.models.calibration import Calibration
+from revarb.models.recipe import R0_FREE, Recipe, Stage
 from support import small
 
 QUICK = Recipe(stages=(Stage(R0_FREE, 5),))

@@ -12,7 +12,7 @@ from revarb.data.series import Window
 from revarb.errors import InputError
 from revarb.models.container import read_container, write_container
 from revarb.models.ensemble import Ensemble, mix_paths
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from support import small
 
 

@@ -11,10 +11,9 @@ import revarb
 from revarb.baselines import FittedARX
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
+from revarb.fitting.linear_model import build_narx_rows, mark_complete, solve_least_squares
 from revarb.gp.layer import Linear
 from revarb.models.container import read_container, write_container
-from revarb.training.linear_fit import solve_least_squares
-from revarb.training.narx_rows import build_narx_rows, mark_complete
 from support import small
 
 STDS = np.array([[0.1, 0.2], [0.3, 0.4]])

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from revarb.config.recipe import Recipe, Stage
-from revarb.config.rgp import RGP
-from revarb.data.distribution import half_width
+from revarb.analysis.reliability import pit_values
+from revarb.analysis.scores import scores
 from revarb.data.series import Window
+from revarb.data.statistics import half_width
 from revarb.errors import InputError
-from revarb.evaluation.reliability import pit_values
-from revarb.evaluation.scoring import scores
 from revarb.models.ensemble import Ensemble
 from revarb.models.model_file import load
-from revarb.models.outlier_detection import find_probabilities
+from revarb.models.outliers import find_probabilities
+from revarb.models.recipe import Recipe, Stage
+from revarb.models.rgp import RGP
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import find_noise_variance
 from revarb.simulation.filtering import make_update
@@ -170,7 +170,7 @@ def test_both_noises_mix(record, robust):
     gaussian = small.spec(recipe=RECIPE).fit(spiked(record))
     mixture = Ensemble.from_candidates([robust, gaussian])
     path = mixture.simulate(small.record(1).u)
-    assert path.degrees_of_freedom is None and path.beyond.shape == (60, 1)
+    assert path.degrees_of_freedom is None and path.output_extrapolates.shape == (60, 1)
 
 
 def test_estimated_degrees_keep_a_variance(record):

@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 
 import revarb
-from revarb.models.rgp_summary import _ranges
-from revarb.models.summary import Summary, SummaryTable
+from revarb.models.summary import Summary, SummaryTable, _ranges
 from support import small
 
 

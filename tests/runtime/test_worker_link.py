@@ -6,7 +6,7 @@ from multiprocessing.connection import Client, Listener
 
 import pytest
 
-from revarb.runtime.worker_link import Address, receive_reports, send_reports
+from revarb.runtime.workers import Address, receive_reports, send_reports
 
 
 def test_reports_arrive_in_order_and_stop_comes_back():

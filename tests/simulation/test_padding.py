@@ -8,7 +8,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import compute_known_part
-from revarb.runtime.shapes import round_up_rows
+from revarb.runtime.compilation import round_up_rows
 from revarb.simulation import filtering, narx_filtering, samples
 from revarb.simulation.chain import Chain, make_cold_start
 from revarb.simulation.filtering import filter_states, predict_ahead

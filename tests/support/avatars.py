@@ -2,11 +2,10 @@
 
 import functools
 
-from revarb.config.recipe import Recipe, Stage
-from revarb.config.rgp import RGP
-from revarb.motion import cmu35
-from revarb.motion.avatar.model import load_avatar_records
-from revarb.motion.gaits import Gaits
+from revarb import RGP, Recipe, Stage
+from studies.paper.motion import cmu35
+from studies.paper.motion.avatar_model import load_avatar_records
+from studies.paper.motion.gaits import Gaits
 
 QUICK_RECIPE = Recipe(
     hidden_noise=0.01, output_noise=0.3, latent_variance=0.1, stages=(Stage(("mu", "lam", "zeta", "w"), 20),)

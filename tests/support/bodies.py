@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from revarb.motion.kinematics import ROOT_CHANNELS, Bone, Motion, Skeleton
+from studies.paper.motion.kinematics import ROOT_CHANNELS, Bone, Motion, Skeleton
 
 ROOT = Bone("root", None, (0.0, 0.0, 0.0), 0.0, (0.0, 0.0, 0.0), ROOT_CHANNELS)
 ARM = Skeleton(

@@ -6,10 +6,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from revarb.gp.exact import exact_posterior
 from revarb.gp.layer import Layer, inverse_softplus
 from revarb.gp.posterior import (
     compute_posterior,
+    exact_posterior,
     predict_certain,
 )
 from revarb.simulation.chain import Chain, StartState

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.config.recipe import R0_FREE, Recipe, Stage
-from revarb.config.recognition import Recognition
-from revarb.optim.journal import keep_journals
-from revarb.training import objective
+from revarb.fitting import objective
+from revarb.models.recipe import R0_FREE, Recipe, Stage
+from revarb.models.recognition import Recognition
+from revarb.runtime.unfinished import keep_journals
 from support import small
 
 TWO_STAGES = Recipe(stages=(Stage(R0_FREE, 6), Stage(R0_FREE, 8)))

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 from revarb import cli
-from revarb.optim import journal
-from revarb.training import objective
+from revarb.fitting import objective
+from revarb.runtime import unfinished
 
 
 def main(cache, evaluations, *arguments):
     """Patch, and run the command."""
-    journal.DELAY_SECONDS = 0.0
-    journal.user_cache_path = lambda name: Path(cache) / name
+    unfinished.DELAY_SECONDS = 0.0
+    unfinished.user_cache_path = lambda name: Path(cache) / name
     real, left = objective.bound_and_gradient, int(evaluations)
 
     def counted(*args, **kwargs):

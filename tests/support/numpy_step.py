@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from revarb.models.export.step_model import StepMember, StepModel
+from revarb.export.step_model import StepMember, StepModel
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 
@@ -25,26 +25,6 @@ def advance(member: StepMember, state: np.ndarray, u_bar: np.ndarray) -> tuple[n
         state[window] = np.concatenate([new, state[window][: -len(new)]])
     newest = state[member.windows[-1]]
     return state, newest[: member.latent_dims[-1]] if member.output is None else evaluate(member.output, newest)
-
-
-def run_member(member: StepMember, u: np.ndarray) -> np.ndarray:
-    """A cold run over raw inputs, raw outputs."""
-    order, z = member.order, member.scaling.inputs(u)
-    z = np.concatenate([np.zeros((order.reach, z.shape[1])), z])
-    state, outputs = np.zeros(member.states), []
-    for row in range(len(u)):
-        if row == order.reach:
-            state = np.zeros(member.states)
-        newest = row + order.reach - order.input_delay
-        u_bar = np.concatenate([np.empty(0), *(z[newest - age] for age in range(order.input_lags))])
-        state, y = advance(member, state, u_bar)
-        outputs.append(member.scaling.raw_outputs(y))
-    return np.stack(outputs)
-
-
-def run_cold(model: StepModel, u: np.ndarray) -> np.ndarray:
-    """Mean of the members' cold runs."""
-    return np.mean([run_member(member, u) for member in model.members], axis=0)
 
 
 def step_vector(model: StepModel, state: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

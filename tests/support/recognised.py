@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from revarb.config.recognition import Recognition
-from revarb.optim.journal import Journal
+from revarb.fitting.networks import start_networks
+from revarb.models.recognition import Recognition
+from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import with_numerics
-from revarb.training.network_training import start_networks
 from support import small
 
 QUICK_NETWORKS = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))

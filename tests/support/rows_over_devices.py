@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 import revarb
+from revarb.fitting.objective import bound_and_gradient, make_objective
+from revarb.fitting.problem import make_plan
 from revarb.runtime.numerics import with_numerics
-from revarb.training.objective import bound_and_gradient, make_objective
-from revarb.training.problem import make_plan
 from revarb.variational.parameters import get_form
 from support import small
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from revarb.config.recipe import Recipe, Stage
-from revarb.config.rgp import RGP
+from revarb.analysis.scores import scores
 from revarb.data.series import Series
-from revarb.evaluation.scoring import scores
-from revarb.training.problem import initialise, prepare
+from revarb.fitting.problem import initialise, prepare
+from revarb.models.recipe import Recipe, Stage
+from revarb.models.rgp import RGP
 
 QUICK = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 15),))
 

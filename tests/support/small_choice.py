@@ -1,11 +1,12 @@
-"""`revarb.fit` with two quick candidates in place of its own, for tests of what surrounds the choice."""
+"""`revarb.fit` with quick candidates in place of its own, for tests of what surrounds the choice."""
 
 import os
 import signal
 from dataclasses import replace
 
-from revarb.training import choose, linear_trial, trials
-from revarb.training.candidates import Structure
+from revarb.selection import choose, schedule
+from revarb.selection.candidates import CandidatePath
+from revarb.selection.default_candidates import DefaultCandidates
 from support import small
 
 SAMPLES = 140
@@ -13,23 +14,37 @@ SAMPLES = 140
 
 
 def use_quick_candidates(monkeypatch, linear=False):
-    """Try linear models of one delay and one small recurrent GP, with or without a linear part."""
+    """By default, try linear models of one delay and one small recurrent GP, with or without a linear part."""
     recipe = replace(small.QUICK, free_run_weight=1.0)
-    spec = small.spec(hidden=1, calibrate=True, linear=linear, recipe=recipe)
-    monkeypatch.setattr(linear_trial, "DELAYS", (1,))
-    monkeypatch.setattr(choose, "list_structures", lambda records, delay: [Structure("small", spec)])
-    monkeypatch.setattr(choose, "list_variants", lambda best, records: [])
+    use_defaults(monkeypatch, small.spec(hidden=1, calibrate=True, linear=linear, recipe=recipe))
+
+
+def use_defaults(monkeypatch, *specs, variants=()):
+    """By default, try linear models of one delay and these configurations, with the variants of the best one."""
+
+    class Quick(DefaultCandidates):
+        def list_linear_orders(self, held_out):
+            return super().list_linear_orders(held_out)[:1]
+
+        def list_paths(self, records, delay):
+            names = ["RGP, small", *(f"RGP, small {number}" for number in range(1, len(specs)))]
+            return [CandidatePath(spec, name) for spec, name in zip(specs, names, strict=True)]
+
+        def list_variants(self, best, records):
+            return [CandidatePath(spec, "RGP, variant") for spec in variants]
+
+    monkeypatch.setattr(choose, "DefaultCandidates", Quick)
 
 
 def press_ctrl_c(monkeypatch, fit):
     """Send Ctrl-C when this fit of a candidate without a fold begins, counted from 1; return the list of all fits."""
-    real, seen = trials.fit_path, []
+    real, seen = schedule.fit_whole_path, []
 
-    def counted(spec, records, stretches, fold, seed, report):
+    def counted(spec, records, blocks, fold, seed, report):
         seen.append(fold)
         if len(seen) == fit:
             os.kill(os.getpid(), signal.SIGINT)
-        return real(spec, records, stretches, fold, seed, report)
+        return real(spec, records, blocks, fold, seed, report)
 
-    monkeypatch.setattr(trials, "fit_path", counted)
+    monkeypatch.setattr(schedule, "fit_whole_path", counted)
     return seen

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revarb.baselines.arx import ARX
 from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.lstm import LSTM
+from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.per_output import PerOutput
-from revarb.baselines.training_mean import Mean
 from revarb.data.trajectory import Trajectory
+from revarb.fitting.arx import ARX
 from support import small
 
 QUICK_MODELS = {

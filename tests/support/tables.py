@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from revarb.data.tables.csv_form import CsvForm
-from revarb.data.tables.table import Table
+from revarb.data.csv_rows import CsvForm
+from revarb.data.table_file import Table
 
 
 def csv_table(tmp_path, text, encoding="utf-8", **form):

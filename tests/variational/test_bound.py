@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from revarb.config.recipe import GROUPS
 from revarb.data.windows import regressors
 from revarb.gp.layer import Layer, inverse_softplus
+from revarb.models.recipe import GROUPS
 from revarb.variational.bound import Layout, Rows, revarb_bound
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates

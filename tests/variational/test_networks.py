@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from revarb.config.recognition import Recognition
 from revarb.data.windows import Order, initial_states
-from revarb.optim.journal import Journal
-from revarb.training.network_training import start_networks
+from revarb.fitting.networks import start_networks
+from revarb.models.recognition import Recognition
+from revarb.runtime.journal import Journal
 from revarb.variational.bound import revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten

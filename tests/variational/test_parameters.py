@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.config.recipe import GROUPS
+from revarb.models.recipe import GROUPS
 from revarb.variational.parameters import flatten, get_form, select_entries, unflatten
 from support.random_models import random_parameters
 

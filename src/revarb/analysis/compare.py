@@ -10,15 +10,15 @@ from revarb.analysis.comparison import Comparison, ComparisonInterrupted, check_
 from revarb.analysis.runs import FitStore, Run, lost_run, run_all
 from revarb.baselines import ARX, GPNARX, GPSSM, LSTM, MLPNARX, Mean, ReducedRankGPSSM
 from revarb.baselines.state_space.fitted_state_space import SETTLING
-from revarb.config.rgp import RGP
-from revarb.data.even_steps import is_same_interval
 from revarb.data.quality import warn_about_quality
+from revarb.data.sampling import is_same_interval
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.models.base import ModelSpec
+from revarb.models.rgp import RGP
 from revarb.runtime.progress import progress_bar
-from revarb.training.choose import Chosen
+from revarb.selection.choose import Chosen
 
 
 def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1, jobs: int = 1) -> dict[str, ModelSpec]:

@@ -12,8 +12,7 @@ from scipy.stats import binom
 from revarb.analysis.reliability import BandCheck, ErrorByHorizon, Reliability
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_band, draw_measured
-from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
-from revarb.runtime.thinning import thin_line
+from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time, thin_line
 
 PIT_BINS = 10
 CHANCE = "#e6e6e6"

@@ -26,7 +26,7 @@ from revarb.models.base import ModelSpec
 from revarb.models.model_file import load, save_model
 from revarb.models.prediction import Predictor
 from revarb.models.residuals import Residuals
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from revarb.runtime.files import write_atomic
 from revarb.runtime.interrupts import ignore_interrupts
 from revarb.runtime.machine import collect_versions

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from revarb.data.dataframes import row_index, same_labels
-from revarb.data.distribution import log_density
-from revarb.data.safe_statistics import safe_rms, safe_std
-from revarb.data.series import as_matrix
+from revarb.data.dataframes import as_matrix, row_index, same_labels
+from revarb.data.statistics import log_density, safe_rms, safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
 

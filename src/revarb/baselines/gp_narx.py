@@ -15,34 +15,26 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import regressor_sizes
 from revarb.errors import check_integer, check_number, check_seed
+from revarb.fitting.lbfgs import Optimum, maximise_tree
+from revarb.fitting.linear_model import NarxRows
 from revarb.gp.collapsed import collapsed_bound
-from revarb.gp.exact import exact_posterior, log_evidence
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
-from revarb.gp.posterior import Posterior, compute_posterior
+from revarb.gp.posterior import Posterior, compute_posterior, exact_posterior, log_evidence
 from revarb.models.configuration import Lagged
-from revarb.models.container import fill_template
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    check_chain,
-    common_fields,
-    register_format,
-)
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
+from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
-from revarb.optim.lbfgs import Optimum, maximise_tree
-from revarb.optim.status import Status
+from revarb.models.trained import check_chain
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
-from revarb.simulation.gp_narx_filtering import predict_gp_narx
+from revarb.simulation.narx_filtering import predict_gp_narx
 from revarb.simulation.run import Method, simulate_chain
 from revarb.simulation.starts import make_cold_origin
-from revarb.training.narx_rows import NarxRows
 
 EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
 INDUCING = 200  # number of inducing inputs for more rows

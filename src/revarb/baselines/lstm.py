@@ -8,21 +8,20 @@ import jax
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.file_formats import check_residual_std
 from revarb.baselines.networks import UPDATES_PER_ROUND, LSTMNetwork, make_blank_network, run_network, train_rounds
 from revarb.baselines.training_rows import DelayedRecords, Subsequences, delay_inputs
-from revarb.config.recognition import MAX_UNITS
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
-from revarb.models.by_residuals import FittedByResiduals
+from revarb.fitting.quarters import TAIL, compute_quarter_errors, estimate_residual_std, locate_quarter, rms_error
 from revarb.models.configuration import Configuration, check_integers
-from revarb.models.container import fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
-from revarb.optim.status import Status
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.recognition import MAX_UNITS
+from revarb.models.residual_band import FittedByResiduals, check_residual_std
+from revarb.models.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.training.held_out import TAIL, compute_held_out_errors, estimate_residual_std, locate_piece, rms_error
 
 MAX_LAYERS = 3
 Report = Callable[[int, float], None]  # rounds so far, error
@@ -188,7 +187,7 @@ def _search(
 ) -> list[_Trial]:
     # Trains every depth on the head of the records; after Ctrl-C the trials so far are returned.
     lengths = [len(record) for record in data.records]
-    tails = zip(locate_piece(lengths, TAIL), lengths, strict=True)
+    tails = zip(locate_quarter(lengths, TAIL), lengths, strict=True)
     heads = [tail.start if tail.stop > tail.start else length for tail, length in tails]
     cuts, trials = _cut_records(data, heads, spec.subsequence), []
     for number, depth in enumerate(spec.layers):
@@ -253,7 +252,7 @@ def _cut_records(data: DelayedRecords, heads: Sequence[int], subsequence: int) -
 
 def _compute_tail_errors(data: DelayedRecords, network: LSTMNetwork) -> Float64[np.ndarray, "E Dy"]:
     runs = [np.asarray(run_network(network, u_bar)) for u_bar in data.u_bars]
-    return compute_held_out_errors(data.prep, data.records, runs, TAIL)
+    return compute_quarter_errors(data.prep, data.records, runs, TAIL)
 
 
 def _write_lstm(model: FittedLSTM) -> tuple[dict[str, Any], Any]:

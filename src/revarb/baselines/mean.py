@@ -6,22 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.baselines.file_formats import check_residual_std
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order
 from revarb.errors import check_seed
-from revarb.models.by_residuals import FittedByResiduals
-from revarb.models.container import fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
-from revarb.optim.status import Status
-from revarb.training.held_out import (
+from revarb.fitting.quarters import (
     MIN_ERRORS,
     TAIL,
-    compute_held_out_errors,
+    compute_quarter_errors,
     estimate_residual_std,
     select_rows_outside,
 )
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.residual_band import FittedByResiduals, check_residual_std
+from revarb.models.status import Status
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Mean:
         outside = y[select_rows_outside(prep, [len(record) for record in records], TAIL)]
         # Zero, the mean of all z-scored values, for an output that was not measured there.
         mean = np.nansum(outside, axis=0) / np.maximum(np.isfinite(outside).sum(0), 1)
-        errors = compute_held_out_errors(
+        errors = compute_quarter_errors(
             prep, records, [np.broadcast_to(mean, record.y.shape) for record in records], TAIL
         )
         std = np.where(np.isfinite(errors).sum(0) >= MIN_ERRORS, estimate_residual_std(errors), 1.0)

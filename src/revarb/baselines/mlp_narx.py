@@ -9,33 +9,32 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Key
 
-from revarb.baselines.file_formats import check_residual_std
 from revarb.baselines.networks import Perceptron, make_blank_network
 from revarb.baselines.training_rows import build_complete_rows
-from revarb.config.recognition import MAX_UNITS
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed
-from revarb.models.by_residuals import FittedNarx
-from revarb.models.configuration import Lagged, check_integers
-from revarb.models.container import fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
-from revarb.optim.lbfgs import Optimum, maximise_tree
-from revarb.optim.status import Status
-from revarb.runtime.interrupts import defer_interrupts
-from revarb.runtime.numerics import AnyArray, with_numerics
-from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import Chain
-from revarb.training.held_out import (
-    PIECES,
-    compute_held_out_errors,
+from revarb.fitting.lbfgs import Optimum, maximise_tree
+from revarb.fitting.linear_model import NarxRows, simulate_records
+from revarb.fitting.quarters import (
+    QUARTERS,
+    compute_quarter_errors,
     estimate_residual_std,
     mark_measured,
     rms_error,
     select_rows_outside,
 )
-from revarb.training.narx_rows import NarxRows, simulate_records
+from revarb.models.configuration import Lagged, check_integers
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.recognition import MAX_UNITS
+from revarb.models.residual_band import FittedNarx, check_residual_std
+from revarb.models.status import Status
+from revarb.runtime.interrupts import defer_interrupts
+from revarb.runtime.numerics import AnyArray, with_numerics
+from revarb.runtime.progress import progress_bar
+from revarb.simulation.chain import Chain
 
 
 @dataclass(frozen=True)
@@ -103,12 +102,12 @@ class MLPNARX(Lagged):
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
         data = _prepare(prep, records)
         key = jax.random.key(check_seed(seed))
-        total = len(self.units) * PIECES + 1
+        total = len(self.units) * QUARTERS + 1
         with progress_bar("fitting MLP-NARX", total, progress) as update:
             trials = []
             for number in self.units:
                 trials.append(_cross_validate(self, data, number, key))
-                update(len(trials) * PIECES, f"{number} units: error {trials[-1].error:.3f}")
+                update(len(trials) * QUARTERS, f"{number} units: error {trials[-1].error:.3f}")
             best = min(trials, key=lambda trial: trial.error)
             network, optimum = _train(self, data.rows, np.ones(len(data.rows.y)), best.units, key)
         return FittedMLPNARX(prep, optimum.status, check_seed(seed), best.residual_std, network)
@@ -149,13 +148,13 @@ class _Data(NamedTuple):
 def _prepare(prep: Preprocessor, records: Sequence[Series]) -> _Data:
     rows, complete = build_complete_rows(prep, records, "MLP-NARX")
     lengths = [len(record) for record in records]
-    folds = np.stack([select_rows_outside(prep, lengths, number)[complete] for number in range(PIECES)])
+    folds = np.stack([select_rows_outside(prep, lengths, number)[complete] for number in range(QUARTERS)])
     if not folds.any(axis=1).all():
         raise InputError(
             "the gaps leave no training rows beside a held-out piece of the records; use fewer lags, fill the gaps, or "
             "use RGP, which needs no such rows"
         )
-    return _Data(prep, records, rows, folds, mark_measured(prep, records, range(PIECES)))
+    return _Data(prep, records, rows, folds, mark_measured(prep, records, range(QUARTERS)))
 
 
 class _Trial(NamedTuple):
@@ -173,7 +172,7 @@ def _cross_validate(spec: MLPNARX, data: _Data, units: int, key: Key[jax.Array, 
             raise KeyboardInterrupt  # there is no model yet
         with defer_interrupts():
             runs = simulate_records(prep, Chain((network,), None, spec.lags), records)
-        errors.append(compute_held_out_errors(prep, records, runs, number))
+        errors.append(compute_quarter_errors(prep, records, runs, number))
     joined = np.concatenate(errors)
     return _Trial(units, rms_error(joined[data.measured]), estimate_residual_std(joined))
 

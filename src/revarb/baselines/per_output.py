@@ -23,7 +23,7 @@ from revarb.models.model_file import (
     members_parts,
     register_format,
 )
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from revarb.runtime.progress import progress_bar
 
 WORST_FIRST = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STALLED, Status.ITERATION_LIMIT, Status.CONVERGED)
@@ -168,7 +168,7 @@ class FittedPerOutput(Fitted):
             raise InputError(f"method must be {known}, received {method!r}; for others simulate the members")
         paths = [member.simulate(u, method, steps=steps) for member in self.members]
         bands = [path.std for path in paths if path.std is not None]
-        marks = [path.beyond for path in paths if path.beyond is not None]
+        marks = [path.output_extrapolates for path in paths if path.output_extrapolates is not None]
         degrees = {path.degrees_of_freedom for path in paths}
         return replace(
             paths[0],
@@ -176,7 +176,7 @@ class FittedPerOutput(Fitted):
             std=np.concatenate(bands, axis=1) if bands else None,
             skip=self.skip,
             output_names=self.output_names,
-            beyond=np.concatenate(marks, axis=1) if len(marks) == len(paths) else None,
+            output_extrapolates=np.concatenate(marks, axis=1) if len(marks) == len(paths) else None,
             degrees_of_freedom=degrees.pop() if len(degrees) == 1 else None,
         )
 

@@ -11,8 +11,8 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.windows import Order, input_windows_after
 from revarb.errors import InputError
+from revarb.fitting.linear_model import NarxRows, build_narx_rows, mark_complete
 from revarb.runtime.numerics import AnyArray
-from revarb.training.narx_rows import NarxRows, build_narx_rows, mark_complete
 
 MIN_ROWS = 2  # as of the shortest record without gaps
 

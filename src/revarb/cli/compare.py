@@ -65,12 +65,12 @@ def compare_models(
     """
     with exit_on_interrupt():
         from revarb import compare
+        from revarb.analysis.comparison import ComparisonInterrupted
         from revarb.cli.fit_request import make_spec
         from revarb.cli.tables import leave_out_short, read_files
-        from revarb.data.tables.csv_form import CsvForm
-        from revarb.data.tables.records import Times
-        from revarb.evaluation.comparison.comparison import ComparisonInterrupted
-        from revarb.optim.journal import keep_journals
+        from revarb.data.csv_rows import CsvForm
+        from revarb.data.record_files import Times
+        from revarb.runtime.unfinished import keep_journals
     spec = make_spec(config, options.collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, latent_dim=latent_dim
     ))  # fmt: skip
@@ -97,7 +97,7 @@ def compare_models(
 def _list_models(spec: "RGP", jobs: int, only: Sequence[str] | None, family: int) -> dict[str, "ModelSpec"]:
     # By their names in the table: REVARB as configured, and all others with its lags. With `family`, a number of
     # outputs, the GP state-space models too.
-    from revarb.evaluation.comparison.comparison import default_models, family_models
+    from revarb.analysis.compare import default_models, family_models
 
     relatives = family_models(spec.input_delay, family) if family else {}
     models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec, **relatives}
@@ -110,9 +110,10 @@ def _list_models(spec: "RGP", jobs: int, only: Sequence[str] | None, family: int
 def _count_rows(models: Mapping[str, "ModelSpec"], inputs: int) -> int:
     # The fewest samples of a record that all models can be fitted to, and of which some can be scored.
     from revarb import Chosen
-    from revarb.config.lagged import Lagged
     from revarb.data.windows import Order
-    from revarb.training.candidates import DELAYS, MORE_LAGS
+    from revarb.models.configuration import Lagged
+    from revarb.selection.default_candidates import DELAYS
+    from revarb.selection.records import MORE_LAGS
 
     orders = [model.order_for(inputs) for model in models.values() if isinstance(model, Lagged)]
     if any(isinstance(model, Chosen) for model in models.values()):
@@ -148,7 +149,7 @@ class Targets(NamedTuple):
 
 
 def _print(name: str, comparison: "Comparison", seeds: int) -> None:
-    from revarb.report.tables import NOTES, comparison_grid, list_failures, output_grid, terminal_table
+    from revarb.analysis.tables import NOTES, comparison_grid, list_failures, output_grid, terminal_table
 
     screen.print(comparison.verdict, style="bold", soft_wrap=True)
     if comparison.incomplete is not None:
@@ -163,19 +164,18 @@ def _print(name: str, comparison: "Comparison", seeds: int) -> None:
 
 
 def _write(targets: Targets, name: str, comparison: "Comparison") -> list[Path]:
-    from revarb.evaluation.results_file import write_results
-    from revarb.report.page import comparison_page, comparison_section
-    from revarb.report.reliability_figures import draw_reliability
+    from revarb.analysis.figures import draw_reliability
+    from revarb.analysis.html_report import comparison_page
+    from revarb.analysis.tables import write_results
     from revarb.runtime.figure_style import save_figure
     from revarb.runtime.machine import describe_machine
 
-    command, overview = command_line.get(), comparison.verdict
+    command = command_line.get()
     meta = {"table": "compare", "command": command, "verdict": comparison.verdict, "skip": comparison.skip}
     if comparison.incomplete is not None:
         meta["incomplete"] = comparison.incomplete
-        overview = f"{comparison.incomplete} {overview}"
-    section = comparison_section(f"Free simulation of {name}", comparison)
-    page = comparison_page(f"Which model for {name}?", overview, [section], {"command": command, **describe_machine()})
+    about = {"command": command, **describe_machine()}
+    page = comparison_page(f"Which model for {name}?", f"Free simulation of {name}", comparison, about)
     written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
     record, paths = comparison.test[0], comparison.by_model()
     for column, target in enumerate(targets.outputs if paths else []):

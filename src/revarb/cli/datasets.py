@@ -18,7 +18,7 @@ def list_datasets() -> None:
     """Name every benchmark."""
     with exit_on_interrupt():
         from revarb import datasets
-        from revarb.report.tables import dataset_table
+        from revarb.analysis.tables import dataset_table
     screen.print(dataset_table({name: datasets.about(name) for name in datasets.names()}))
 
 

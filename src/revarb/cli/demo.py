@@ -34,8 +34,8 @@ def demo(
     """
     with exit_on_interrupt():
         import revarb
-        from revarb.data.tables import write_table
-        from revarb.optim.status import Status
+        from revarb.data.table_file import write_table
+        from revarb.models.status import Status
         from revarb.runtime.files import make_folder
     split = revarb.datasets.load("two_tanks", seed)
     make_folder(folder)
@@ -63,8 +63,8 @@ def demo(
 
 
 def _print_scores(rows: Mapping[str, "Scores"]) -> None:
-    from revarb.datasets.two_tanks import NOISE_STD
-    from revarb.report.tables import Grid, format_percent, terminal_table
+    from revarb.analysis.tables import Grid, format_percent, terminal_table
+    from revarb.datasets.generated import NOISE_STD
 
     cells = [
         [name, f"{row.rmse:.3f}", f"{row.nrmse:.3f}", format_percent(row.coverage95)] for name, row in rows.items()
@@ -89,7 +89,7 @@ def _write(
     rows: Mapping[str, "Scores"],
     seed: int,
 ) -> list[Path]:
-    from revarb.evaluation.results_file import write_results
+    from revarb.analysis.tables import write_results
     from revarb.runtime.figure_style import save_figure
 
     path, choice = paths["revarb"], model.choice

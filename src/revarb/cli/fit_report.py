@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from revarb import ARX, Ensemble, FittedRGP, Mean, Series
+from revarb.baselines.training_rows import MIN_ROWS
 from revarb.cli.application import print_line, screen
 from revarb.errors import RevarbError
+from revarb.fitting.held_out import cut_held_out_blocks
 from revarb.models.base import Fitted
-from revarb.models.by_residuals import FittedByResiduals
+from revarb.models.choice import describe_held_out
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.held_out_verdict import describe_held_out
-from revarb.optim.status import Status
+from revarb.models.residual_band import FittedByResiduals
+from revarb.models.status import Status
 from revarb.simulation.chain import find_noise_variance
-from revarb.training.stretches import MIN_ROWS, cut_held_out_blocks
 
 MIN_STEPS = 5  # of a fit that has left its start values
 

@@ -14,15 +14,16 @@ from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.cli import fit_report
 from revarb.cli.application import print_written, screen, stop_interrupted
 from revarb.cli.options import RESUME
-from revarb.config.plain_values import read_toml
-from revarb.data.tables import CsvForm, Table
-from revarb.data.tables.records import Times
+from revarb.data.csv_rows import CsvForm
+from revarb.data.record_files import Times
+from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user
 from revarb.models.base import Fitted
-from revarb.optim.journal import keep_journals
-from revarb.optim.status import Status
+from revarb.models.configuration import read_toml
+from revarb.models.status import Status
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
+from revarb.runtime.unfinished import keep_journals
 
 BASELINES = {
     "arx": ARX,

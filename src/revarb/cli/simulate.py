@@ -13,7 +13,7 @@ from revarb.runtime.interrupts import exit_on_interrupt
 if TYPE_CHECKING:
     import numpy as np
 
-    from revarb.data.tables import Table
+    from revarb.data.table_file import Table
 
 
 @app.command()
@@ -45,7 +45,7 @@ def simulate(
 
         from revarb import Window, load
         from revarb.cli.tables import check_target, make_record, open_table, write_path
-        from revarb.data.tables import CsvForm
+        from revarb.data.csv_rows import CsvForm
     form, model = CsvForm(decimal, separator, skip_rows), load(model_file)
     table, time_name = open_table(test, model, time_column, form)
     begin: Any = start

@@ -10,15 +10,17 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from revarb.analysis.scores import scores
+from revarb.analysis.tables import score_table
 from revarb.cli.application import figure_target, print_line, print_written, screen
+from revarb.data.csv_rows import CsvForm
+from revarb.data.record_files import Times, read_by_file
+from revarb.data.sampling import check_interval
 from revarb.data.series import Series
-from revarb.data.tables import CsvForm, Table, check_interval, check_table_file, encode_csv, write_table
-from revarb.data.tables.records import Times, read_by_file
+from revarb.data.table_file import Table, check_table_file, encode_csv, write_table
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, QualityWarning, warn_user
-from revarb.evaluation.scoring import scores
 from revarb.models.base import Fitted
-from revarb.report.tables import score_table
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.files import check_writable, is_stream
 from revarb.runtime.interrupts import capture_interrupts

@@ -24,10 +24,10 @@ from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
+from revarb.runtime.devices import count_devices
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.machine import collect_versions
-from revarb.runtime.mesh import count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
 from revarb.runtime.unfinished import Checkpoint, discard_journals, make_checkpoints

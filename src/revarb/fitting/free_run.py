@@ -46,7 +46,7 @@ def cut_cold_runs(prep: Preprocessor, records: Sequence[Series]) -> FreeRuns:
 def cut_runs_from_states(prep: Preprocessor, records: Sequence[Series], steps: int) -> FreeRuns:
     """Runs of `steps` rows, one after the other, each from the latent means before it."""
     lags, runs, windows, first_state, first_row = prep.order.lags, [], [], 0, 0
-    for block in prep.blocks(records):
+    for block in prep.scale_records(records):
         for begin in range(0, len(block.u_bar), steps):
             y = block.y[lags + begin : lags + begin + steps]
             rows = first_row + begin + np.arange(len(y))

@@ -23,7 +23,7 @@ from revarb.fitting.quarters import (
     select_rows_outside,
 )
 from revarb.gp.layer import Linear
-from revarb.runtime.host import on_host
+from revarb.runtime.devices import on_host
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_mean_cold
@@ -40,7 +40,7 @@ class NarxRows(NamedTuple):
 
 def build_narx_rows(prep: Preprocessor, records: Sequence[Series]) -> NarxRows:
     """Build the rows of a NARX model: those of a first hidden layer whose states are the measured outputs."""
-    blocks = prep.blocks(records)
+    blocks = prep.scale_records(records)
     y, u_bar = (np.concatenate(parts) for parts in ([block.y for block in blocks], [block.u_bar for block in blocks]))
     lags, lengths = prep.order.lags, [len(block.y) for block in blocks]
     x_hat = regressors([y], u_bar, lags, lengths)[0]

@@ -16,13 +16,14 @@ from revarb.fitting.networks import train_networks
 from revarb.fitting.objective import make_objective, weigh_at
 from revarb.fitting.padding import remove_padding
 from revarb.fitting.problem import Plan, Problem, Report, make_plan
-from revarb.models.fitted_rgp import FittedRGP, Trained
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
+from revarb.models.trained import Trained
+from revarb.runtime.devices import replicate_results
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
-from revarb.runtime.mesh import replicate_results
 from revarb.runtime.numerics import AnyArray
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain, StartState

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Int
 from revarb.data.windows import split_rows
 from revarb.fitting.free_run import FreeRuns
 from revarb.fitting.problem import Problem
+from revarb.runtime.compilation import pad_rows, round_up_rows
 from revarb.runtime.numerics import AnyArray
-from revarb.runtime.shapes import pad_rows, round_up_rows
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters
 

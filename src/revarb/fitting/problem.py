@@ -7,11 +7,11 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from revarb.data.blocks import shorten_records
+from revarb.data.long_records import shorten_records
+from revarb.data.outlier_marks import mark_outliers, mask_outliers
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
-from revarb.data.suspects import mark_outliers, mask_outliers
 from revarb.data.windows import Order
 from revarb.errors import InputError, warn_user
 from revarb.fitting.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
@@ -21,7 +21,7 @@ from revarb.fitting.lbfgs import Phase, Settings, Vector
 from revarb.fitting.linear_start import start_linear_parts
 from revarb.gp.layer import Linear
 from revarb.models.rgp import RGP
-from revarb.runtime.host import on_host
+from revarb.runtime.devices import on_host
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters, select_entries
 
@@ -161,7 +161,7 @@ def make_problem(task: Task, seed: int, built: TaskRows, start: Parameters) -> P
 
 def build_rows(prep: Preprocessor, records: Sequence[Series], jitter: float) -> tuple[Rows, Layout, list[np.ndarray]]:
     """Build the z-scored rows of all records, and the outputs at the times of each record's states (NaN if missing)."""
-    blocks = prep.blocks(records)
+    blocks = prep.scale_records(records)
     lags, y_blocks = prep.order.lags, [block.y for block in blocks]
     rows = Rows(np.concatenate([block.u_bar for block in blocks]), np.concatenate([y[lags:] for y in y_blocks]))
     layout = Layout(lags, tuple(len(y) for y in y_blocks), jitter)

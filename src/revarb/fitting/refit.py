@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.blocks import shorten_records
+from revarb.data.long_records import shorten_records
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.quality import warn_about_quality
 from revarb.data.series import Series, as_records
@@ -35,8 +35,8 @@ from revarb.models.configuration import check_flag
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import with_numerics
+from revarb.simulation.filtering import smooth_means
 from revarb.simulation.moments import observe_independent
-from revarb.simulation.smoothing import smooth_means
 from revarb.simulation.starts import make_cold_origin
 from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters

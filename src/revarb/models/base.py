@@ -15,8 +15,8 @@ from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.models.choice import COLD_RUNS, Choice, describe_held_out
 from revarb.models.model_file import save_model
+from revarb.models.status import Status
 from revarb.models.summary import Summary, SummaryTable
-from revarb.optim.status import Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.config.rgp import RGP
-from revarb.data.safe_statistics import safe_rms, safe_std
 from revarb.data.series import Series
+from revarb.data.statistics import safe_rms, safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.export.exportable import Exportable
@@ -27,8 +26,9 @@ from revarb.models.model_file import (
 )
 from revarb.models.outliers import Outlier
 from revarb.models.prediction import Predictor
+from revarb.models.rgp import RGP
+from revarb.models.status import Status, Step
 from revarb.models.summary import Summary, SummaryTable
-from revarb.optim.status import Status, Step
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice

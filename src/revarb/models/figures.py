@@ -15,9 +15,19 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_measured
-from revarb.optim.status import Step
-from revarb.runtime.figure_style import ALERT, BAND, GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
-from revarb.runtime.thinning import thin_band, thin_line
+from revarb.models.status import Step
+from revarb.runtime.figure_style import (
+    ALERT,
+    BAND,
+    GREY,
+    MEASURED,
+    MODEL,
+    add_panels,
+    finish_figure,
+    name_time,
+    thin_band,
+    thin_line,
+)
 
 WIDTH = 70  # characters of a line below the axis
 LIMITS = (1e-12, 1e12)  # of what is drawn: a model file may have any numbers

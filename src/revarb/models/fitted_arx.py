@@ -16,8 +16,8 @@ from revarb.gp.layer import Linear
 from revarb.models.container import blank_array, fill_template
 from revarb.models.model_file import MAX_ORDER, Arrays, Header, ModelFormat, common_fields, register_format
 from revarb.models.residual_band import FittedNarx, ResidualMethod, check_method, check_residual_std
+from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
-from revarb.optim.status import Status
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.mean import run_mean

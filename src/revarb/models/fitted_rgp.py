@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.config.rgp import RGP
-from revarb.data.blocks import shorten_records
+from revarb.data.long_records import shorten_records
 from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
@@ -24,9 +23,10 @@ from revarb.models.container import fill_template
 from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
 from revarb.models.outliers import Outlier, find_outliers
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.rgp import RGP
+from revarb.models.status import Step
 from revarb.models.summary import SummaryTable, make_noise_table, make_relevance_table
 from revarb.models.trained import Trained, check_chain, check_starts, make_template
-from revarb.optim.status import Step
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import predict_ahead

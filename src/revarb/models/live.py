@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float, Float64, Int, Key
 from numpy.typing import ArrayLike
 
+from revarb.data.dataframes import as_matrix
 from revarb.data.preprocessor import check_finite
-from revarb.data.series import as_matrix
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows
 from revarb.errors import InputError, check_integer, check_seed, describe

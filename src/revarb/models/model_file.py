@@ -13,14 +13,15 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.data.dataframes import column_names
 from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.scaling import Standardiser
-from revarb.data.series import check_time_name, column_names
+from revarb.data.series import check_time_name
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.models.choice import Choice
 from revarb.models.container import named_leaves, read_container, write_container
-from revarb.optim.status import Status
+from revarb.models.status import Status
 
 MAX_ORDER = 10**6  # lags; far more than any record has
 

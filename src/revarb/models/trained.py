@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revarb.config.rgp import RGP
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError
 from revarb.gp.layer import Layer, Linear
 from revarb.gp.posterior import Posterior
 from revarb.models.container import blank_array
+from revarb.models.rgp import RGP
 from revarb.simulation.chain import Chain, StartState
 from revarb.variational.networks import Network, build_networks
 from revarb.variational.noise import MIN_DEGREES, StudentNoise

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from revarb.runtime.compilation import enable_compilation_cache, release_programs
-from revarb.runtime.forks import check_fork
+from revarb.runtime.workers import check_fork
 
 P = ParamSpec("P")
 T = TypeVar("T")

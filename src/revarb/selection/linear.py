@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.distribution import half_width
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
+from revarb.data.statistics import half_width
 from revarb.data.windows import Order
 from revarb.errors import RevarbError, warn_user
 from revarb.fitting.calibration_rule import LEVEL, find_worst_quantile

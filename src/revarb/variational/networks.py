@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from revarb.config.recognition import Recognition
 from revarb.data.windows import Order, regressor_sizes, split_rows
+from revarb.models.recognition import Recognition
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.states import FreeStates
 

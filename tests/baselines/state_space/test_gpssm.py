@@ -11,7 +11,7 @@ from revarb.baselines.state_space import gpssm
 from revarb.baselines.state_space.gpssm import GPSSM
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.errors import ComputationError, InputError
-from revarb.optim.status import Status
+from revarb.models.status import Status
 from revarb.simulation.chain import StartState
 from support import small
 

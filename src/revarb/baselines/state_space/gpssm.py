@@ -33,16 +33,16 @@ from revarb.baselines.training_rows import DelayedRecords, Subsequences, cut_sub
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.fitting.initial_values import fill_gaps
 from revarb.gp.layer import Layer, Linear
 from revarb.models.configuration import Configuration, check_keys, check_word
-from revarb.models.container import fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, blank_array, common_fields, register_format
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
-from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.training.initial_values import fill_gaps
 
 Structure = Literal["prior", "mean-field", "markov"]
 UPDATES_PER_CALL = 50  # updates per compiled call; an interrupt is noticed after each

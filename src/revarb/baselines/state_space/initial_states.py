@@ -11,11 +11,11 @@ from jaxtyping import Float64
 
 from revarb.baselines.state_space.transition import JITTER, Transition
 from revarb.baselines.state_space.variational import Corrections, RecognisedStart
+from revarb.fitting.initial_values import fill_gaps, initialise_means
 from revarb.gp.collapsed import inducing_covariance
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Linear, inverse_softplus
 from revarb.gp.posterior import compute_posterior
-from revarb.training.initial_values import fill_gaps, initialise_means
 
 PROCESS_VARIANCE = 1e-3  # small: sampled states that wander at first hide what f could learn
 OUTPUT_VARIANCE = 0.1

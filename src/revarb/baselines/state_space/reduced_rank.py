@@ -31,23 +31,15 @@ from revarb.baselines.state_space.particle_gibbs import StackedRecords, stack_re
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.fitting.initial_values import fill_gaps
 from revarb.models.configuration import Configuration
-from revarb.models.container import fill_template
-from revarb.models.model_file import (
-    MAX_ORDER,
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    common_fields,
-    register_format,
-)
+from revarb.models.container import blank_array, fill_template
+from revarb.models.model_file import MAX_ORDER, Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
-from revarb.optim.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.training.initial_values import fill_gaps
 
 START_FLOOR, END_FLOOR = 3e-2, 1e-5  # of the process noise's variance in the burn-in
 START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start without any
