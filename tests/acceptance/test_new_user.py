@@ -198,7 +198,7 @@ def test_the_table_has_the_times_of_its_inputs(tmp_path):
     command(tmp_path, "simulate", "m.rgp", "train.csv", "-o", "path.csv")
     table, model = pd.read_csv(tmp_path / "path.csv"), revarb.load(tmp_path / "m.rgp")
     np.testing.assert_array_equal(table["t"], 4.0 * np.arange(200))
-    assert (table["counts"] == 0).sum() == model.skip and table["counts"].iloc[-1] == 1
+    assert (table["scored"] == 0).sum() == model.skip and table["scored"].iloc[-1] == 1
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> F
     start, layout = problem.start, problem.layout
     if spec.recognition is not None:
         rng = np.random.default_rng(seed)
-        networks = draw_networks(spec.recognition, problem.preprocessor.order, spec.latent_dims, 1, rng)
+        networks = draw_networks(spec.recognition.hidden, problem.preprocessor.order, spec.latent_dims, 1, rng)
         initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in start.states.mu)
         states = RecognisedStates(networks, initial, start.states.raw_lam)
         problem = problem._replace(start=Parameters(start.layers, states, start.priors))

@@ -23,7 +23,7 @@ LENGTHS = (9, 5, 7)
 
 @pytest.fixture
 def networks(rng):
-    return draw_networks(Recognition(hidden=(5, 4)), ORDER, DIMS, 1, rng)
+    return draw_networks((5, 4), ORDER, DIMS, 1, rng)
 
 
 @pytest.fixture

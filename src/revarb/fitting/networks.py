@@ -58,7 +58,7 @@ def start_networks(
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
     inputs = rows.u_bar.shape[1] // order.input_lags if order.input_lags else 0
-    drawn = [draw_networks(spec, order, dims, inputs, rng) for _ in range(spec.starts)]
+    drawn = [draw_networks(spec.hidden, order, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
     if spec.start != "random":
         drawn = pretrain_networks(spec, drawn, initial, states.mu, rows, layout, journal)

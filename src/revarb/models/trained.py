@@ -57,7 +57,7 @@ def make_template(
         Parameters(layers, FreeStates(states, states), priors, noise),
         Chain(known[:-1], known[-1], spec.lags, None if noise is None else blank()),
         (final,) * records,
-        None if spec.recognition is None else build_networks(spec.recognition, order, dims, inputs, blank),
+        None if spec.recognition is None else build_networks(spec.recognition.hidden, order, dims, inputs, blank),
     )
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Float
 
 from revarb.data.windows import Order, regressor_sizes, split_rows
-from revarb.models.recognition import Recognition
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.states import FreeStates
 
@@ -79,22 +78,22 @@ def run_networks(
 
 
 def draw_networks(
-    spec: Recognition, order: Order, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
+    hidden: Sequence[int], order: Order, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
 ) -> tuple[Network, ...]:
-    """Draw networks with normal weights of variance 1 / inputs, and zero biases."""
+    """Draw networks with `hidden` units in their hidden layers, normal weights of variance 1 / inputs, and zero biases."""
 
     def draw(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape) / np.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)
 
-    return build_networks(spec, order, latent_dims, inputs, draw)
+    return build_networks(hidden, order, latent_dims, inputs, draw)
 
 
 def build_networks(
-    spec: Recognition, order: Order, latent_dims: Sequence[int], inputs: int, array: Callable[..., np.ndarray]
+    hidden: Sequence[int], order: Order, latent_dims: Sequence[int], inputs: int, array: Callable[..., np.ndarray]
 ) -> tuple[Network, ...]:
     """Build the networks of all hidden layers from arrays made by `array(*shape)`."""
     sizes = regressor_sizes(order, latent_dims, inputs)[:-1]
-    widths = [(size, *spec.hidden, dim) for size, dim in zip(sizes, latent_dims, strict=True)]
+    widths = [(size, *hidden, dim) for size, dim in zip(sizes, latent_dims, strict=True)]
     return tuple(
         Network(tuple(array(a, b) for a, b in pairwise(units)), tuple(array(count) for count in units[1:]))
         for units in widths
