@@ -15,6 +15,8 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import regressor_sizes
 from revarb.errors import check_integer, check_number, check_seed
+from revarb.export.exportable import Exportable
+from revarb.export.step_model import MemberParts
 from revarb.fitting.lbfgs import Optimum, maximise_tree
 from revarb.fitting.linear_model import NarxRows
 from revarb.gp.collapsed import collapsed_bound
@@ -24,7 +26,7 @@ from revarb.gp.posterior import Posterior, compute_posterior, exact_posterior, l
 from revarb.models.configuration import Lagged
 from revarb.models.container import blank_array, fill_template
 from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
-from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon
+from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
 from revarb.models.trained import check_chain
@@ -32,9 +34,9 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
-from revarb.simulation.narx_filtering import predict_gp_narx
+from revarb.simulation.narx_filtering import filter_narx, predict_gp_narx
 from revarb.simulation.run import Method, simulate_chain
-from revarb.simulation.starts import make_cold_origin
+from revarb.simulation.starts import Origin, StartChoice, make_cold_origin, resolve_start
 
 EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
 INDUCING = 200  # number of inducing inputs for more rows
@@ -121,7 +123,7 @@ class GPNARX(Lagged):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedGPNARX(Predictor):
+class FittedGPNARX(Predictor, Exportable):
     """A trained GP-NARX.
 
     Attributes
@@ -194,8 +196,15 @@ class FittedGPNARX(Predictor):
             If the simulation diverges.
         """
         origin = make_cold_origin(self.preprocessor, self.chain)
-        path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
-        return self.preprocessor.add_inputs(path, u)
+        return simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
+
+    def step_parts(self) -> tuple[MemberParts, ...]:
+        """What an export of one step needs; see `Exportable`."""
+
+        def find_origin(start: StartChoice) -> Origin:
+            return resolve_start(start, self.preprocessor, self.chain, (), filter_narx)
+
+        return (MemberParts(type(self).__name__, self.preprocessor, self.chain, find_origin),)
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -233,10 +242,10 @@ class FittedGPNARX(Predictor):
         horizon = check_prediction(record, horizon)
         rows = align_record(self.preprocessor, self.chain, record)
         moments = predict_gp_narx(self.chain, *rows, self.order.reach, min(horizon, len(rows.y)))
-        path = self.preprocessor.to_trajectory(
-            "moments", self.skip, moments.mean, moments.variance, start=name_horizon(horizon)
+        inputs = read_record_inputs(self.preprocessor, record)
+        return self.preprocessor.to_trajectory(
+            "moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs
         )
-        return self.preprocessor.add_inputs(path, record.u, record.index)
 
 
 def _maximise_evidence(
@@ -245,7 +254,8 @@ def _maximise_evidence(
     # Of the exact GP, whose inducing inputs are its rows, or with free inducing inputs its bound.
     start = _make_start(rows.x_hat if zeta is None else zeta)
     kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
-    free, objective = (kernel, _evidence) if zeta is None else (start, _bound)
+    free: Any = kernel if zeta is None else start
+    objective = _evidence if zeta is None else _bound
     with progress_bar("fitting GP-NARX", iterations, progress) as update:
         found, optimum = maximise_tree(
             lambda tree: objective(tree, rows), free, iterations,
@@ -257,7 +267,8 @@ def _maximise_evidence(
 def _make_start(zeta: Float64[np.ndarray, "M D"]) -> Layer:
     # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
     w = np.full(zeta.shape[1], 1.0 / zeta.shape[1])
-    return Layer(zeta, *(np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE)))
+    raw_w, raw_variance, raw_sigma2 = (np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE))
+    return Layer(zeta, raw_w, raw_variance, raw_sigma2)
 
 
 # Rows are arguments, not constants, so that all fits of one shape share one compiled program.

@@ -137,10 +137,6 @@ class Preprocessor:
             raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
         return RunInputs(values, self.scaling.inputs(values), index)
 
-    def check_inputs(self, u: Any, steps: int | None, warm: bool = False) -> Float64[np.ndarray, "T Du"]:
-        """The inputs of a simulation, checked and z-scored."""
-        return self.read_inputs(u, steps, warm).z
-
     def _check_labels(self, index: RowIndex | None) -> None:
         # Times as row labels have the interval of the model.
         interval = None if index is None else find_label_interval("u", index)
@@ -204,14 +200,10 @@ class Preprocessor:
                 start=start,
             )
         check_finite(method, path.mean, path.std, path.samples)
-        return path if inputs is None else self._add_run_inputs(path, inputs)
+        return path if inputs is None else self.add_inputs(path, inputs)
 
-    def add_inputs(self, path: Trajectory, u: Any, index: RowIndex | None = None) -> Trajectory:
+    def add_inputs(self, path: Trajectory, inputs: RunInputs) -> Trajectory:
         """The trajectory with the inputs that drove it, and where it leaves what training has shown."""
-        raw = as_matrix("u", u, columns=self.input_names) if self.input_names else np.empty((len(path), 0))
-        return self._add_run_inputs(path, RunInputs(raw, raw, row_index(u) if index is None else index))
-
-    def _add_run_inputs(self, path: Trajectory, inputs: RunInputs) -> Trajectory:
         if self.output_range is not None:
             extrapolates = _measure_excess(path.mean, self.output_range) > OUTPUT_MARGIN
             path = replace(path, output_extrapolates=extrapolates)

@@ -186,7 +186,7 @@ class Live:
         if u is not None:
             one_row: Any = [u]
             quick = _read_numbers(u, len(prep.input_names))
-            return prep.check_inputs(one_row, None, warm=True) if quick is None else prep.scaling.inputs(quick[None])
+            return prep.read_inputs(one_row, None, warm=True).z if quick is None else prep.scaling.inputs(quick[None])
         if prep.input_names and prep.order.input_delay == 0:
             raise InputError("pass the inputs of the step: with input_delay=0 its outputs depend on them")
         return np.full((1, len(prep.input_names)), np.nan)

@@ -245,7 +245,8 @@ def _add_band(
         warnings.simplefilter("ignore")  # `add_inputs` below warns of inputs that leave their training range, once
         banded = model._simulate_from(point.states, u)
     path = replace(banded, mean=mean, disagreement=None, start="equilibrium")
-    return model.preprocessor.add_inputs(path, u)
+    prep = model.preprocessor
+    return prep.add_inputs(path, prep.read_inputs(u, None, warm=True))
 
 
 def compute_static_gain_curve(

@@ -80,7 +80,7 @@ def run_networks(
 def draw_networks(
     hidden: Sequence[int], order: Order, latent_dims: Sequence[int], inputs: int, rng: np.random.Generator
 ) -> tuple[Network, ...]:
-    """Draw networks with `hidden` units in their hidden layers, normal weights of variance 1 / inputs, and zero biases."""
+    """Draw networks with `hidden` units, normal weights of variance 1 / inputs and zero biases."""
 
     def draw(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape) / np.sqrt(shape[0]) if len(shape) == 2 else np.zeros(shape)

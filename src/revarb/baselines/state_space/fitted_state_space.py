@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Key
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, RunInputs
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows_after
@@ -201,18 +201,18 @@ class FittedStateSpace(Fitted):
         if method not in self.methods:
             raise InputError(f"method must be 'samples' or 'mean', received {method!r}")
         origin = choose_origin(start, Origin(self.cold, "cold"), self.final_states, self._infer_state)
-        z = self.preprocessor.check_inputs(u, steps, warm=not origin.cold)
-        u_bar = input_windows_after(origin.state.past_u, z, self.order)
-        run = self._run_samples if method == "samples" else self._run_mean
-        path = run(u_bar, origin, check_integer("samples", samples, least=2), check_seed(seed))
-        return self.preprocessor.add_inputs(path, u)
+        inputs = self.preprocessor.read_inputs(u, steps, warm=not origin.cold)
+        samples, seed = check_integer("samples", samples, least=2), check_seed(seed)
+        return self._run_mean(inputs, origin) if method == "mean" else self._run_samples(inputs, origin, samples, seed)
 
-    def _run_mean(self, u_bar: Float64[np.ndarray, "T Du"], origin: Origin, _samples: int, _seed: int) -> Trajectory:
+    def _run_mean(self, inputs: RunInputs, origin: Origin) -> Trajectory:
+        u_bar = input_windows_after(origin.state.past_u, inputs.z, self.order)
         states = run_mean_states(self.mean_dynamics(), origin.state.mean, u_bar)
         mean = states[:, : len(self.output_names)]
-        return self.preprocessor.to_trajectory("mean", self.skip, mean, None, start=origin.name)
+        return self.preprocessor.to_trajectory("mean", self.skip, mean, None, start=origin.name, inputs=inputs)
 
-    def _run_samples(self, u_bar: Float64[np.ndarray, "T Du"], origin: Origin, samples: int, seed: int) -> Trajectory:
+    def _run_samples(self, inputs: RunInputs, origin: Origin, samples: int, seed: int) -> Trajectory:
+        u_bar = input_windows_after(origin.state.past_u, inputs.z, self.order)
         keys = jax.random.split(jax.random.key(seed), 4)
         dynamics = self.draw_dynamics(keys[0], samples)
         states = run_particles(dynamics, _draw_states(origin.state, keys[1], samples), u_bar, keys[2])
@@ -222,7 +222,7 @@ class FittedStateSpace(Fitted):
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged is refused below
             mean, variance = f.mean(axis=0), f.var(axis=0) + output_std**2
         prep = self.preprocessor
-        return prep.to_trajectory("samples", self.skip, mean, variance, samples=y, start=origin.name)
+        return prep.to_trajectory("samples", self.skip, mean, variance, samples=y, start=origin.name, inputs=inputs)
 
     def _infer_state(self, window: Series) -> StartState:
         z, y = self.preprocessor.check_window(window)

@@ -149,14 +149,15 @@ class GPSSM(Configuration):
         parameters, status = _train(self, data, seed, progress)
         with capture_interrupts() as pressed:  # an exception here would lose the result
             keys = jax.random.split(jax.random.key(0), ESTIMATES)
-            bound = float(jnp.mean(_draw_bounds(parameters, self, data.arrays, data.length, keys))) * data.arrays.rows
+            average = jnp.mean(_draw_bounds(parameters, self, data.arrays, data.length, keys))
+            bound = float(average) * int(data.arrays.rows)
             recognised = np.asarray(parameters.start.weights.mean(data.all_windows))
             cold = make_cold_state(recognised, np.asarray(parameters.start.variance), prep)
             ends = tuple(
                 infer_final_state(parameters.transition.draw, cold, prep.order, prep.scaling.inputs(record.u), y)
                 for record, y in zip(records, delayed.ys, strict=True)
             )
-            if not np.isfinite([bound, *(end.mean.sum() for end in ends)]).all():
+            if not np.isfinite(bound) or not all(np.isfinite(end.mean).all() for end in ends):
                 raise _diverged()
         status = Status.INTERRUPTED if pressed else status
         return FittedGPSSM(prep, status, seed, cold, ends, self, parameters.transition, bound)
@@ -272,8 +273,9 @@ def _cut_windows(
 def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
     arrays, guess = data.arrays, data.guess
     outputs, linear_mean = arrays.y.shape[1], spec.mean == "linear"
-    transition = start_transition(guess, arrays.u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
-    start = start_recognition(arrays.windows, guess[arrays.starts])
+    u_bar, windows = np.asarray(arrays.u_bar), np.asarray(arrays.windows)
+    transition = start_transition(guess, u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
+    start = start_recognition(windows, guess[arrays.starts])
     return SSMParameters(transition, start, start_corrections(spec.structure, guess))
 
 
