@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from revarb.models.linearisation import FrequencyResponse, Linearisation
     from revarb.models.live import Live, LiveStep
     from revarb.models.model_file import load
-    from revarb.models.recipe import Recipe, Stage
-    from revarb.models.recognition import Recognition
+    from revarb.models.recipe import Recipe, Recognition, Stage
     from revarb.models.residuals import Residuals
     from revarb.models.responses import StaticGainCurve, StepResponse
     from revarb.models.rgp import RGP
-    from revarb.runtime.devices import row_mesh
+    from revarb.runtime.machine import row_mesh
     from revarb.selection.choose import Chosen, fit
 
     __version__: str
@@ -50,12 +49,11 @@ else:
         "revarb.models.linearisation": ("FrequencyResponse", "Linearisation"),
         "revarb.models.live": ("Live", "LiveStep"),
         "revarb.models.model_file": ("load",),
-        "revarb.models.recipe": ("Recipe", "Stage"),
-        "revarb.models.recognition": ("Recognition",),
+        "revarb.models.recipe": ("Recipe", "Recognition", "Stage"),
         "revarb.models.residuals": ("Residuals",),
         "revarb.models.responses": ("StaticGainCurve", "StepResponse"),
         "revarb.models.rgp": ("RGP",),
-        "revarb.runtime.devices": ("row_mesh",),
+        "revarb.runtime.machine": ("row_mesh",),
         "revarb.selection.choose": ("Chosen", "fit"),
     }
     _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -7,7 +7,7 @@ import pytest
 from revarb.analysis.scores import scores
 from revarb.baselines.gp_narx import GPNARX
 from revarb.data.series import Series
-from revarb.fitting.linear_model import build_narx_rows, mark_complete
+from revarb.fitting.arx import build_narx_rows, mark_complete
 from revarb.gp.posterior import predict_certain
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean

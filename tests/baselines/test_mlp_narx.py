@@ -10,7 +10,7 @@ from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.networks import Perceptron
 from revarb.data.series import Series
-from revarb.fitting.linear_model import NarxRows, build_narx_rows, simulate_records
+from revarb.fitting.arx import NarxRows, build_narx_rows, simulate_records
 from revarb.fitting.quarters import QUARTERS, compute_quarter_errors, select_rows_outside
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain

@@ -10,7 +10,7 @@ import pytest
 
 import revarb
 from revarb.data.table_file import write_table
-from revarb.models.container import read_container, write_container
+from revarb.models.model_file import read_container, write_container
 from support import small
 from support.command_line import COLUMNS, run
 from support.processes import environment

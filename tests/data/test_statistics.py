@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revarb.data.statistics import half_width, log_density, safe_rms, safe_std, share_below
+from revarb.data.scaling import half_width, log_density, safe_rms, safe_std, share_below
 
 STD = np.array([0.5, 1.0, 3.0])
 ERROR = np.array([0.2, -2.5, 14.0])

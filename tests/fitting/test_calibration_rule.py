@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from revarb.data.statistics import half_width
+from revarb.data.scaling import half_width
 from revarb.fitting.calibration_rule import (
     HEAVY,
     MIN_CONFORMAL,

@@ -16,7 +16,7 @@ from revarb.data.windows import Order
 from revarb.fitting.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states, sum_squared_errors
 from revarb.fitting.lbfgs import DEFAULT_SETTINGS, Phase, maximise
 from revarb.fitting.objective import make_objective
-from revarb.fitting.optimise import _compute_posteriors, optimise_alone
+from revarb.fitting.weight_path import _compute_posteriors, optimise_alone
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import PosteriorMean
 from revarb.models.recipe import GROUPS, WEIGHTS, Recipe, Stage

@@ -7,10 +7,8 @@ import pytest
 from revarb.baselines.per_output import PerOutput
 from revarb.data.series import Series
 from revarb.data.windows import Order
-from revarb.fitting.arx import ARX
-from revarb.fitting.initial_values import initialise_means
-from revarb.fitting.linear_model import limit_order, list_orders
-from revarb.fitting.linear_start import start_linear_parts
+from revarb.fitting.arx import ARX, limit_order, list_orders
+from revarb.fitting.initial_values import initialise_means, start_linear_parts
 from revarb.models.recipe import Recipe
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain

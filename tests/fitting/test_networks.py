@@ -9,8 +9,7 @@ import pytest
 import revarb
 from revarb.fitting import networks
 from revarb.fitting.networks import _mark_measured_states, run_adam_rounds, start_networks
-from revarb.models.recipe import Recipe, Stage
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import Recipe, Recognition, Stage
 from revarb.models.status import Status
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import with_numerics

@@ -7,8 +7,7 @@ import pytest
 
 from revarb.fitting import weight_path
 from revarb.fitting.objective import bound_and_gradient, weigh_at
-from revarb.fitting.padding import remove_padding
-from revarb.fitting.problem import make_plan
+from revarb.fitting.problem import make_plan, remove_padding
 from revarb.fitting.weight_path import ALL, fit_whole_path, initialise_fold
 from revarb.models.model_file import load
 from revarb.models.recipe import FIXED_FREE, Recipe, Stage

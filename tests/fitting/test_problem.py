@@ -12,8 +12,7 @@ from revarb.errors import InputError
 from revarb.fitting.problem import mask_missing
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets
-from revarb.models.recipe import FIXED_FREE, Recipe, Stage
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import FIXED_FREE, Recipe, Recognition, Stage
 from revarb.runtime.numerics import with_numerics
 from revarb.variational.bound import Layout, Rows, build_layer_problems, compute_posteriors, revarb_bound
 from support import small

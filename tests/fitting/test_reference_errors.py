@@ -7,8 +7,8 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError
+from revarb.fitting.arx import build_narx_rows, mark_complete, select_columns, solve_least_squares
 from revarb.fitting.held_out import FOLDS, compute_held_out_error, cut_held_out_blocks, hold_out, mask_fold
-from revarb.fitting.linear_model import build_narx_rows, mark_complete, select_columns, solve_least_squares
 from revarb.fitting.reference_errors import (
     count_coefficients,
     count_complete,

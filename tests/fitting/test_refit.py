@@ -9,7 +9,7 @@ import pytest
 from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import ComputationError
-from revarb.fitting import optimise
+from revarb.fitting import weight_path
 from revarb.fitting.refit import infer_states
 from revarb.models.calibration import Calibration
 from revarb.models.model_file import load
@@ -115,7 +115,7 @@ def test_a_model_with_a_linear_part_and_the_free_run_term(linear):
 
 @pytest.mark.slow
 def test_runs_that_diverge_at_the_start_are_weighted_step_by_step(linear, monkeypatch):
-    calls, real = [], optimise.maximise
+    calls, real = [], weight_path.maximise
 
     def diverge_once(objective, *rest):
         calls.append(objective)
@@ -123,7 +123,7 @@ def test_runs_that_diverge_at_the_start_are_weighted_step_by_step(linear, monkey
             raise ComputationError("the bound is nan")
         return real(objective, *rest)
 
-    monkeypatch.setattr(optimise, "maximise", diverge_once)
+    monkeypatch.setattr(weight_path, "maximise", diverge_once)
     again = linear.refit(LONGER)
     assert {step.stage for step in again.history} == {1, 2}  # the term has a stage after the one of a refit
     assert error_of(again) < 1.05 * error_of(linear)

@@ -10,9 +10,8 @@ from revarb.errors import ComputationError, InputError
 from revarb.fitting.batched_fits import fit_paths_batched, trace_batched
 from revarb.fitting.held_out import mask_fold
 from revarb.fitting.lbfgs import DEFAULT_SETTINGS, Optimum, Phase
-from revarb.fitting.optimise import raise_weights
 from revarb.fitting.problem import Plan, initialise, prepare
-from revarb.fitting.weight_path import ALL, fit_whole_path, set_weight
+from revarb.fitting.weight_path import ALL, fit_whole_path, raise_weights, set_weight
 from revarb.models.recipe import FIXED_FREE, Recipe, Stage
 from revarb.models.status import Status, Step
 from revarb.runtime.numerics import with_numerics

@@ -13,7 +13,7 @@ import revarb
 from fuzz import samples
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import NAMES, REAL, plain, spoiled_json
-from revarb.models.container import checksum
+from revarb.models.model_file import checksum
 
 FILE = "m.rgp"
 KINDS = ("model", "with_networks", "ensemble", "calibrated", "linear", "chosen", "state_space", "reduced_rank")

@@ -12,13 +12,13 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import initial_states
 from revarb.fitting.lbfgs import Optimum
-from revarb.fitting.optimise import build_model
+from revarb.fitting.weight_path import build_model
 from revarb.models.calibration import Calibration
 from revarb.models.choice import Candidate, Choice
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import Recognition
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
 from revarb.variational.networks import RecognisedStates, draw_networks

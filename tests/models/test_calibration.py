@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.data.scaling import Standardiser
-from revarb.data.statistics import half_width
+from revarb.data.scaling import Standardiser, half_width
 from revarb.errors import InputError
 from revarb.models.calibration import Calibration
 from revarb.models.recipe import R0_FREE, Recipe, Stage

@@ -6,8 +6,7 @@ import pytest
 
 from revarb.errors import InputError
 from revarb.models.configuration import read_toml
-from revarb.models.recipe import Recipe, Stage
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import Recipe, Recognition, Stage
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
 

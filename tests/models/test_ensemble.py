@@ -10,8 +10,8 @@ import revarb
 from fuzz import samples
 from revarb.data.series import Window
 from revarb.errors import InputError
-from revarb.models.container import read_container, write_container
 from revarb.models.ensemble import Ensemble, mix_paths
+from revarb.models.model_file import read_container, write_container
 from revarb.models.status import Status
 from support import small
 

@@ -11,9 +11,9 @@ import revarb
 from revarb.baselines import FittedARX
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
-from revarb.fitting.linear_model import build_narx_rows, mark_complete, solve_least_squares
+from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
 from revarb.gp.layer import Linear
-from revarb.models.container import read_container, write_container
+from revarb.models.model_file import read_container, write_container
 from support import small
 
 STDS = np.array([[0.1, 0.2], [0.3, 0.4]])

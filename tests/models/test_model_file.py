@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import revarb
 from revarb.errors import InputError
-from revarb.models.container import checksum
+from revarb.models.model_file import checksum
 from support import small
 from support.processes import run_python
 from support.recognised import QUICK_NETWORKS

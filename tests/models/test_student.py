@@ -7,8 +7,8 @@ import pytest
 
 from revarb.analysis.reliability import pit_values
 from revarb.analysis.scores import scores
+from revarb.data.scaling import half_width
 from revarb.data.series import Window
-from revarb.data.statistics import half_width
 from revarb.errors import InputError
 from revarb.models.ensemble import Ensemble
 from revarb.models.model_file import load

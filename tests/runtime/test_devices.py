@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from revarb.errors import InputError
-from revarb.runtime.devices import on_host, row_mesh
+from revarb.runtime.machine import on_host, row_mesh
 from support.processes import environment
 from support.waiting import DEADLINE
 

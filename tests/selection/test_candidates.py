@@ -8,10 +8,19 @@ import pytest
 import revarb
 from revarb.data.windows import Order
 from revarb.fitting.problem import FEW_INDUCING
-from revarb.models.recipe import Stage
-from revarb.models.recognition import Recognition
-from revarb.selection.candidates import CandidateKey, CandidatePath, describe_order, read_candidates
-from revarb.selection.default_candidates import DELAYS, FEW_ITERATIONS, FREE, INDUCING, WEIGHT, DefaultCandidates
+from revarb.models.recipe import Recognition, Stage
+from revarb.selection.candidates import (
+    DELAYS,
+    FEW_ITERATIONS,
+    FREE,
+    INDUCING,
+    WEIGHT,
+    CandidateKey,
+    CandidatePath,
+    DefaultCandidates,
+    describe_order,
+    read_candidates,
+)
 from revarb.selection.records import (
     FEW_LAGS,
     LAGS,

@@ -21,8 +21,7 @@ from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recipe import RECIPES, Recipe, Stage
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 from revarb.models.status import Status, Step
 from revarb.runtime.unfinished import keep_journals
 from revarb.selection import choose, final_fit, linear, records, schedule

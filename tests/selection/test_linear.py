@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from revarb.data.scaling import half_width
 from revarb.data.series import Series
-from revarb.data.statistics import half_width
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
 from revarb.fitting.calibration_rule import MIN_CONFORMAL

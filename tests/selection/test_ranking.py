@@ -11,8 +11,7 @@ from revarb.fitting.arx import ARX
 from revarb.fitting.held_out import FOLDS, compute_held_out_error
 from revarb.models.choice import COLD_RUNS
 from revarb.selection import ranking
-from revarb.selection.candidates import CandidateKey
-from revarb.selection.default_candidates import DefaultCandidates
+from revarb.selection.candidates import CandidateKey, DefaultCandidates
 from revarb.selection.ranking import PREDICTIONS, rank
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.validation import CandidateResult, measure_ahead

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from revarb.fitting import objective
-from revarb.models.recipe import R0_FREE, Recipe, Stage
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import R0_FREE, Recipe, Recognition, Stage
 from revarb.runtime.unfinished import keep_journals
 from support import small
 

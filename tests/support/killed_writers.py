@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revarb.models.container import read_container, write_container
+from revarb.models.model_file import read_container, write_container
 from revarb.runtime.files import write_atomic
 
 SIZE = 200_000  # numbers in a model: a write takes milliseconds

@@ -3,7 +3,7 @@
 import numpy as np
 
 from revarb.fitting.networks import start_networks
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import Recognition
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import with_numerics
 from support import small

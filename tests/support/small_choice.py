@@ -5,8 +5,7 @@ import signal
 from dataclasses import replace
 
 from revarb.selection import choose, schedule
-from revarb.selection.candidates import CandidatePath
-from revarb.selection.default_candidates import DefaultCandidates
+from revarb.selection.candidates import CandidatePath, DefaultCandidates
 from support import small
 
 SAMPLES = 140

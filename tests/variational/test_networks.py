@@ -7,7 +7,7 @@ import pytest
 
 from revarb.data.windows import Order, initial_states
 from revarb.fitting.networks import start_networks
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import Recognition
 from revarb.runtime.journal import Journal
 from revarb.variational.bound import revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks

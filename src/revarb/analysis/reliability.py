@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float64, Int64
 from numpy.typing import ArrayLike
 
 from revarb.analysis.scores import check_outputs, share_inside
-from revarb.data.statistics import share_below
+from revarb.data.scaling import share_below
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from revarb.data.dataframes import as_matrix, row_index, same_labels
-from revarb.data.statistics import log_density, safe_rms, safe_std
+from revarb.data.scaling import log_density, safe_rms, safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
 

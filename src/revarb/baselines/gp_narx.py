@@ -17,15 +17,22 @@ from revarb.data.windows import regressor_sizes
 from revarb.errors import check_integer, check_number, check_seed
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
+from revarb.fitting.arx import NarxRows
 from revarb.fitting.lbfgs import Optimum, maximise_tree
-from revarb.fitting.linear_model import NarxRows
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior, exact_posterior, log_evidence
 from revarb.models.configuration import Lagged
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable

@@ -14,9 +14,16 @@ from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.fitting.quarters import TAIL, compute_quarter_errors, estimate_residual_std, locate_quarter, rms_error
 from revarb.models.configuration import Configuration, check_integers
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
-from revarb.models.recognition import MAX_UNITS
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
+from revarb.models.recipe import MAX_UNITS
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
 from revarb.models.status import Status
 from revarb.runtime.interrupts import capture_interrupts

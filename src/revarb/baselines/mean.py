@@ -17,8 +17,15 @@ from revarb.fitting.quarters import (
     estimate_residual_std,
     select_rows_outside,
 )
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
 from revarb.models.status import Status
 

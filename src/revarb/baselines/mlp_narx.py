@@ -15,8 +15,8 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed
+from revarb.fitting.arx import NarxRows, simulate_records
 from revarb.fitting.lbfgs import Optimum, maximise_tree
-from revarb.fitting.linear_model import NarxRows, simulate_records
 from revarb.fitting.quarters import (
     QUARTERS,
     compute_quarter_errors,
@@ -26,9 +26,16 @@ from revarb.fitting.quarters import (
     select_rows_outside,
 )
 from revarb.models.configuration import Lagged, check_integers
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
-from revarb.models.recognition import MAX_UNITS
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
+from revarb.models.recipe import MAX_UNITS
 from revarb.models.residual_band import FittedNarx, check_residual_std
 from revarb.models.status import Status
 from revarb.runtime.interrupts import defer_interrupts

@@ -12,7 +12,7 @@ import optax
 from jaxtyping import Float, Int, Key
 
 from revarb.baselines.training_rows import Subsequences, cut_subsequences
-from revarb.models.container import blank_array
+from revarb.models.model_file import blank_array
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.formulas import Affine, TanhNetwork
 

@@ -11,7 +11,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.windows import Order, input_windows_after
 from revarb.errors import InputError
-from revarb.fitting.linear_model import NarxRows, build_narx_rows, mark_complete
+from revarb.fitting.arx import NarxRows, build_narx_rows, mark_complete
 from revarb.runtime.numerics import AnyArray
 
 MIN_ROWS = 2  # as of the shortest record without gaps

@@ -112,7 +112,7 @@ def _count_rows(models: Mapping[str, "ModelSpec"], inputs: int) -> int:
     from revarb import Chosen
     from revarb.data.windows import Order
     from revarb.models.configuration import Lagged
-    from revarb.selection.default_candidates import DELAYS
+    from revarb.selection.candidates import DELAYS
     from revarb.selection.records import MORE_LAGS
 
     orders = [model.order_for(inputs) for model in models.values() if isinstance(model, Lagged)]

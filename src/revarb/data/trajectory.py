@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64
 from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
-from revarb.data.statistics import half_width
+from revarb.data.scaling import half_width
 from revarb.data.table_file import write_csv
 from revarb.errors import ComputationError, InputError, check_number
 

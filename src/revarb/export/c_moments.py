@@ -11,8 +11,7 @@ from jaxtyping import Float64
 
 from revarb.errors import InputError
 from revarb.export.c_program import CProgram
-from revarb.export.layers import GaussianLayer, list_gaussian_layers
-from revarb.export.step_model import MemberParts
+from revarb.export.step_model import GaussianLayer, MemberParts, list_gaussian_layers
 
 
 def write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, str]:

@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revarb.errors import InputError, check_integer
-from revarb.export.layers import ExpandedBasis, GaussianLayer, expand_basis, list_gaussian_layers
-from revarb.export.step_model import MemberParts, StepMember, StepModel, make_step_model
+from revarb.export.step_model import (
+    ExpandedBasis,
+    GaussianLayer,
+    MemberParts,
+    StepMember,
+    StepModel,
+    expand_basis,
+    list_gaussian_layers,
+    make_step_model,
+)
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 if TYPE_CHECKING:

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from revarb.errors import InputError, describe
-from revarb.export.layers import ExpandedBasis, GaussianLayer, expand_basis, list_gaussian_layers
-from revarb.export.step_model import MemberParts, StepMember, StepModel
+from revarb.export.step_model import (
+    ExpandedBasis,
+    GaussianLayer,
+    MemberParts,
+    StepMember,
+    StepModel,
+    expand_basis,
+    list_gaussian_layers,
+)
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from revarb.fitting.free_run import FreeRuns
 from revarb.fitting.held_out import HeldOutBlock
 from revarb.fitting.lbfgs import Optimum, Phase, Vector
 from revarb.fitting.objective import MemberBound, weigh_at
-from revarb.fitting.optimise import Found, make_step_report, raise_weights
 from revarb.fitting.problem import Plan, Problem, Report, make_plan
-from revarb.fitting.weight_path import WeightPath, build_at, initialise_fold
+from revarb.fitting.weight_path import Found, WeightPath, build_at, initialise_fold, make_step_report, raise_weights
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step

@@ -31,9 +31,9 @@ from revarb.fitting.held_out import (
     mask_fold,
     measure_block_errors,
 )
-from revarb.fitting.optimise import count_steps, solve
 from revarb.fitting.problem import Report, Task, count_enough_inducing, initialise, make_preprocessor, mask_if_possible
 from revarb.fitting.reference_errors import measure_linear, measure_mean
+from revarb.fitting.weight_path import count_steps, solve
 from revarb.models.calibration import Calibration, replace_noises
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.status import Status

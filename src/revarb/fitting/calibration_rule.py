@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.statistics import half_width, log_density
+from revarb.data.scaling import half_width, log_density
 from revarb.fitting.held_out import log_errors
 
 SCALES = (0.0, 0.1, 0.3, 1.0)  # factors on the latent noise that are tried; the last one is the noise of the fit

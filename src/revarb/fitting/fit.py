@@ -18,16 +18,15 @@ from revarb.fitting.batched_fits import trace_batched
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.networks import train_networks
-from revarb.fitting.optimise import build_model, count_steps, show_progress, solve
 from revarb.fitting.problem import Problem, Report, Task, initialise, prepare
+from revarb.fitting.weight_path import build_model, count_steps, show_progress, solve
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
-from revarb.runtime.devices import count_devices
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
-from revarb.runtime.machine import collect_versions
+from revarb.runtime.machine import collect_versions, count_devices
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_lines
 from revarb.runtime.unfinished import Checkpoint, discard_journals, make_checkpoints

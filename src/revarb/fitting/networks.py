@@ -4,7 +4,9 @@ Every round on the bound starts with new inducing inputs at k-means centres of t
 changed the latent paths. L-BFGS-B continues from the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,19 +16,70 @@ import optax
 from jaxtyping import Bool, Float
 
 from revarb.data.windows import Order, initial_states, regressors, split_rows
-from revarb.fitting.adam import Descent, make_descent
 from revarb.fitting.lbfgs import maximise
 from revarb.fitting.objective import make_objective
 from revarb.fitting.problem import Problem, Report, make_plan
 from revarb.gp.kmeans import find_centres
-from revarb.models.recipe import Recipe
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import Recipe, Recognition
+from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.bound import Layout, Rows, revarb_bound
 from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
+
+STEPS_PER_CALL = 50  # an interrupt is noticed after a call; much fewer steps would make the calls costly
+
+
+class DescentState(NamedTuple):
+    """The current point, the optimiser's state, and the best point so far with its value."""
+
+    point: Any
+    memory: Any
+    best: Any
+    best_value: AnyArray
+
+
+class Descent(NamedTuple):
+    """The best point of a descent, its value, and whether it was interrupted."""
+
+    point: Any
+    value: float
+    stopped: bool
+
+
+def make_descent(
+    loss: Callable[[Any], AnyArray], rule: optax.GradientTransformation, journal: Journal, name: str
+) -> Callable[[Any, int, Callable[[int, float], None]], Descent]:
+    """Make a function that minimises `loss` for a number of steps; its calls are recorded in the journal by `name`."""
+
+    def step(now: DescentState, _: None) -> tuple[DescentState, None]:
+        value, gradient = jax.value_and_grad(loss)(now.point)
+        better = value < now.best_value  # never for NaN
+        best = jax.tree.map(partial(jnp.where, better), now.point, now.best)
+        updates, memory = rule.update(gradient, now.memory, now.point)
+        moved = optax.apply_updates(now.point, updates)
+        return DescentState(moved, memory, best, jnp.where(better, value, now.best_value)), None
+
+    compiled = jax.jit(lambda now: jax.lax.scan(step, now, None, length=STEPS_PER_CALL)[0])
+    advance = journal.wrap_function(name, compiled)
+
+    def descend(start: Any, steps: int, report: Callable[[int, float], None]) -> Descent:
+        start = jax.tree.map(jnp.asarray, start)
+        now = DescentState(start, rule.init(start), start, jnp.asarray(jnp.inf))
+        with capture_interrupts() as pressed:
+            for done in range(0, steps, STEPS_PER_CALL):
+                now = advance(now)
+                try:
+                    report(done + STEPS_PER_CALL, float(now.best_value))
+                except KeyboardInterrupt:  # the receiver of the report stops the descent
+                    pressed.append(done)
+                if pressed:
+                    break
+        return Descent(jax.tree.map(np.asarray, now.best), float(now.best_value), bool(pressed))
+
+    return descend
 
 
 def train_networks(problem: Problem, report: Report, journal: Journal) -> Problem:

@@ -9,7 +9,7 @@ import numpy as np
 from revarb.fitting.free_run import FreeRuns, sum_squared_errors, weigh_runs
 from revarb.fitting.lbfgs import Objective, Vector
 from revarb.fitting.problem import Problem
-from revarb.runtime.devices import replicate_results
+from revarb.runtime.machine import replicate_results
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.bound import Layout, Rows, bound_and_means, revarb_bound
 from revarb.variational.parameters import Form, Parameters, flatten, get_form, unflatten

@@ -13,6 +13,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import InputError, RevarbError
+from revarb.fitting.arx import NarxRows, build_narx_rows, list_orders, mark_complete, select_columns
 from revarb.fitting.free_run import cut_cold_runs
 from revarb.fitting.held_out import (
     FOLDS,
@@ -24,7 +25,6 @@ from revarb.fitting.held_out import (
     simulate_cold,
     unscale_run,
 )
-from revarb.fitting.linear_model import NarxRows, build_narx_rows, list_orders, mark_complete, select_columns
 from revarb.fitting.one_standard_error import find_simplest
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX

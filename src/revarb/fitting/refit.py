@@ -19,7 +19,6 @@ from revarb.errors import InputError, RevarbError, warn_user
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
 from revarb.fitting.held_out import cut_held_out_blocks
 from revarb.fitting.lbfgs import Optimum
-from revarb.fitting.optimise import build_model, count_steps, make_scipy_optimiser, raise_weights, show_progress
 from revarb.fitting.problem import (
     Problem,
     Report,
@@ -30,6 +29,7 @@ from revarb.fitting.problem import (
     make_preprocessor,
     make_problem,
 )
+from revarb.fitting.weight_path import build_model, count_steps, make_scipy_optimiser, raise_weights, show_progress
 from revarb.gp.layer import inverse_softplus
 from revarb.models.configuration import check_flag
 from revarb.models.fitted_rgp import FittedRGP

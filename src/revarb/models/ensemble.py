@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.data.scaling import safe_rms, safe_std
 from revarb.data.series import Series
-from revarb.data.statistics import safe_rms, safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.export.exportable import Exportable

@@ -13,8 +13,16 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after, regressor_sizes
 from revarb.errors import InputError, check_integer
 from revarb.gp.layer import Linear
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import MAX_ORDER, Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.model_file import (
+    MAX_ORDER,
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
 from revarb.models.residual_band import FittedNarx, ResidualMethod, check_method, check_residual_std
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable

@@ -19,8 +19,7 @@ from revarb.export.step_model import MemberParts
 from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out
-from revarb.models.container import fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, fill_template, register_format
 from revarb.models.outliers import Outlier, find_outliers
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.rgp import RGP

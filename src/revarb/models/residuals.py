@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64, Int
 
+from revarb.data.scaling import safe_std
 from revarb.data.series import Series
-from revarb.data.statistics import safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_integer

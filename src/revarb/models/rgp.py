@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from revarb.data.series import Series
 from revarb.errors import InputError, check_integer, check_number, describe
 from revarb.models.configuration import Lagged, check_flag, check_integers, check_keys, check_word
-from revarb.models.recipe import RECIPES, Recipe, Stage
-from revarb.models.recognition import Recognition
+from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 
 if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble

@@ -9,7 +9,7 @@ from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError
 from revarb.gp.layer import Layer, Linear
 from revarb.gp.posterior import Posterior
-from revarb.models.container import blank_array
+from revarb.models.model_file import blank_array
 from revarb.models.rgp import RGP
 from revarb.simulation.chain import Chain, StartState
 from revarb.variational.networks import Network, build_networks

@@ -15,7 +15,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.errors import InputError, check_integer, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
-from revarb.fitting.optimise import count_steps
+from revarb.fitting.weight_path import count_steps
 from revarb.models.base import Fitted, ModelSpec
 from revarb.models.status import Status
 from revarb.runtime.interrupts import capture_interrupts
@@ -24,8 +24,7 @@ from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.runtime.workers import check_jobs, count_workers
-from revarb.selection.candidates import read_candidates
-from revarb.selection.default_candidates import DefaultCandidates
+from revarb.selection.candidates import DefaultCandidates, read_candidates
 from revarb.selection.final_fit import fit_default, fit_interrupted, fit_taken
 from revarb.selection.ranking import Ranking
 from revarb.selection.records import cut_parts, hold_out_blocks, leave_out_short

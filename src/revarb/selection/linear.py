@@ -9,14 +9,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.scaling import Standardiser
+from revarb.data.scaling import Standardiser, half_width
 from revarb.data.series import Series
-from revarb.data.statistics import half_width
 from revarb.data.windows import Order
 from revarb.errors import RevarbError, warn_user
+from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
 from revarb.fitting.calibration_rule import LEVEL, find_worst_quantile
 from revarb.fitting.held_out import HeldOut, compute_held_out_error, log_errors, simulate_blocks
-from revarb.fitting.linear_model import build_narx_rows, mark_complete, solve_least_squares
 from revarb.fitting.quarters import MIN_STD
 from revarb.fitting.reference_errors import count_coefficients, validate_linear
 from revarb.models.fitted_arx import FittedARX

@@ -22,8 +22,8 @@ from revarb.fitting.weight_path import ALL, WeightPath, fit_whole_path
 from revarb.models.model_file import load, save_model
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
-from revarb.runtime.devices import count_devices
 from revarb.runtime.files import write_atomic
+from revarb.runtime.machine import count_devices
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.runtime.workers import Outcome, TaskReport, is_cluster_set, run_in_processes, run_in_turn, stop_on_interrupt
 from revarb.selection.candidates import CandidatePath, describe_order

@@ -8,8 +8,7 @@ import numpy as np
 from revarb.errors import warn_user
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error
 from revarb.fitting.weight_path import ALL
-from revarb.selection.candidates import CandidatePath, GivenCandidates
-from revarb.selection.default_candidates import DefaultCandidates
+from revarb.selection.candidates import CandidatePath, DefaultCandidates, GivenCandidates
 from revarb.selection.linear import find_delay, try_linear
 from revarb.selection.ranking import Ranking, rank
 from revarb.selection.schedule import FitJob

@@ -7,15 +7,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.data.outlier_marks import mark_outliers
-from revarb.data.scaling import Standardiser
-from revarb.data.statistics import log_density
+from revarb.data.scaling import Standardiser, log_density
 from revarb.errors import RevarbError
 from revarb.fitting.calibrate import collect_run_errors
 from revarb.fitting.held_out import FOLDS, HeldOut, HeldOutBlock, compute_held_out_error, hold_out
 from revarb.fitting.problem import mask_if_possible
 from revarb.models.choice import COLD_RUNS, Candidate
-from revarb.selection.candidates import CandidatePath
-from revarb.selection.default_candidates import DefaultCandidates
+from revarb.selection.candidates import CandidatePath, DefaultCandidates
 from revarb.selection.final_fit import calibrate_candidate
 from revarb.selection.linear import calibrate_linear, collect_cold_errors, try_linear
 from revarb.selection.ranking import Ranking, rank

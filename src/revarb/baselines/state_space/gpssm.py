@@ -36,8 +36,15 @@ from revarb.errors import ComputationError, InputError, check_integer, check_num
 from revarb.fitting.initial_values import fill_gaps
 from revarb.gp.layer import Layer, Linear
 from revarb.models.configuration import Configuration, check_keys, check_word
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.model_file import (
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts

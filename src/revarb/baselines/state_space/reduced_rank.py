@@ -33,8 +33,16 @@ from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.fitting.initial_values import fill_gaps
 from revarb.models.configuration import Configuration
-from revarb.models.container import blank_array, fill_template
-from revarb.models.model_file import MAX_ORDER, Arrays, Header, ModelFormat, common_fields, register_format
+from revarb.models.model_file import (
+    MAX_ORDER,
+    Arrays,
+    Header,
+    ModelFormat,
+    blank_array,
+    common_fields,
+    fill_template,
+    register_format,
+)
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
