@@ -12,8 +12,11 @@ XLA_QUICK := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=fa
 # A file's tests share a process: what one of them compiles is not compiled again for the next.
 QUICK := XLA_FLAGS="$(XLA_QUICK)" $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 CHECKED := --jaxtyping-packages=revarb,support.checked
+COVERAGE := --cov=revarb
+# Studies of `make results`, each with its number of seeds.
+STUDIES := table1:5 table2:3 benchmarks:3 outliers:5 export:1 mpc:3 state_space:5 recognition:5 calibration:5 avatar:1
 
-.PHONY: demo test test-core test-release test-slow lint docs dist-check bench results clean
+.PHONY: demo test test-core test-slow lint docs dist-check bench results clean
 
 # The library alone, as a user installs it; tests and docs add what they need.
 $(READY): pyproject.toml constraints.txt
@@ -32,20 +35,16 @@ $(READY_DOCS): $(READY)
 demo: $(READY)
 	$(BIN)/revarb demo --out demo
 
-# Everything quick. The numerics first, with every annotation checked as they run.
+# Everything quick, with the line coverage of the library. The numerics first, with every annotation checked as they run.
 test: test-core
-	$(QUICK) --ignore=tests/release $(CORE:%=--ignore=%)
+	$(QUICK) $(CORE:%=--ignore=%) $(COVERAGE) --cov-append --cov-report=term:skip-covered
 
-# For the edit loop: the numerics, in three minutes.
+# For the edit loop: the numerics, in 80 s.
 test-core: $(READY_DEV)
-	$(QUICK) $(CHECKED) $(CORE)
-
-# The committed results/*.json: their form, and what they must show. Instant.
-test-release: $(READY_DEV)
-	$(BIN)/python -m pytest -q tests/release
+	$(QUICK) $(CHECKED) $(CORE) $(COVERAGE) --cov-report=
 
 test-slow: $(READY_DEV)
-	$(BIN)/python -m pytest -m slow --ignore=tests/release $(CHECKED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(CHECKED)
 
 lint: $(READY_DEV)
 	$(BIN)/ruff check .
@@ -71,21 +70,14 @@ bench: $(READY_DEV)
 	$(BIN)/python -m bench --json results/bench.json
 
 results: $(READY_DEV)
-	$(BIN)/revarb reproduce table1 --seeds 5 --json results/table1.json --page build/results/table1.html --pictures build/results
-	$(BIN)/revarb reproduce table2 --seeds 3 --json results/table2.json --page build/results/table2.html --pictures build/results
-	$(BIN)/revarb reproduce field --seeds 3 --json results/field.json --page build/results/field.html
-	$(BIN)/revarb reproduce outliers --seeds 5 --json results/outliers.json --page build/results/outliers.html --pictures build/results
-	$(BIN)/revarb reproduce export --json results/export.json
-	$(BIN)/revarb reproduce mpc --seeds 3 --json results/mpc.json --pictures build/results
-	$(BIN)/revarb reproduce family --seeds 5 --json results/family.json --page build/results/family.html --pictures build/results
-	$(BIN)/revarb reproduce recognition --seeds 5 --json results/recognition.json
-	$(BIN)/revarb reproduce calibration --seeds 5 --json results/calibration.json --pictures build/results
-	$(BIN)/revarb reproduce avatar --out build/results --json results/avatar.json
+	set -e; for study in $(STUDIES); do \
+	  $(BIN)/python -m studies $${study%:*} --seeds $${study#*:} --json results/$${study%:*}.json \
+	    --page build/results/$${study%:*}.html --pictures build/results; \
+	done
 	$(BIN)/python -m bench --only observer refits --json results/bench_loop.json
 	$(BIN)/revarb demo --out build/results/demo
 	cp build/results/demo/scores.json results/demo.json
 	$(BIN)/python docs/results_tables.py
-	$(BIN)/python -m pytest -q tests/release
 
 # Everything that a target writes, but for results/*.json.
 clean:

@@ -156,7 +156,6 @@ def test_pointers_into_the_code(document):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.skipif(not (SOURCE / "fitting").is_dir(), reason="the packages of the call trees are not there yet")
 def test_call_trees():
     named = FILE.findall((ROOT / "docs" / "design" / "call_trees.md").read_text())
     assert len(named) > 30 and not [name for name in named if not find_files(name)]
