@@ -4,7 +4,6 @@ The format "numpy" is the step in plain arrays that all others are written from.
 """
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -21,13 +20,10 @@ CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # outputs are of the order of 100
 ROUNDED = {"rtol": 1e-7, "atol": 0.0}
 COLD_ONLY = ("GP-NARX", "MLP-NARX")  # their `simulate` has no other start
 BY_MOMENTS = [name for name in SPECS if name not in ("ARX", "MLP-NARX")]
+GAUSSIAN = [name for name in BY_MOMENTS if name != "GP-NARX"]
+SINE = np.sin(0.3 * np.arange(60.0))
 
 each_format = pytest.mark.parametrize("run", FORMATS)
-
-
-@cache
-def fit_without_inputs():
-    return revarb.ARX(lags=2).fit(revarb.Series(None, np.sin(0.3 * np.arange(60.0)), dt=0.1))
 
 
 def window(record, rows=30):
@@ -63,36 +59,36 @@ def test_ensemble_whose_members_look_back_differently_far(run, start, tmp_path):
     record, model = make_record(), fit_mixed()
     assert len({member.order.reach for member in model.members}) == 2
     begin = window(record) if start == "window" else start
-    state = None if start == "cold" else model.step_state(begin)
-    found, _ = run(model, tmp_path, record.u, state)
+    found, _ = run(model, tmp_path, record.u, None if start == "cold" else model.step_state(begin))
     np.testing.assert_allclose(found, model.simulate(record.u, "mean", start=begin).mean, **CLOSE)
+    np.testing.assert_array_equal(model.step_state(model.final_states[-1]), model.step_state("continue"))
 
 
 @each_format
 def test_system_without_inputs(run, tmp_path):
-    model, rows = fit_without_inputs(), np.empty((20, 0))
+    model, rows = revarb.ARX(lags=2).fit(revarb.Series(None, SINE, dt=0.1)), np.empty((20, 0))
     np.testing.assert_allclose(run(model, tmp_path, rows)[0], model.simulate(steps=20).mean, rtol=1e-9, atol=1e-12)
-    before = revarb.Window(None, np.sin(0.3 * np.arange(30.0)), dt=0.1)
+    before = revarb.Window(None, SINE[:30], dt=0.1)
     found, _ = run(model, tmp_path, rows, model.step_state(before))
     np.testing.assert_allclose(found, model.simulate(steps=20, start=before).mean, rtol=1e-9)
 
 
+TWO_LAYERS = {"hidden": 2, "inducing": 5, "recipe": RECIPE, "calibrate": False}
+
+
 @each_format
-@pytest.mark.parametrize("order", [(1, 1, 1), (1, 1, 0)])
-def test_windows_of_one_sample(run, order, tmp_path):
-    """The second one keeps no past inputs."""
+@pytest.mark.parametrize(
+    "spec",
+    [
+        revarb.ARX(1, 1, 1),
+        revarb.ARX(1, 1, 0),  # it keeps no past inputs
+        *(pytest.param(revarb.RGP(*order, **TWO_LAYERS), marks=pytest.mark.slow) for order in ((1, 1, 0), (2, 1, 0))),
+    ],
+)
+def test_windows_of_one_sample(run, spec, tmp_path):
     record = make_record(2, 1)
-    model = revarb.ARX(*order).fit(record)
-    assert model.order.reach == order[2]
-    np.testing.assert_allclose(run(model, tmp_path, record.u)[0], simulate_mean(model, record.u), **CLOSE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("order", [(1, 1, 1), (1, 1, 0), (2, 1, 0)])
-@each_format
-def test_two_layers_with_windows_of_one_sample(run, order, tmp_path):
-    record = make_record()
-    model = revarb.RGP(*order, hidden=2, inducing=5, recipe=RECIPE, calibrate=False).fit(record)
+    model = spec.fit(record)
+    assert model.order.reach == spec.input_delay
     np.testing.assert_allclose(run(model, tmp_path, record.u)[0], simulate_mean(model, record.u), **CLOSE)
 
 
@@ -110,16 +106,6 @@ def test_two_exports_of_a_model_are_equal(ending, tmp_path):
     assert first == second
 
 
-# State vectors
-
-
-def test_cold_state():
-    for name in SPECS:
-        model = fit_small(name, 2, 2)
-        past, states = np.tile(model.scaling.u_mean, model.order.reach), len(model.step_state()) - 2 * model.order.reach
-        np.testing.assert_array_equal(model.step_state(), [*np.zeros(states), *past])
-
-
 @pytest.mark.parametrize("name", ["ARX", *COLD_ONLY])
 def test_a_narx_model_takes_the_last_measured_outputs(name, tmp_path):
     """The next output is then that of `predict`, one step ahead; a missing output is replaced by its prediction."""
@@ -131,13 +117,8 @@ def test_a_narx_model_takes_the_last_measured_outputs(name, tmp_path):
     np.testing.assert_allclose(raw[0], record.y[29], rtol=1e-12)
     assert np.isfinite(raw).all()
     if name != "GP-NARX":  # whose mean in `predict` counts the uncertainty of the missing output
-        expected = model.predict(revarb.Series(record.u, np.concatenate([y[:30], record.y[30:]]))).mean[30]
+        expected = model.predict(revarb.Series(record.u, y)).mean[30]
         np.testing.assert_allclose(run_numpy(model, tmp_path, record.u[30:31], state)[0][0], expected, rtol=1e-9)
-
-
-def test_states_of_an_ensemble():
-    model = fit_mixed()
-    np.testing.assert_array_equal(model.step_state(model.final_states[-1]), model.step_state("continue"))
 
 
 # Standard deviations: in C of a whole run, by propagated moments; in CasADi and ONNX of one step from a known state
@@ -151,14 +132,6 @@ def run_c_moments(model, folder, u, start=None, cov=None, **options):
 def check(found, path):
     np.testing.assert_allclose(found[0], path.mean, **CLOSE)
     np.testing.assert_allclose(found[1], path.std, **ROUNDED)
-
-
-def check_cold_and_window(model, record, folder):
-    check(run_c_moments(model, folder, record.u), model.simulate(record.u))
-    start = window(record)
-    cov = np.asarray(model.resolve_start(start).state.cov) if "moments" in model.methods else None
-    path = model.simulate(record.u[30:], start=start)
-    check(run_c_moments(model, folder, record.u[30:], model.step_state(start), cov), path)
 
 
 @needs_compiler
@@ -189,26 +162,35 @@ def fit_robust():
     return model
 
 
+def with_horizon_stds():
+    """A linear model whose band is that of its errors by steps since the start."""
+    return replace(fit_small("ARX", 2, 2), horizon_std=np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]))
+
+
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
-        *(pytest.param(lambda name=name: fit_small(name, 2, 2), id=name) for name in BY_MOMENTS if name != "GP-NARX"),
-        pytest.param(lambda: calibrate(None), id="calibrated"),
-        pytest.param(lambda: calibrate(5.0), id="calibrated, student-t"),
-        pytest.param(fit_robust, id="student-t, gaps"),
+        with_horizon_stds,
+        *(
+            pytest.param(make, id=name, marks=pytest.mark.slow)
+            for name, make in {
+                **{name: lambda name=name: fit_small(name, 2, 2) for name in GAUSSIAN},
+                "calibrated": lambda: calibrate(None),
+                "calibrated, student-t": lambda: calibrate(5.0),
+                "student-t, gaps": fit_robust,
+            }.items()
+        ),
     ],
 )
-def test_moments_in_c_after_a_window(make, tmp_path):
+def test_bands_in_c_cold_and_after_a_window(make, tmp_path):
     model = make()
-    check_cold_and_window(model, make_record(len(model.input_names), len(model.output_names)), tmp_path)
-
-
-@needs_compiler
-def test_arx_in_c_has_the_band_of_its_errors_by_steps_since_the_start(tmp_path):
-    stds = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
-    check_cold_and_window(replace(fit_small("ARX", 2, 2), horizon_std=stds), make_record(2, 2), tmp_path)
+    record = make_record(len(model.input_names), len(model.output_names))
+    check(run_c_moments(model, tmp_path, record.u), model.simulate(record.u))
+    start = window(record)
+    cov = np.asarray(model.resolve_start(start).state.cov) if "moments" in model.methods else None
+    path = model.simulate(record.u[30:], start=start)
+    check(run_c_moments(model, tmp_path, record.u[30:], model.step_state(start), cov), path)
 
 
 @needs_compiler
@@ -221,14 +203,8 @@ def test_band_of_a_model_with_a_mean_in_single_precision(name, tmp_path):
 
 @needs_compiler
 def test_moments_in_c_without_inputs(tmp_path):
-    model = revarb.GPNARX(lags=2, iterations=5).fit(revarb.Series(None, np.sin(0.3 * np.arange(60.0))))
+    model = revarb.GPNARX(lags=2, iterations=5).fit(revarb.Series(None, SINE))
     check(run_c_moments(model, tmp_path, np.empty((20, 0))), model.simulate(steps=20))
-
-
-def know_exactly(model, start):
-    """The state after a window, without uncertainty."""
-    state = model.resolve_start(start).state
-    return StartState(state.mean, np.zeros_like(state.cov), state.past_u)
 
 
 def step_casadi(model, folder, state, u):
@@ -240,44 +216,40 @@ def step_onnx(model, folder, state, u):
     return open_session(file).run(["next_state", "y", "std"], {"state": state, "u": u})
 
 
-each_step = pytest.mark.parametrize("step", [step_casadi, step_onnx])
-
-
-@each_step
-@pytest.mark.parametrize("row", [30, pytest.param(50, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", [name for name in BY_MOMENTS if name != "GP-NARX"])
-def test_std_of_one_step(step, name, row, tmp_path):
-    """To first order where `simulate` matches moments."""
-    record, model = make_record(2, 2), fit_small(name, 2, 2)
-    start = know_exactly(model, window(record, row))
-    state, y, std = step(model, tmp_path, model.step_state(start), record.u[row])
-    np.testing.assert_allclose(std, model.simulate(record.u[row : row + 1], start=start).std[0], rtol=0.03)
-    rows, expected = run_numpy(model, tmp_path, record.u[row : row + 1], model.step_state(start))
-    np.testing.assert_allclose(y, rows[0], **CLOSE)
-    np.testing.assert_allclose(state, expected, **CLOSE)
-
-
-@each_step
-@pytest.mark.parametrize("make", [pytest.param(fit_robust, marks=pytest.mark.slow), lambda: calibrate(5.0)])
-def test_std_of_one_step_with_student_t_noise(step, make, tmp_path):
-    model = make()
-    record = make_record(1, len(model.output_names))
-    start = know_exactly(model, window(record))
-    std = step(model, tmp_path, model.step_state(start), record.u[30])[2]
-    np.testing.assert_allclose(std, model.simulate(record.u[30:31], start=start).std[0], rtol=0.03)
-
-
-@each_step
-def test_std_of_one_step_of_an_ensemble_is_that_of_the_mixture(step, tmp_path):
-    record, model = make_record(), fit_mixed()
-    starts = tuple(know_exactly(member, window(record)) for member in model.members)
-    std = step(model, tmp_path, model.step_state(starts), record.u[30])[2]
-    np.testing.assert_allclose(std, model.simulate(record.u[30:31], start=starts).std[0], rtol=0.03)
-
-
 def step_c(model, folder, state, u):
     mean, std = run_c_moments(model, folder, u[None], state)
     return None, mean[0], std[0]
+
+
+def know_exactly(model, start):
+    """The state after a window, without uncertainty; of an ensemble those of its members."""
+    if isinstance(model, revarb.Ensemble):
+        return tuple(know_exactly(member, start) for member in model.members)
+    state = model.resolve_start(start).state
+    return StartState(state.mean, np.zeros_like(state.cov), state.past_u)
+
+
+@pytest.mark.parametrize("step", [step_casadi, step_onnx])
+@pytest.mark.parametrize("row", [30, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(pytest.param(lambda name=name: fit_small(name, 2, 2), id=name) for name in GAUSSIAN),
+        pytest.param(fit_robust, marks=pytest.mark.slow),
+        pytest.param(lambda: calibrate(5.0), id="calibrated, student-t"),
+        fit_mixed,
+    ],
+)
+def test_std_of_one_step(step, make, row, tmp_path):
+    """To first order where `simulate` matches moments; of an ensemble that of the mixture."""
+    model = make()
+    record = make_record(len(model.input_names), len(model.output_names))
+    start, now = know_exactly(model, window(record, row)), record.u[row : row + 1]
+    state, y, std = step(model, tmp_path, model.step_state(start), now[0])
+    np.testing.assert_allclose(std, model.simulate(now, start=start).std[0], rtol=0.03)
+    rows, expected = run_numpy(model, tmp_path, now, model.step_state(start))
+    np.testing.assert_allclose(y, rows[0], **CLOSE)
+    np.testing.assert_allclose(state, expected, **CLOSE)
 
 
 @pytest.mark.parametrize("step", [step_casadi, step_onnx, pytest.param(step_c, marks=needs_compiler)])

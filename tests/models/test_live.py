@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from revarb.errors import InputError
 from revarb.models.live import Live
 from support import small
 from support.chains import smooth_chain
@@ -64,15 +63,3 @@ def test_ghosts_are_drawn_as_trajectories_are(model):
     drawn = model.simulate(u, "samples", start=known, samples=4000).samples[:, -1]
     noise = float(model.scaling.y_std[0] ** 2 * model.trained.chain.output.sigma2)
     assert samples.var() <= drawn.var() == pytest.approx(samples.var() + noise, rel=0.25)
-
-
-@pytest.mark.slow
-def test_what_does_not_fit_is_refused(model):
-    with pytest.raises(InputError, match="u has 2 column"):
-        Live(model).step([1.0, 2.0])
-    with pytest.raises(InputError, match=r"u has 1 value.* not finite"):
-        Live(model).step(np.nan)
-    with pytest.raises(InputError, match="samples must be a whole number of at least 0"):
-        Live(model, samples=-1)
-    with pytest.raises(InputError, match="start must be 'cold'"):
-        Live(model, small.spec(lags=3).fit(small.record()).final_states[0])

@@ -13,8 +13,6 @@ import revarb
 from revarb.errors import InputError
 from revarb.models.model_file import checksum
 from support import small
-from support.processes import run_python
-from support.recognised import QUICK_NETWORKS
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +49,6 @@ def test_a_loaded_model_is_the_same_model(model, saved):
         np.testing.assert_array_equal(ours, theirs)
     assert again.spec == model.spec
     assert (again.bound, again.status, again.history, again.seed) == (model.bound, model.status, model.history, 0)
-    u = small.record(3).u
-    for method in ("moments", "mean"):
-        np.testing.assert_array_equal(again.simulate(u, method=method).mean, model.simulate(u, method=method).mean)
-
-
-@pytest.mark.slow
-def test_a_system_without_inputs_can_be_saved(tmp_path):
-    model = small.spec().fit(small.record(inputs=0))
-    again = revarb.load(model.save(tmp_path / "free.rgp"))
-    np.testing.assert_array_equal(again.simulate(steps=9).mean, model.simulate(steps=9).mean)
 
 
 def test_the_header_says_what_made_the_file(saved):
@@ -98,10 +86,7 @@ def test_other_files_are_refused(tmp_path):
         (lambda h: h.update(schema=0), "is not a revarb model"),
         (lambda h: h["standardiser"].update(u_std=[0.0]), "means and standard deviations must be finite"),
         (lambda h: h["standardiser"].update(y_std=[-1.0]), "means and standard deviations must be finite"),
-        (
-            lambda h: h.update(output_names=[]),
-            r"y has 1 column\(s\), so it needs a list of as many names, received \[\]",
-        ),
+        (lambda h: h.update(output_names=[]), r"y has 1 column\(s\), so it needs .* as many names, received \[\]"),
         (lambda h: h.update(output_names=["\ud800"]), "a column of y must be named by a text"),
         (lambda h: h.update(lengths=[60, 2]), "a length must be a whole number of at least 3, received 2"),
         (lambda h: h.update(inducing=0), "inducing must be a whole number of at least 1, received 0"),
@@ -123,34 +108,6 @@ def test_other_files_are_refused(tmp_path):
 def test_a_header_that_does_not_fit_is_refused(saved, change, message):
     with pytest.raises(InputError, match=message):
         revarb.load(rewritten(saved, change))
-
-
-def test_damaged_arrays_are_refused(saved):
-    header, arrays = metadata(saved)["revarb"], load_file(saved)
-    name = "parameters.layers.0.zeta"
-    signed(saved, header, {**arrays, name: np.full_like(arrays[name], np.nan)})
-    with pytest.raises(InputError, match="does not hold finite float64 numbers"):
-        revarb.load(saved)
-    signed(saved, header, {key: value for key, value in arrays.items() if key != name})
-    with pytest.raises(InputError, match=r"'parameters\.layers\.0\.zeta' is missing"):
-        revarb.load(saved)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("chain.hidden.0.sigma2", -1.0, "a kernel or a noise that is not positive"),
-        ("chain.output.variance", 0.0, "a kernel or a noise that is not positive"),
-        ("chain.hidden.1.w", -1e-9, "a kernel or a noise that is not positive"),
-        ("final_states.1.cov", -1.0, "an invalid covariance"),
-    ],
-)
-def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, name, value, message):
-    header, arrays = metadata(saved)["revarb"], load_file(saved)
-    changed = np.array(arrays[name])
-    changed.flat[0] = value
-    with pytest.raises(InputError, match=message):
-        revarb.load(signed(saved, header, {**arrays, name: changed}))
 
 
 @pytest.mark.parametrize(
@@ -175,6 +132,37 @@ def test_sizes_that_a_header_claims_take_no_memory(saved, change):
         tracemalloc.stop()
 
 
+def spoil(name, value):
+    """A change of the first number of an array."""
+
+    def change(arrays):
+        arrays[name] = np.array(arrays[name])
+        arrays[name].flat[0] = value
+
+    return change
+
+
+ZETA = "parameters.layers.0.zeta"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (spoil(ZETA, np.nan), "does not hold finite float64 numbers"),
+        (lambda arrays: arrays.pop(ZETA), r"'parameters\.layers\.0\.zeta' is missing"),
+        (spoil("chain.hidden.0.sigma2", -1.0), "a kernel or a noise that is not positive"),
+        (spoil("chain.output.variance", 0.0), "a kernel or a noise that is not positive"),
+        (spoil("chain.hidden.1.w", -1e-9), "a kernel or a noise that is not positive"),
+        (spoil("final_states.1.cov", -1.0), "an invalid covariance"),
+    ],
+)
+def test_signed_arrays_that_no_fit_can_have_written_are_refused(saved, change, message):
+    header, arrays = metadata(saved)["revarb"], load_file(saved)
+    change(arrays)
+    with pytest.raises(InputError, match=message):
+        revarb.load(signed(saved, header, arrays))
+
+
 def test_names_in_a_file_are_no_paths(saved, tmp_path):
     outside = str(tmp_path.parent / "x")
     rewritten(saved, lambda h: h.update(input_names=["../x"], output_names=[outside]))
@@ -193,29 +181,3 @@ def test_a_flipped_bit_anywhere_is_noticed(saved, where):
     saved.write_bytes(content)
     with pytest.raises(InputError, match=r"checksum differs|is not a revarb model"):
         revarb.load(saved)
-
-
-@pytest.mark.slow
-def test_a_model_with_networks_is_saved_whole(tmp_path):
-    model = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
-    again = revarb.load(model.save(tmp_path / "n.rgp"))
-    assert again.spec == model.spec
-    u = small.record(5).u
-    for method in ("network", "moments"):
-        np.testing.assert_array_equal(again.simulate(u, method).mean, model.simulate(u, method).mean)
-
-
-@pytest.mark.parametrize("use", ["revarb.load('{file}')", "revarb.fit; revarb.load('{file}').save('{file}')"])
-def test_a_fresh_interpreter_knows_all_kinds_of_files(tmp_path, use):
-    """Public names are imported when they are used."""
-    file = revarb.ARX(2, 2).fit(small.record()).save(tmp_path / "arx.rgp")
-    done = run_python("-c", f"import revarb; {use.format(file=file)}")
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_chosen_linear_model_can_be_saved_in_a_fresh_interpreter(tmp_path):
-    code = (
-        "import sys, revarb; fit = revarb.fit; from revarb.models.model_file import _formats; "
-        "sys.exit('ARX' not in _formats)"
-    )
-    assert run_python("-c", code).returncode == 0

@@ -150,25 +150,9 @@ VALUES = {
     "sentence": (lambda: replace(CHOICE, sentence="x" * (MAX_TEXT + 1)), "must be texts"),
     "taken": (lambda: replace(CHOICE, taken="linear, 3 lags"), "'linear, 3 lags', is not among those that were tried"),
     "horizon_std": (lambda: replace(arx(), horizon_std=np.zeros((2, 1))), r"a row of 1 positive number\(s\) per step"),
-    "noise": (lambda: revarb.RGP(noise="laplace"), "noise must be 'gaussian' or 'student-t', received 'laplace'"),
-    "degrees": (lambda: revarb.RGP(noise="student-t", degrees_of_freedom=1.5), "degrees_of_freedom"),
+    "NaN in horizon_std": (lambda: replace(arx(), horizon_std=np.full((1, 1), np.nan)), "a row of 1 positive number"),
 }  # fmt: skip
-RECIPES = {
-    "fast": "recipe must be a revarb.Recipe or one of 'R0', 'fixed'.*, received 'fast'",
-    ("free_run", "warm"): "recipe.free_run must be 'cold' or a number of steps, received 'warm'",
-    ("free_run", 0): "recipe.free_run must be a whole number of at least 1, received 0",
-    ("free_run_weight", -1): "recipe.free_run_weight must be a finite number of at least 0",
-    ("free_run_weight", float("inf")): "recipe.free_run_weight must be a finite number",
-    ("free_run_iterations", 0): "recipe.free_run_iterations must be a whole number of at least 1",
-}
-CONFIGURATIONS = {
-    f"recipe: {recipe}": (
-        lambda recipe=recipe: revarb.RGP.from_dict({"recipe": recipe if isinstance(recipe, str) else dict([recipe])}),
-        message,
-    )
-    for recipe, message in RECIPES.items()
-}
-TABLE = SIMULATIONS | MIXTURES | {f"live: {name}": row for name, row in LIVE.items()} | VALUES | CONFIGURATIONS
+TABLE = SIMULATIONS | MIXTURES | {f"live: {name}": row for name, row in LIVE.items()} | VALUES
 
 
 @pytest.mark.parametrize(("call", "message"), TABLE.values(), ids=TABLE)

@@ -9,12 +9,10 @@ from revarb.analysis.reliability import pit_values
 from revarb.analysis.scores import scores
 from revarb.data.scaling import half_width
 from revarb.data.series import Window
-from revarb.errors import InputError
 from revarb.models.ensemble import Ensemble
 from revarb.models.model_file import load
 from revarb.models.outliers import find_probabilities
 from revarb.models.recipe import Recipe, Stage
-from revarb.models.rgp import RGP
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import find_noise_variance
 from revarb.simulation.filtering import make_update
@@ -147,17 +145,6 @@ def test_what_is_ordinary_follows_from_the_errors():
     rng = np.random.default_rng(0)
     squares = (5.0 * rng.normal(size=(2000, 1))) ** 2
     assert np.mean(find_probabilities(squares) < 0.05) == pytest.approx(0.05, abs=0.02)
-
-
-def test_refusals(record, robust):
-    with pytest.raises(InputError, match="Gaussian noise knows no outliers"):
-        small.spec().fit(record).outliers()
-    with pytest.raises(InputError, match="level must be between 0 and 1"):
-        robust.outliers(level=2.0)
-    with pytest.raises(InputError, match="noise must be 'gaussian' or 'student-t', received 'laplace'"):
-        RGP(noise="laplace")
-    with pytest.raises(InputError, match="degrees_of_freedom"):
-        RGP(noise="student-t", degrees_of_freedom=1.5)
 
 
 def test_missing_samples_are_no_outliers_and_set_no_scale(record):

@@ -55,6 +55,11 @@ class StepMember:
     output: Formula | None
 
     @property
+    def lags(self) -> int:
+        """Number of states in each window."""
+        return self.order.lags
+
+    @property
     def latent_dims(self) -> tuple[int, ...]:
         """Number of latent states of each hidden layer."""
         return tuple(layer.outputs for layer in self.hidden)
@@ -62,22 +67,17 @@ class StepMember:
     @property
     def windows(self) -> list[Any]:
         """Positions of the window of each hidden layer in the joint state, newest states first."""
-        return locate_windows(self._shape)
+        return locate_windows(self)
 
     @property
     def regressors(self) -> list[Any]:
         """Positions of the regressors of each hidden layer in the joint state; inputs follow those of the first."""
-        return locate_regressors(self._shape)
+        return locate_regressors(self)
 
     @property
     def states(self) -> int:
         """Size of the joint state."""
-        return self.order.lags * sum(self.latent_dims)
-
-    @property
-    def _shape(self) -> Chain[Any]:
-        # Positions depend on the numbers of lags and states alone.
-        return Chain(self.hidden, self.output, self.order.lags)
+        return self.lags * sum(self.latent_dims)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,21 @@ class Regression(Protocol):
         ...
 
 
+@runtime_checkable
+class Windowed(Protocol):
+    """What the positions of windows depend on: a chain, or its step as plain arrays."""
+
+    @property
+    def lags(self) -> int:
+        """Number of states in each window."""
+        ...
+
+    @property
+    def latent_dims(self) -> tuple[int, ...]:
+        """Number of latent states of each hidden layer."""
+        ...
+
+
 AnyLayer = TypeVar("AnyLayer", bound=Regression | DrawnFunctions)
 
 
@@ -90,13 +105,13 @@ def reset_where(state, start, is_reset):
     return jax.tree.map(lambda old, new: jnp.where(is_reset, new, old), state, start)
 
 
-def locate_windows(chain: Chain) -> list[np.ndarray]:
+def locate_windows(chain: Windowed) -> list[np.ndarray]:
     """Return the positions of each hidden layer's window in the joint state."""
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])
     return [np.arange(end - chain.lags * dim, end) for end, dim in zip(ends, chain.latent_dims, strict=True)]
 
 
-def locate_regressors(chain: Chain) -> list[np.ndarray]:
+def locate_regressors(chain: Windowed) -> list[np.ndarray]:
     """Return the positions of each hidden layer's regressors: its own window, then that of the layer below.
 
     The layer below has advanced to the current step before.
