@@ -39,10 +39,13 @@ def main() -> None:
     load = os.getloadavg()[0]  # before the benchmark adds its own load
     parts = [part for part in PARTS if not options.only or part[0] in options.only]
     rows = [row for part in parts for row in _run_part(*part)]
-    Console(width=None if sys.stdout.isatty() else 130).print(_table(rows))
+    screen, missed = Console(width=None if sys.stdout.isatty() else 130), _find_missed(rows)
+    screen.print(_table(rows))
+    for sentence in missed:
+        screen.print(f"missed: {sentence}")
     if options.json is not None:
         only = "".join(f" {name}" for name in ("--only", *options.only)) if options.only else ""
-        meta = {"command": f"python -m bench{only}", "gpy": version("GPy"), "load_before": load, "notes": NOTES}
+        meta = {"command": f"python -m bench{only}", "gpy": version("GPy"), "load_before": load, "notes": NOTES, "missed": missed}
         write_results(options.json, meta, rows)
 
 
@@ -64,6 +67,19 @@ def _run_part(name: str, threads: int, *arguments: str) -> list[dict[str, Any]]:
     )  # fmt: skip
     found = json.loads(done.stdout.splitlines()[-1])
     return [{"part": name, "threads": threads, **row} for row in found]
+
+
+def _find_missed(rows: list[dict[str, Any]]) -> list[str]:
+    # What must hold in any run on an idle machine.
+    slower = [f"{row['name']}: {row['ratio']:.2f} of GPy's speed" for row in rows if row.get("ratio", 1.0) < 1.0]
+    steps = {"observer": 2e-3, "frames": 1e-2}  # seconds of a step on one core
+    late = [
+        f"{row['name']}: {_time(row['seconds'])}, at most {_time(steps[row['part']])}"
+        for row in rows
+        if row["seconds"] >= steps.get(row["part"], float("inf"))
+    ]
+    refits = [f"{row['name']}: {row['of_fit']:.2f} of a fit" for row in rows if row.get("of_fit", 0.0) > 1.0]
+    return [*slower, *late, *refits]
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
