@@ -45,7 +45,13 @@ def main() -> None:
         screen.print(f"missed: {sentence}")
     if options.json is not None:
         only = "".join(f" {name}" for name in ("--only", *options.only)) if options.only else ""
-        meta = {"command": f"python -m bench{only}", "gpy": version("GPy"), "load_before": load, "notes": NOTES, "missed": missed}
+        meta = {
+            "command": f"python -m bench{only}",
+            "gpy": version("GPy"),
+            "load_before": load,
+            "notes": NOTES,
+            "missed": missed,
+        }
         write_results(options.json, meta, rows)
 
 
