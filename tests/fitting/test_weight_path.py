@@ -17,13 +17,8 @@ from revarb.models.status import Status, Step
 from revarb.runtime.numerics import with_numerics
 from support import small
 
-RECIPE = Recipe(
-    hidden_noise=0.01,
-    latent_variance=0.02,
-    stages=(Stage(FIXED_FREE, 4), Stage(FIXED_FREE, 4)),
-    free_run_weight=10.0,
-    free_run_iterations=4,
-)
+STAGES = (Stage(FIXED_FREE, 4), Stage(FIXED_FREE, 4))
+RECIPE = Recipe(hidden_noise=0.01, latent_variance=0.02, stages=STAGES, free_run_weight=10.0, free_run_iterations=4)
 SPEC = small.spec(hidden=1, inducing=8, recipe=RECIPE, calibrate=True)
 RECORD = small.record(samples=130)
 BLOCKS = prepare(SPEC, [RECORD]).blocks
