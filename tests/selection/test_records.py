@@ -22,46 +22,48 @@ from revarb.selection.records import (
 )
 from support import small
 
+ROWS = RECORD_ROWS_PER_LAG * MORE_LAGS
 
-def test_lags_are_limited_on_short_records():
-    long, short = small.record(samples=ROWS_PER_LAG * MORE_LAGS), small.record(samples=3 * ROWS_PER_LAG + 1)
-    assert limit_lags([long], MORE_LAGS) == MORE_LAGS and limit_lags([long], FEW_LAGS) == FEW_LAGS
-    assert limit_lags([short], MORE_LAGS) == 3
-    assert limit_lags([small.record(samples=4)], LAGS) == 1
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "expected"),
+    [
+        ([ROWS_PER_LAG * MORE_LAGS], MORE_LAGS, MORE_LAGS),
+        ([ROWS_PER_LAG * MORE_LAGS], FEW_LAGS, FEW_LAGS),
+        ([3 * ROWS_PER_LAG + 1], MORE_LAGS, 3),
+        ([4], LAGS, 1),
+        ([ROWS] * 3, MORE_LAGS, MORE_LAGS),
+        ([ROWS, ROWS, ROWS - 1], MORE_LAGS, MORE_LAGS - 1),  # a third in a short one
+        ([ROWS, ROWS], MORE_LAGS, 2 * ROWS // ROWS_PER_LAG),
+        ([4 * ROWS, ROWS - 1], MORE_LAGS, MORE_LAGS),  # 80 % of the rows
+        ([4 * ROWS, ROWS + 1], MORE_LAGS, MORE_LAGS),
+    ],
+)
+def test_lags_are_limited_by_the_records(lengths, most, expected):
+    """All records together have 12 rows per lag, and those with most of the rows 4 each."""
+    assert limit_lags(make_records(*lengths), most) == expected
 
 
 def make_records(*lengths):
     return [small.record(number, samples=length) for number, length in enumerate(lengths)]
 
 
-def test_lags_of_several_records():
-    """All records together have 12 rows per lag, and those with most of the rows 4 each."""
-    rows = RECORD_ROWS_PER_LAG * MORE_LAGS
-    assert limit_lags(make_records(*[rows] * 3), MORE_LAGS) == MORE_LAGS
-    assert limit_lags(make_records(rows, rows, rows - 1), MORE_LAGS) == MORE_LAGS - 1  # a third in a short one
-    assert limit_lags(make_records(rows, rows), MORE_LAGS) == 2 * rows // ROWS_PER_LAG
-    assert limit_lags(make_records(4 * rows, rows - 1), MORE_LAGS) == MORE_LAGS  # 80 % of the rows
-    assert limit_lags(make_records(4 * rows, rows + 1), MORE_LAGS) == MORE_LAGS
-
-
-def test_a_short_record_is_left_out_with_a_warning():
-    long, short = make_records(1500, 20)
-    with pytest.warns(UserWarning, match="^1 of 2 records have fewer than 120 samples and are left out; RGP") as seen:
-        assert leave_out_short([long, short]) == (long,)
-    assert len(seen) == 1 and limit_lags([long, short], MORE_LAGS) == limit_lags([long], MORE_LAGS) == MORE_LAGS
+@pytest.mark.parametrize(
+    ("lengths", "said"), [([1500, 20], "^1 of 2 records have fewer than 120 samples and are left out; RGP"),
+                          ([140, 30, 9], "^2 of 3 records have fewer than")],
+)  # fmt: skip
+def test_a_short_record_is_left_out_with_a_warning(lengths, said):
+    records = make_records(*lengths)
+    with pytest.warns(UserWarning, match=said) as seen:
+        kept = leave_out_short(records)
+    assert len(seen) == 1 and kept == (records[0],)
+    assert min(len(record) for record in kept) >= RECORD_ROWS_PER_LAG * limit_lags(kept, MORE_LAGS)
 
 
 @pytest.mark.parametrize("lengths", [[1500], [300, 80], [60] * 4, [40] * 30, [9], [2, 2]])
 def test_records_that_are_all_long_enough_or_all_too_short_stay(lengths, recwarn):
     records = make_records(*lengths)
     assert leave_out_short(records) == tuple(records) and len(recwarn) == 0
-
-
-@pytest.mark.parametrize("lengths", [[1500, 20], [140, 30, 9]])
-@pytest.mark.filterwarnings("ignore:.* records have fewer than")
-def test_what_is_left_is_long_enough_for_its_own_lags(lengths):
-    kept = leave_out_short(make_records(*lengths))
-    assert min(len(record) for record in kept) >= RECORD_ROWS_PER_LAG * limit_lags(kept, MORE_LAGS)
 
 
 def ramp(rows, begin=0.0):
