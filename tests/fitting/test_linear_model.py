@@ -32,18 +32,6 @@ def solve_complete_rows(records, scaling, order):
     return np.linalg.lstsq(np.array(design), np.array(targets))[0], len(design)
 
 
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_gaps_leave_out_the_incomplete_rows(outputs):
-    gaps = [(slice(20, 23), 0), (40, outputs - 1), (58, slice(None))]
-    records = [small.with_gaps(small.record(0, outputs=outputs), *gaps), small.record(1, samples=35, outputs=outputs)]
-    model = ARX(lags=3, input_lags=3).fit(records)
-    expected, rows = solve_complete_rows(records, model.scaling, model.order)
-    assert rows < 60 + 35 - 2 * model.order.first_row
-    np.testing.assert_allclose(model.model.coefficients, expected[:-1], rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(model.model.offset, expected[-1], rtol=1e-9, atol=1e-11)
-    assert np.isfinite(model.simulate(small.record(5).u).mean).all() and (model.residual_std > 0.0).all()
-
-
 def test_gaps_in_one_output_do_not_touch_the_others_fitted_alone():
     whole = small.record(outputs=2)
     model = PerOutput(ARX(2, 2)).fit(small.with_gaps(whole, (slice(7, 9), 1)))
@@ -52,15 +40,28 @@ def test_gaps_in_one_output_do_not_touch_the_others_fitted_alone():
     np.testing.assert_array_equal(model.simulate(u).mean[:, 0], alone.simulate(u).mean[:, 0])
 
 
-@pytest.mark.parametrize("records", [1, 5])
-def test_a_tail_that_is_not_measured_does_not_choose_the_order(records):
-    data = [small.record(seed) for seed in range(records)]
-    last = small.with_gaps(data[0], slice(45, None)) if records == 1 else small.with_gaps(data[3], slice(4, None))
-    data = [last] if records == 1 else [*data[:3], last, data[4]]
-    model = ARX(2, 2).fit(data)
-    expected, _ = solve_complete_rows(data, model.scaling, model.order)
+def with_tail(number, first, count):
+    """Records of which one is not measured from a row on."""
+    return [small.with_gaps(small.record(k), slice(first if k == number else 60, None)) for k in range(count)]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [small.with_gaps(small.record(), slice(20, 23), 40, 58), small.record(1, samples=35)],
+        [small.with_gaps(small.record(outputs=2), (slice(20, 23), 0), (40, 1), 58), small.record(1, 35, outputs=2)],
+        with_tail(0, 45, 1),  # the last quarter does not choose the order
+        with_tail(3, 4, 5),
+    ],
+)
+def test_gaps_leave_out_the_incomplete_rows(records):
+    model = ARX(lags=3, input_lags=3).fit(records)
+    expected, rows = solve_complete_rows(records, model.scaling, model.order)
+    assert rows < sum(len(record) - model.order.first_row for record in records)
     np.testing.assert_allclose(model.model.coefficients, expected[:-1], rtol=1e-9, atol=1e-11)
-    assert 0.0 < model.residual_std[0] < 1.0
+    np.testing.assert_allclose(model.model.offset, expected[-1], rtol=1e-9, atol=1e-11)
+    assert np.isfinite(model.simulate(small.record(5).u).mean).all()
+    assert (model.residual_std > 0.0).all() and (model.residual_std < 1.0).all()
 
 
 def test_orders_that_are_tried():
@@ -109,25 +110,17 @@ def embed(model, order):
     return expected
 
 
-def test_layers_above_copy_the_one_below():
-    record = small.record()
+@pytest.mark.parametrize("gaps", [(), (slice(20, 24), slice(33, 34))])
+def test_the_first_layer_is_arx_and_layers_above_copy_the_one_below(gaps):
+    record = small.with_gaps(small.record(), *gaps)
     layers = small.problem(small.spec(hidden=3, lags=4, input_lags=3, linear=True), record).start.layers
     model = ARX(lags=4, input_lags=3).fit(record)
-    np.testing.assert_allclose(layers[0].linear.coefficients[:, 0], embed(model, Order(4, 3, 1)), rtol=1e-9, atol=1e-12)
-    for layer in layers[1:-1]:
-        np.testing.assert_array_equal(
-            layer.linear.coefficients[:, 0], np.eye(8)[4]
-        )  # the newest state of the one below
-    np.testing.assert_array_equal(layers[-1].linear.coefficients[:, 0], np.eye(4)[0])
-    assert all(float(np.abs(layer.linear.offset).max()) == 0.0 for layer in layers[1:])
-
-
-def test_gaps_are_left_out():
-    record = small.with_gaps(small.record(), slice(20, 24), slice(33, 34))
-    start = small.problem(small.spec(hidden=1, lags=2, input_lags=2, linear=True), record).start
-    expected = embed(ARX(lags=2, input_lags=2).fit(record), Order(2, 2, 1))
-    np.testing.assert_allclose(start.layers[0].linear.coefficients[:, 0], expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(start.layers[1].linear.coefficients[:, 0], [1.0, 0.0])
+    first, *above = (layer.linear.coefficients[:, 0] for layer in layers)
+    np.testing.assert_allclose(first, embed(model, Order(4, 3, 1)), rtol=1e-9, atol=1e-12)
+    for copied in above[:-1]:
+        np.testing.assert_array_equal(copied, np.eye(8)[4])  # the newest state of the one below
+    np.testing.assert_array_equal(above[-1], np.eye(4)[0])
+    assert not any(np.any(layer.linear.offset) for layer in layers[1:])
 
 
 def test_the_first_layer_simulates_stably():
@@ -159,14 +152,15 @@ def test_several_outputs_are_mapped_from_principal_components(dims):
         assert np.sqrt(np.mean((run - prep.scaling.outputs(record.y))[6:] ** 2)) < 1.0  # better than the mean
 
 
-@pytest.mark.parametrize("y", ["every other one missing", "growing"])
-def test_where_no_arx_model_can_be_fitted_the_first_layer_starts_at_zero(y):
+@pytest.mark.parametrize("growing", [False, True])
+def test_where_no_arx_model_can_be_fitted_the_first_layer_starts_at_zero(growing):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(400, 1))
-    if y == "growing":  # every ARX model of it diverges
+    if growing:  # every ARX model of it diverges
         values[:300, 0] = 50.0 ** np.arange(-299.0, 1.0)
     mu = initialise_means([values], 1)
-    values = np.where(np.arange(400)[:, None] % 2 == 0, np.nan, values) if y != "growing" else values
+    if not growing:
+        values[::2] = np.nan  # no complete row
     first, output = start_linear_parts(Order(2, 2, 1), [rng.normal(size=(400, 1))], [values], [mu])
     assert not np.any(first.coefficients) and not np.any(first.offset)
     np.testing.assert_array_equal(output.coefficients[:, 0], [1.0, 0.0])

@@ -1,6 +1,6 @@
 """Training of the recognition networks."""
 
-import dataclasses
+from dataclasses import replace
 
 import equinox as eqx
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 
 import revarb
 from revarb.fitting import networks
-from revarb.fitting.networks import _mark_measured_states, run_adam_rounds, start_networks
+from revarb.fitting.networks import _mark_measured_states, run_adam_rounds
 from revarb.models.recipe import Recipe, Recognition, Stage
 from revarb.models.status import Status
 from revarb.runtime.journal import Journal
@@ -16,11 +16,13 @@ from revarb.runtime.numerics import with_numerics
 from revarb.variational.bound import revarb_bound
 from support import small
 from support.recognised import QUICK_NETWORKS, recognised_problem
+from support.small_choice import count_calls
 
 
-@pytest.fixture(scope="module")
-def model():
-    return small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
+def fit_networks():
+    """Of two records, one of which has a gap."""
+    records = [small.with_gaps(small.record(), slice(20, 25)), small.record(1, samples=40)]
+    return small.spec(recognition=QUICK_NETWORKS).fit(records, seed=2)
 
 
 def run_rounds(problem, recognition, starts, report=lambda *said: None):
@@ -35,23 +37,36 @@ def run_rounds(problem, recognition, starts, report=lambda *said: None):
 
 
 @pytest.mark.slow
-def test_training_beats_the_mean_and_is_reproducible(model):
-    test = small.record(5)
+def test_training_beats_the_mean_and_is_reproducible():
+    model, test = fit_networks(), small.record(5)
     assert revarb.scores(model.simulate(test.u, "mean"), test.y).nrmse < 0.5
-    again = small.spec(recognition=QUICK_NETWORKS).fit([small.record(0), small.record(1, samples=40)], seed=2)
-    assert again.bound == model.bound
+    assert np.isfinite(model.simulate(test.u, "network").mean).all()
+    assert fit_networks().bound == model.bound
     assert model.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
+
+
+def bound_of(problem, parameters):
+    return float(revarb_bound(parameters, problem.rows, problem.layout))
 
 
 @pytest.mark.slow
 def test_adam_goes_up_and_new_inducing_inputs_follow_the_paths():
     problem, start = recognised_problem()
-    problem = problem._replace(spec=dataclasses.replace(problem.spec, recipe=Recipe(stages=(Stage(("mu", "lam"), 1),))))
+    problem = problem._replace(spec=replace(problem.spec, recipe=Recipe(stages=(Stage(("mu", "lam"), 1),))))
     after, reported = run_rounds(problem, Recognition(rounds=(100,)), [start])
-    before = float(revarb_bound(start, problem.rows, problem.layout))
-    assert float(revarb_bound(after, problem.rows, problem.layout)) > before + 10.0
+    assert bound_of(problem, after) > bound_of(problem, start) + 10.0
     assert [steps for steps, _ in reported] == [50, 100]
     np.testing.assert_array_equal(after.layers[0].raw_w, start.layers[0].raw_w)  # not free in this recipe
+
+
+@pytest.mark.slow
+def test_a_report_can_stop_the_training():
+    def stop(*said):
+        raise KeyboardInterrupt
+
+    problem, start = recognised_problem()
+    after, _ = run_rounds(problem, Recognition(rounds=(1000, 1000), starts=2), [start, start], stop)
+    assert bound_of(problem, after) > bound_of(problem, start)
 
 
 @pytest.mark.slow
@@ -67,35 +82,13 @@ def test_the_best_of_several_starts_is_trained_further(order):
 
 
 @pytest.mark.slow
-def test_networks_can_start_from_the_free_form_solution():
-    spec = small.spec(recognition=dataclasses.replace(QUICK_NETWORKS, start="free-form"))
-    found = spec.fit(small.record(), seed=1)
-    free = small.spec().fit(small.record(), seed=1)
-    problem = small.problem(spec, small.record(), seed=1)
-    seen = []
-
-    def note(recognition, start, *rest):
-        seen.append(start)
-        return start_networks(recognition, start, *rest)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(networks, "start_networks", note)
-        networks.train_networks(problem, lambda steps, text: None, Journal())
-    np.testing.assert_array_equal(seen[0].states.mu[0], free.trained.parameters.states.mu[0])
-    test = small.record(5)
+def test_networks_can_start_from_the_free_form_solution(monkeypatch):
+    spec = small.spec(recognition=replace(QUICK_NETWORKS, start="free-form"))
+    record, test = small.record(), small.record(5)
+    seen = count_calls(monkeypatch, networks, "start_networks")
+    found, free = spec.fit(record, seed=1), small.spec().fit(record, seed=1)
+    np.testing.assert_array_equal(seen[0][1].states.mu[0], free.trained.parameters.states.mu[0])
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
-
-
-@pytest.mark.slow
-def test_a_report_can_stop_the_training():
-    problem, start = recognised_problem()
-
-    def stop(steps, text):
-        raise KeyboardInterrupt
-
-    after, _ = run_rounds(problem, Recognition(rounds=(1000, 1000), starts=2), [start, start], stop)
-    before = float(revarb_bound(start, problem.rows, problem.layout))
-    assert float(revarb_bound(after, problem.rows, problem.layout)) > before
 
 
 @pytest.mark.slow
@@ -103,13 +96,6 @@ def test_restarts_train_their_own_networks():
     ensemble = small.spec(recognition=QUICK_NETWORKS).fit(small.record(), restarts=2)
     assert ensemble.bounds[1] == small.spec(recognition=QUICK_NETWORKS).fit(small.record(), seed=1).bound
     assert len(ensemble.simulate(small.record(5).u, "network")) == 60
-
-
-@pytest.mark.slow
-def test_networks_learn_with_gaps():
-    recognition = revarb.Recognition(hidden=(8,), starts=1, start_steps=50, rounds=(50,))
-    model = small.spec(hidden=1, recognition=recognition).fit(small.with_gaps(small.record(), slice(20, 30)))
-    assert np.isfinite(model.simulate(small.record(2).u, "network").mean).all()
 
 
 @with_numerics

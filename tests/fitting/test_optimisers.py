@@ -40,8 +40,7 @@ def island(x, offset, scale):
     return jnp.where(inside, 5.0, jnp.nan), jnp.ones_like(x)
 
 
-def all_free(iterations):
-    return Phase(np.ones(SIZE, dtype=bool), iterations)
+ALL = np.ones(SIZE, dtype=bool)
 
 
 def ignore(*said):
@@ -79,7 +78,7 @@ def run(request):
 
 @pytest.mark.parametrize("objective", [valley, valley_with_a_cliff])
 def test_the_maximum_is_found_also_beside_a_region_without_values(run, objective):
-    found = run(objective, [all_free(10), all_free(300)])
+    found = run(objective, [Phase(ALL, 10), Phase(ALL, 300)])
     assert found.status is Status.CONVERGED and found.bound == pytest.approx(0.0, abs=1e-6)
     np.testing.assert_allclose(found.vector[:-1], 1.0, atol=1e-3)
 
@@ -95,51 +94,37 @@ def test_only_free_entries_move_in_each_stage(run):
 
 def test_every_iteration_is_reported_limited_and_better(run):
     seen = []
-    found = run(valley, [all_free(4), all_free(7)], seen.append, first_stage=3)
+    found = run(valley, [Phase(ALL, 4), Phase(ALL, 7)], seen.append, first_stage=3)
     assert found.status is Status.ITERATION_LIMIT and tuple(seen) == found.history
     assert [step[:2] for step in found.history] == [(3, n) for n in range(1, 5)] + [(4, n) for n in range(1, 8)]
     bounds = [step.bound for step in found.history]
     assert bounds == sorted(bounds) and bounds[-1] == pytest.approx(found.bound)
 
 
-def test_nan_everywhere_but_at_the_start_keeps_the_start(run):
-    found = run(island, [all_free(300)])
+def test_nan_everywhere_but_at_the_start_keeps_the_start_and_a_start_without_a_value_is_an_error(run):
+    found = run(island, [Phase(ALL, 300)])
     assert found.status is Status.NOT_FINITE and found.bound == 5.0
     np.testing.assert_array_equal(found.vector, STARTS[0])
-
-
-def test_a_start_without_a_value_is_an_error(run):
-    starts = STARTS.copy()
-    starts[0] = np.nan
     with pytest.raises(ComputationError, match=r"the bound is -?(nan|inf) at the start of the fit"):
-        run(valley, [all_free(9)], starts=starts)
+        run(valley, [Phase(ALL, 9)], starts=np.where(np.arange(3)[:, None] == 0, np.nan, STARTS))
 
 
-def test_ctrl_c_and_a_report_that_raises_keep_the_best_so_far(run):
-    def press(step):
-        os.kill(os.getpid(), signal.SIGINT)
-
-    def stop(step):
-        raise KeyboardInterrupt
-
-    for report in (press, stop):
-        found = run(valley, [all_free(10_000)], report)
-        assert found.status is Status.INTERRUPTED and found.bound > float(valley(STARTS[0], OFFSETS[0], 100.0)[0])
+def stop(*said):
+    raise KeyboardInterrupt
 
 
-def test_an_interrupt_before_any_value_is_passed_on():
-    def objective(vector):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        maximise(objective, np.zeros(SIZE), [all_free(9)], SETTINGS, ignore)
+@pytest.mark.parametrize("report", [lambda step: os.kill(os.getpid(), signal.SIGINT), stop], ids=["Ctrl-C", "report"])
+def test_an_interrupt_keeps_the_best_so_far(run, report):
+    found = run(valley, [Phase(ALL, 10_000)], report)
+    assert found.status is Status.INTERRUPTED and found.bound > float(valley(STARTS[0], OFFSETS[0], 100.0)[0])
+    with pytest.raises(KeyboardInterrupt):  # before any value it is passed on
+        maximise(stop, np.zeros(SIZE), [Phase(ALL, 9)], SETTINGS, ignore)
 
 
 def test_members_of_a_batch_are_independent():
     """Those of SciPy, member by member; one that starts nowhere leaves the others alone."""
-    phases, starts = [all_free(300)], STARTS.copy()
-    starts[1] = np.nan
-    first, wrong, last = run_batch(valley, phases, starts=starts)
+    phases = [Phase(ALL, 300)]
+    first, wrong, last = run_batch(valley, phases, starts=np.where(np.arange(3)[:, None] == 1, np.nan, STARTS))
     assert isinstance(wrong, ComputationError)
     for member, found in ((0, first), (2, last)):
         alone = run_alone(valley, phases, member=member)
@@ -150,12 +135,12 @@ def test_members_of_a_batch_are_independent():
 def test_an_interrupt_stops_all_members_wherever_they_are():
     """One member has converged in the first of two stages: it did not finish either."""
 
-    def stop(member, step):
+    def stop_late(member, step):
         if member == 0 and step.iteration == 12:
             raise KeyboardInterrupt
 
     starts = np.stack([STARTS[0], np.full(SIZE, 1.2), STARTS[2]])
-    found = run_batch(valley, [all_free(300), all_free(300)], stop, starts)
+    found = run_batch(valley, [Phase(ALL, 300)] * 2, stop_late, starts)
     assert [optimum.status for optimum in found] == [Status.INTERRUPTED] * 3
     assert found[0].history[-1].iteration >= 12
 
@@ -181,24 +166,17 @@ def test_the_direction_is_that_of_the_two_loops():
 
 
 @with_numerics
-def test_bounds_and_phases_of_every_member():
-    bounds = evaluate_batch(valley, OFFSETS, 100.0, STARTS, SETTINGS)
-    np.testing.assert_allclose(bounds, [valley(*each, 100.0)[0] for each in zip(STARTS, OFFSETS, strict=True)])
-    few, more = [all_free(3)], [all_free(9)]
-    found = maximise_batch(valley, OFFSETS, 100.0, STARTS, [few, more, few], SETTINGS, ignore)
-    assert [len(optimum.history) for optimum in found] == [3, 9, 3]
-
-
-@with_numerics
-def test_all_calls_share_one_program():
+def test_every_member_has_its_bound_and_phases_and_all_calls_share_one_program():
     traced = []
 
     def counted(x, offset, scale):
         traced.append(x)
         return valley(x, offset, scale)
 
-    evaluate_batch(counted, OFFSETS, 100.0, STARTS, SETTINGS, ticks=0)
-    before = len(traced)
-    run_batch(counted, [all_free(30), all_free(30)])
+    bounds = evaluate_batch(counted, OFFSETS, 100.0, STARTS, SETTINGS, ticks=0)
+    np.testing.assert_allclose(bounds, [valley(*each, 100.0)[0] for each in zip(STARTS, OFFSETS, strict=True)])
+    before, few, more = len(traced), [Phase(ALL, 3)], [Phase(ALL, 9)]
+    found = maximise_batch(counted, OFFSETS, 100.0, STARTS, [few, more, few], SETTINGS, ignore)
+    assert [len(optimum.history) for optimum in found] == [3, 9, 3]
     evaluate_batch(counted, OFFSETS, 100.0, STARTS, SETTINGS)
     assert len(traced) == before > 0

@@ -14,13 +14,8 @@ from revarb.models.recipe import FIXED_FREE, Recipe, Stage
 from revarb.variational.parameters import flatten, get_form, unflatten
 from support import small
 
-RECIPE = Recipe(
-    hidden_noise=0.01,
-    latent_variance=0.02,
-    stages=(Stage((*FIXED_FREE, "lam", "tau"), 4),),
-    free_run_weight=10.0,
-    free_run_iterations=3,
-)
+STAGES = (Stage((*FIXED_FREE, "lam", "tau"), 4),)
+RECIPE = Recipe(hidden_noise=0.01, latent_variance=0.02, stages=STAGES, free_run_weight=10.0, free_run_iterations=3)
 RECORDS = [small.record(samples=47, outputs=2), small.record(1, samples=60, outputs=2)]  # 45 and 58 rows: 48 and 60
 GAPS = [small.with_gaps(RECORDS[0], (slice(20, 26), 0)), RECORDS[1]]
 CASES = {
@@ -48,12 +43,11 @@ def without_padding(monkeypatch):
     return call
 
 
-def evaluate(problem, vector, weight):
+def evaluate(problem, vector):
     """The penalised bound and its gradient, as a tree of parameters."""
     form = get_form(problem.start)
-    value, gradient = bound_and_gradient(
-        vector, problem.rows, weigh_at(problem, vector), weight, form=form, layout=problem.layout
-    )
+    runs = weigh_at(problem, vector)
+    value, gradient = bound_and_gradient(vector, problem.rows, runs, 2.0, form=form, layout=problem.layout)
     return float(value), unflatten(np.asarray(gradient), form)
 
 
@@ -66,10 +60,10 @@ def test_bound_and_gradient_are_those_without_appended_rows(case, without_paddin
     assert padded.layout.lengths == (50, 62) and plain.layout.lengths == (47, 60)
     start = make_plan(padded).start
     vector = start + 0.05 * rng.normal(size=start.shape)
-    [value, gradient] = evaluate(padded, vector, 2.0)
+    value, gradient = evaluate(padded, vector)
     parameters, lengths = remove_padding(unflatten(vector, get_form(padded.start)), padded.rows, padded.layout)
     assert lengths == plain.layout.lengths
-    [expected, slopes] = evaluate(plain, np.asarray(flatten(parameters)), 2.0)
+    expected, slopes = evaluate(plain, np.asarray(flatten(parameters)))
     assert value == pytest.approx(expected, rel=1e-10)
     inner = np.asarray(flatten(remove_padding(gradient, padded.rows, padded.layout)[0]))
     np.testing.assert_allclose(inner, flatten(slopes), rtol=1e-8, atol=1e-10 * np.abs(inner).max())

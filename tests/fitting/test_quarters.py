@@ -19,17 +19,11 @@ from revarb.fitting.quarters import (
 from support import small
 
 
-def covered(lengths):
-    counts = [np.zeros(length, dtype=int) for length in lengths]
-    for number in range(QUARTERS):
-        for count, held in zip(counts, locate_quarter(lengths, number), strict=True):
-            count[held] += 1
-    return counts
-
-
 @pytest.mark.parametrize("lengths", [[10], [7, 33], [9, 8, 12, 30, 5]])
 def test_quarters_cover_every_sample_once(lengths):
-    assert all((count == 1).all() for count in covered(lengths))
+    quarters = [locate_quarter(lengths, number) for number in range(QUARTERS)]
+    for length, *held in zip(lengths, *quarters, strict=True):
+        assert sorted(k for each in held for k in range(length)[each]) == list(range(length))
 
 
 def test_the_tail_is_the_end_of_a_record_and_whole_records_where_there_are_many():
@@ -52,29 +46,23 @@ def test_rows_outside_use_no_sample_of_the_quarter(lengths, number):
     np.testing.assert_array_equal(select_rows_outside(prep, lengths, number), expected)
 
 
-def test_no_rows_left_is_an_error_that_says_so():
+def test_too_few_rows_or_errors_are_refused():
     prep = Preprocessor.from_records([small.record(samples=13)], Order(10, 10, 1))
     with pytest.raises(InputError, match="leave no training rows beside a held-out quarter"):
         select_rows_outside(prep, [13], 0)
-
-
-def test_errors_are_those_inside_the_quarter():
-    record = small.record(samples=40)
-    prep = Preprocessor.from_records([record], Order(2, 2, 1))
-    run = prep.scaling.outputs(record.y) + np.arange(40.0)[:, None]
-    np.testing.assert_allclose(compute_quarter_errors(prep, [record], [run], TAIL)[:, 0], np.arange(30.0, 40.0))
-    # The first rows of a run, the transient, are left out.
-    np.testing.assert_allclose(compute_quarter_errors(prep, [record], [run], 0)[:, 0], np.arange(prep.skip, 10.0))
-    # At least half of a quarter counts.
-    slow = Preprocessor.from_records([record], Order(10, 10, 1))
-    np.testing.assert_allclose(compute_quarter_errors(slow, [record], [run], 0)[:, 0], np.arange(5.0, 10.0))
-
-
-def test_too_few_errors_give_no_band():
     record = small.record(samples=8)
     prep = Preprocessor.from_records([record], Order(1, 1, 1))
     with pytest.raises(InputError, match=r"leave 2 held-out one\(s\) to judge the model by, and 3 are needed"):
         compute_quarter_errors(prep, [record], [np.zeros((8, 1))], TAIL)
+
+
+def test_errors_are_those_inside_the_quarter():
+    """Without the first rows of a run, the transient; but at least half of a quarter counts."""
+    record = small.record(samples=40)
+    for order, quarter, rows in ((2, TAIL, (30, 40)), (2, 0, (4, 10)), (10, 0, (5, 10))):
+        prep = Preprocessor.from_records([record], Order(order, order, 1))
+        run = prep.scaling.outputs(record.y) + np.arange(40.0)[:, None]
+        np.testing.assert_allclose(compute_quarter_errors(prep, [record], [run], quarter)[:, 0], np.arange(*rows))
 
 
 def test_sizes():

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 
@@ -16,6 +15,7 @@ from revarb.models.model_file import load
 from revarb.models.recipe import R0_FREE, RECIPES, Recipe, Stage
 from revarb.models.status import Status
 from revarb.runtime.numerics import with_numerics
+from revarb.variational.parameters import flatten
 from support import small
 from support.journals import count_evaluations
 
@@ -50,40 +50,31 @@ def test_a_refit_is_as_good_as_a_fit_in_a_fifth_of_its_iterations(model, again):
 
 
 def test_a_refit_to_the_same_record_is_not_worse(model):
-    before = [np.array(leaf) for leaf in jax.tree.leaves(model.trained)]
+    before = np.array(flatten(model.trained.parameters))
     same = model.refit(WHOLE[:80])
-    for ours, theirs in zip(before, jax.tree.leaves(model.trained), strict=True):  # the model is not changed
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(before, flatten(model.trained.parameters))  # the model is not changed
     assert same.bound > model.bound - 0.01 * abs(model.bound)
     assert error_of(same) < 1.02 * error_of(model)
 
 
-def test_what_is_kept_and_what_is_new(model, again):
+def test_what_is_kept_and_what_is_new_also_in_a_file(model, again, tmp_path):
     assert again.scaling is model.scaling
     assert (again.spec, again.seed, again.calibration) == (model.spec, model.seed, model.calibration)
-    assert again.lengths == (160,) and model.lengths == (80,)
+    assert again.lengths == (160,) and model.lengths == (80,) and [len(path) for path in again.smooth()] == [158]
     np.testing.assert_array_equal(again.preprocessor.input_range.high, WHOLE.u.max(axis=0))
-    np.testing.assert_allclose(again.simulate(TEST.u).std > 0.0, True)
-    assert [len(path) for path in again.smooth()] == [158]
     assert again.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
-
-
-def test_a_refitted_model_is_saved_and_refitted_again(again, tmp_path):
     loaded = load(again.save(tmp_path / "again.rgp"))
-    np.testing.assert_array_equal(loaded.simulate(TEST.u).mean, again.simulate(TEST.u).mean)
+    np.testing.assert_array_equal(loaded.simulate(TEST.u).std, again.simulate(TEST.u).std)
     assert loaded.refit(WHOLE).bound > again.bound - 0.01 * abs(again.bound)
 
 
 @with_numerics
 def test_states_are_those_that_the_training_found(model):
     """Inferred by the trained model from the same record, they are near the trained ones."""
-    inferred = infer_states(model, model.preprocessor, [WHOLE[:80]])
-    [trained], [mean] = model.trained.parameters.states.mu, inferred.mu
-    assert mean.shape == trained.shape
-    assert np.std(mean - trained) < 0.2 * np.std(trained)
-    np.testing.assert_allclose(
-        np.log(inferred.lam[0]).mean(), np.log(model.trained.parameters.states.lam[0]).mean(), rtol=1e-6
-    )
+    inferred, trained = infer_states(model, model.preprocessor, [WHOLE[:80]]), model.trained.parameters.states
+    assert inferred.mu[0].shape == trained.mu[0].shape
+    assert np.std(inferred.mu[0] - trained.mu[0]) < 0.2 * np.std(trained.mu[0])
+    np.testing.assert_allclose(np.log(inferred.lam[0]).mean(), np.log(trained.lam[0]).mean(), rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -117,11 +108,11 @@ def test_a_model_with_a_linear_part_and_the_free_run_term(linear):
 def test_runs_that_diverge_at_the_start_are_weighted_step_by_step(linear, monkeypatch):
     calls, real = [], weight_path.maximise
 
-    def diverge_once(objective, *rest):
-        calls.append(objective)
+    def diverge_once(*arguments):
+        calls.append(arguments)
         if len(calls) == 1:
             raise ComputationError("the bound is nan")
-        return real(objective, *rest)
+        return real(*arguments)
 
     monkeypatch.setattr(weight_path, "maximise", diverge_once)
     again = linear.refit(LONGER)
@@ -133,21 +124,17 @@ def test_runs_that_diverge_at_the_start_are_weighted_step_by_step(linear, monkey
 def test_a_student_t_model_finds_new_outliers():
     y = WHOLE.y.copy()
     y[[30, 120], 0] += 5.0 * np.std(y)
-    spiked = replace(WHOLE, y=y)
-    model = small.spec(hidden=1, inducing=20, recipe=RECIPE, noise="student-t").fit(spiked[:80])
-    again = model.refit(spiked)
-    assert {each.row for each in again.outliers()} == {30, 120}
-    assert error_of(again) < 1.1 * error_of(small.spec(hidden=1, inducing=20, recipe=RECIPE).fit(WHOLE))
-    assert len(again.history) <= 20
+    spiked, gaussian = replace(WHOLE, y=y), small.spec(hidden=1, inducing=20, recipe=RECIPE)
+    again = replace(gaussian, noise="student-t").fit(spiked[:80]).refit(spiked)
+    assert {each.row for each in again.outliers()} == {30, 120} and len(again.history) <= 20
+    assert error_of(again) < 1.1 * error_of(gaussian.fit(WHOLE))
 
 
 def test_an_interrupt_returns_the_best_model_so_far(model):
     with count_evaluations(press_at=6):
         again = model.refit(WHOLE)
-    assert again.status is Status.INTERRUPTED
-    assert 0 < len(again.history) < 20
-    assert again.calibration == model.calibration
-    assert error_of(again) < 1.1 * error_of(model)
+    assert again.status is Status.INTERRUPTED and again.calibration == model.calibration
+    assert 0 < len(again.history) < 20 and error_of(again) < 1.1 * error_of(model)
 
 
 @pytest.mark.slow
@@ -166,6 +153,5 @@ def test_a_new_calibration_is_that_of_a_fit(model):
 
 
 def test_records_that_are_far_away_warn(model):
-    moved = Series(WHOLE.u, 3.0 * WHOLE.y)
     with pytest.warns(UserWarning, match="'y' is far from where it was in the records that the model was fitted to"):
-        model.refit(moved)
+        model.refit(Series(WHOLE.u, 3.0 * WHOLE.y))

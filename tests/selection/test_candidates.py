@@ -21,18 +21,12 @@ from revarb.selection.candidates import (
     describe_order,
     read_candidates,
 )
-from revarb.selection.records import (
-    FEW_LAGS,
-    LAGS,
-    MORE_LAGS,
-    ROWS_PER_LAG,
-    hold_out_blocks,
-    leave_out_short,
-)
+from revarb.selection.records import FEW_LAGS, LAGS, MORE_LAGS, ROWS_PER_LAG, hold_out_blocks, leave_out_short
 from support import small
 
 DEFAULT = DefaultCandidates()
 SPEC = small.spec(hidden=1, recipe=replace(small.QUICK, free_run_weight=10.0))
+LONG = small.record(samples=300)
 
 
 def make_records(*lengths, **columns):
@@ -60,27 +54,30 @@ def test_the_identity_of_a_candidate_is_its_configuration_and_weight():
 def test_keys_are_unique_and_safe_as_names_of_files():
     records = make_records(300, outputs=3)
     every = [path for delay in DELAYS for paths in list_default(records, delay) for path in paths]
-    keys = [path.key for path in every]
+    keys, names = [path.key for path in every], [path.at(weight).name for path in every for weight in path.weights]
     assert len(set(keys)) == len(keys) and all(key.isalnum() and key.isascii() for key in keys)
+    assert len(set(names)) == len(names)
     changed = replace(every[0], spec=replace(every[0].spec, inducing=every[0].spec.inducing + 1))
     assert changed.key not in keys and replace(every[0], name="other").key == every[0].key
-    names = [path.at(weight).name for path in every for weight in path.weights]
-    assert len(set(names)) == len(names)
 
 
 def test_complexity_is_the_weight_before_the_lags():
-    few, many = DEFAULT.list_paths([small.record(samples=300)], 1)[1:3]
+    few, many = DEFAULT.list_paths([LONG], 1)[1:3]
     assert few.spec.lags < many.spec.lags
     ordered = [few.at(0.0), many.at(0.0), few.at(2.0), CandidatePath(revarb.Mean(), "Mean").at(0.0)]
     complexity = [(False, 0.0, 99), *(key.complexity for key in ordered)]
     assert complexity == sorted(complexity)
 
 
-def test_orders_in_words():
-    assert describe_order(Order(5, 5, 1)) == describe_order(Order(5, 0, 1)) == "5 lags"
-    assert describe_order(Order(3, 4, 1)) == "3 + 4 lags" and describe_order(Order(1, 2, 1)) == "1 + 2 lags"
-    assert describe_order(Order(1, 1, 1)) == describe_order(Order(1, 0, 1)) == "1 lag"
-    assert describe_order(Order(3, 3, 0)) == "3 lags, delay 0"
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ((5, 5, 1), "5 lags"), ((5, 0, 1), "5 lags"), ((3, 4, 1), "3 + 4 lags"), ((1, 2, 1), "1 + 2 lags"),
+        ((1, 1, 1), "1 lag"), ((1, 0, 1), "1 lag"), ((3, 3, 0), "3 lags, delay 0"),
+    ],
+)  # fmt: skip
+def test_orders_in_words(order, words):
+    assert describe_order(Order(*order)) == words
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -96,23 +93,18 @@ def test_every_stage_is_kept_however_many_iterations_are_limited(count):
 # A user's own --------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_and_a_dict_of_configurations():
+def test_a_list_and_a_dict_of_configurations_and_nothing_else_is_tried():
     given = read_candidates([revarb.RGP(), revarb.ARX(5, 4), revarb.Mean(), replace(SPEC, inducing=5)])
     assert given.linear == (("", revarb.ARX(5, 4)),)
     assert [path.name for path in given.paths] == ["RGP, candidate 1", "Mean", "RGP, candidate 4"]
-    named = read_candidates({"small": SPEC, "line": revarb.ARX(), "constant": revarb.Mean()})
-    assert named.linear == (("line", revarb.ARX()),) and [path.name for path in named.paths] == ["small", "constant"]
-    assert [path.at(weight).name for path in named.paths for weight in path.weights] == [
+    named, records = read_candidates({"small": SPEC, "line": revarb.ARX(3, 2), "constant": revarb.Mean()}), [LONG]
+    paths = named.list_paths(records, delay=8)
+    assert [path.at(weight).name for path in paths for weight in path.weights] == [
         "small, 2 lags, w = 0", "small, 2 lags, w = 2", "small, 2 lags, w = 10", "constant"
     ]  # fmt: skip
-
-
-def test_only_what_was_passed_is_tried():
-    given, records = read_candidates([SPEC, revarb.ARX(3, 2)]), make_records(150)
-    [path] = given.list_paths(records, delay=8)
-    assert path.spec == SPEC and given.list_variants(path, records) == []
-    held_out = hold_out_blocks(records, given.find_largest_order(records))
-    assert given.list_linear_orders(held_out) == [("", Order(3, 2, 1))]
+    assert paths[0].spec == SPEC and named.list_variants(paths[0], records) == []
+    held_out = hold_out_blocks(records, named.find_largest_order(records))
+    assert named.list_linear_orders(held_out) == [("line", Order(3, 2, 1))]
 
 
 def test_the_largest_order_covers_all_candidates():
@@ -140,22 +132,6 @@ def test_lags_follow_the_records():
     assert DEFAULT.find_largest_order([long]) == Order(MORE_LAGS, MORE_LAGS, 1)
 
 
-def test_quick_tries_linear_parts_only():
-    [path] = DefaultCandidates(linear_only=True).list_paths(make_records(300), 1)
-    assert path.linear_part and path == DEFAULT.list_paths(make_records(300), 1)[0]
-
-
-def test_trials_of_two_hidden_layers_have_fewer_iterations():
-    records = make_records(300)
-    linear, smooth, fixed = DEFAULT.list_paths(records, 1)
-    [free] = [path for path in DEFAULT.list_variants(fixed, records) if path.name == FREE]
-    for path in (fixed, free):
-        assert path.trial.recipe.iterations[:2] == FEW_ITERATIONS < path.spec.recipe.iterations[:2]
-        assert replace(path.trial, recipe=path.spec.recipe) == path.spec
-    assert all(path.few_iterations for path in DEFAULT.list_variants(fixed, records))
-    assert linear.trial == linear.spec and smooth.trial == smooth.spec
-
-
 @pytest.mark.parametrize(
     ("lengths", "inducing"), [([100], 50), ([250], 62), ([150, 150], 75), ([400], INDUCING), ([2000], INDUCING)]
 )
@@ -166,21 +142,21 @@ def test_short_records_have_fewer_inducing_inputs(lengths, inducing):
 
 
 @pytest.mark.parametrize("delay", [0, 1, 8])
-def test_the_delay_is_passed_on(delay):
-    paths, variants = list_default(make_records(300), delay)
-    assert variants and {path.spec.input_delay for path in (*paths, *variants)} == {delay}
-
-
-def test_what_differs_between_the_structures():
-    paths, variants = list_default(make_records(300, outputs=2))
+def test_what_differs_between_the_structures(delay):
+    records = make_records(300, outputs=2)
+    paths, variants = list_default(records, delay)
     every = [*paths, *variants]
+    assert variants and {path.spec.input_delay for path in every} == {delay}
     assert {path.linear_part for path in every} == {True, False} and {path.spec.hidden for path in every} == {1, 2}
     assert {"lam" in stage.free for path in every for stage in path.spec.recipe.stages} == {True, False}
     for path in every:
         assert path.weights[0] == 0.0 and path.weights[-1] >= WEIGHT
         assert list(path.weights) == sorted(set(path.weights))
-        if path.linear_part:
-            assert path.spec.latent_dims[0] == 2  # a linear part maps states to outputs
+        assert not path.linear_part or path.spec.latent_dims[0] == 2  # a linear part maps states to outputs
+        assert (path.trial == path.spec) == (path.spec.hidden == 1)  # fewer iterations of two hidden layers
+        assert replace(path.trial, recipe=path.spec.recipe) == path.spec
+    [quick] = DefaultCandidates(linear_only=True).list_paths(records, delay)
+    assert quick.linear_part and quick == paths[0]
 
 
 def test_variants_have_more_lags_or_a_state_per_output():

@@ -1,12 +1,8 @@
 """`revarb.fit` from end to end, with small candidates."""
 
-import os
-import signal
-import warnings
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
-import jax
 import joblib
 import numpy as np
 import pytest
@@ -30,7 +26,9 @@ from revarb.selection.records import hold_out_blocks
 from revarb.selection.validation import Validation
 from revarb.variational.parameters import flatten
 from support import small
-from support.small_choice import press_ctrl_c, use_defaults
+from support.journals import assert_same
+from support.linear_systems import arx_record
+from support.small_choice import count_calls, press_ctrl_c, use_defaults
 
 ITERATIONS = (8, 7)
 STAGES = tuple(Stage(("mu", "lam", "zeta", "w"), iterations) for iterations in ITERATIONS)
@@ -39,6 +37,7 @@ SECOND = replace(FIRST, recipe=replace(FIRST.recipe, latent_variance=0.4))  # th
 LINEAR = revarb.ARX(3, 3)
 SAMPLES = 140
 RECORD = small.record(samples=SAMPLES)
+LINE = arx_record(0, SAMPLES, noise=0.05)
 
 
 def choose_from(train, *specs, **options):
@@ -53,71 +52,43 @@ def few_horizons():
         yield
 
 
-def linear_record(seed=0, samples=SAMPLES, noise=0.05):
-    rng = np.random.default_rng(seed)
-    u, y = rng.normal(size=samples), np.zeros(samples)
-    for k in range(1, samples):
-        y[k] = 0.6 * y[k - 1] + u[k - 1] + noise * rng.normal()
-    return Series(u, y)
-
-
 @pytest.fixture(scope="module")
 def chosen():
     """The choice on a nonlinear record."""
     return choose_from(RECORD)
 
 
-def assert_same(model, other):
+def assert_same_choice(model, other):
     """The same model and the same choice, but for the seconds."""
-    for ours, theirs in zip(jax.tree.leaves(model.trained), jax.tree.leaves(other.trained), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert (model.bound, model.status, model.calibration) == (other.bound, other.status, other.calibration)
-    ours, theirs = (
-        [replace(candidate, seconds=0.0) for candidate in each.choice.candidates] for each in (model, other)
-    )
+    assert_same(replace(model, history=()), replace(other, history=()))
+    assert model.calibration == other.calibration
+    ours, theirs = ([replace(row, seconds=0.0) for row in each.choice.candidates] for each in (model, other))
     assert ours == theirs
     assert (model.choice.taken, model.choice.sentence) == (other.choice.taken, other.choice.sentence)
-
-
-def count_calls(patch, module, name, press_at=0):
-    """Count the calls of a function, and send Ctrl-C when one of them begins, counted from 1."""
-    real, seen = getattr(module, name), []
-
-    def counted(*args, **kwargs):
-        seen.append(args)
-        if len(seen) == press_at:
-            os.kill(os.getpid(), signal.SIGINT)
-        return real(*args, **kwargs)
-
-    patch.setattr(module, name, counted)
-    return seen
 
 
 # What is chosen ------------------------------------------------------------------------------------------------------
 
 
 def test_a_linear_record_gives_a_linear_model(tmp_path):
-    model = choose_from(linear_record())
+    model = choose_from(LINE)
     assert isinstance(model, FittedARX) and model.status is Status.CONVERGED
     assert model.choice.sentence.startswith("A linear model is enough") and model.choice.taken_candidate.note == "taken"
     assert model.choice.taken.startswith("linear, ") and len(model.choice.candidates) == 3  # linear, w = 0, w = 2
-    test = linear_record(1)
-    path = model.simulate(test.u)
-    low, high = path.interval(0.95)
-    inside = ((low <= test.y) & (test.y <= high))[path.skip :].mean()
-    assert 0.85 < inside < 1.0 and len(model.horizon_std) > 0
+    test = arx_record(1, SAMPLES, noise=0.05)
+    result = revarb.scores(model.simulate(test.u), test.y)
+    assert 0.85 < result.coverage95 < 1.0 and len(model.horizon_std) > 0
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
 def test_a_nonlinear_record_gives_a_calibrated_rgp(chosen, tmp_path):
-    assert isinstance(chosen, FittedRGP) and chosen.calibration is not None and chosen.choice.taken.startswith("RGP, ")
+    assert isinstance(chosen, FittedRGP) and chosen.choice.taken.startswith("RGP, ")
     assert chosen.choice.taken_candidate.error < chosen.choice.candidates[0].error == chosen.choice.linear_error
     assert chosen.choice.taken.endswith(f"w = {chosen.spec.recipe.free_run_weight:g}")
-    again = revarb.load(chosen.save(tmp_path / "m.rgp"))
-    assert_same(again, chosen)
-    u = small.record(5).u
-    np.testing.assert_array_equal(again.simulate(u).interval()[0], chosen.simulate(u).interval()[0])
     assert "candidates, by cold runs" in str(chosen.summary())
+    again, u = revarb.load(chosen.save(tmp_path / "m.rgp")), small.record(5).u
+    assert_same_choice(again, chosen)
+    np.testing.assert_array_equal(again.simulate(u).interval()[0], chosen.simulate(u).interval()[0])
 
 
 def test_the_held_out_error_is_one_number(chosen):
@@ -129,32 +100,24 @@ def test_the_held_out_error_is_one_number(chosen):
 
 
 def test_the_same_seed_gives_the_same_model(chosen, unfinished):
-    assert_same(choose_from(RECORD, seed=0), chosen)
+    assert_same_choice(choose_from(RECORD, seed=0), chosen)
     assert not unfinished.exists() or list(unfinished.iterdir()) == []
     other = revarb.Chosen(jobs=1, candidates=(LINEAR, FIRST)).fit([RECORD], seed=1)
     assert other.seed == 1 and other.bound != chosen.bound
 
 
 @pytest.mark.slow
-def test_the_number_of_processes_changes_nothing(chosen):
-    assert_same(choose_from(RECORD, jobs=2), chosen)
-
-
-@pytest.mark.slow
-def test_a_last_fit_that_begins_early_is_the_same(monkeypatch):
+def test_two_processes_and_a_last_fit_that_begins_early_change_nothing(monkeypatch):
     """With two processes an only path is fitted to all records beside its folds, the best one beside variants."""
     use_defaults(monkeypatch, FIRST, variants=[SECOND])
-    early, real = [], Validation.fit
-
-    def run(self, jobs, likely=()):
-        early.extend(job.path.name for job in jobs if job.fold == ALL)
-        real(self, jobs, likely)
-
-    monkeypatch.setattr(Validation, "fit", run)
-    alone = revarb.fit(RECORD, jobs=1)
-    assert not early
-    assert_same(revarb.fit(RECORD, jobs=2), alone)
-    assert set(early) == {"RGP, small"}
+    calls = count_calls(monkeypatch, Validation, "fit")
+    models, early = [], []
+    for jobs in (1, 2):
+        calls.clear()
+        models.append(revarb.fit(RECORD, jobs=jobs))
+        early.append({job.path.name for _, tasks, *_ in calls for job in tasks if job.fold == ALL})
+    assert_same_choice(*models)
+    assert early == [set(), {"RGP, small"}]
 
 
 @pytest.mark.slow
@@ -164,7 +127,7 @@ def test_a_dask_cluster_takes_the_fits_and_changes_nothing(chosen):
         with get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
             far = choose_from(RECORD, jobs=None)
         assert len({task["worker"] for task in stream.data}) == 2
-    assert_same(far, chosen)
+    assert_same_choice(far, chosen)
 
 
 @pytest.mark.slow
@@ -173,10 +136,9 @@ def test_a_choice_on_an_accelerator(chosen, monkeypatch):
     monkeypatch.setattr(schedule.Scheduler, "batched", True)
     monkeypatch.setattr(schedule, "fit_whole_path", None)  # not called
     batched = choose_from(RECORD)
-    assert [each.name for each in batched.choice.candidates] == [each.name for each in chosen.choice.candidates]
     assert batched.choice.taken == chosen.choice.taken
     for each, same in zip(batched.choice.candidates, chosen.choice.candidates, strict=True):
-        assert each.error == pytest.approx(same.error, rel=0.1)
+        assert each.name == same.name and each.error == pytest.approx(same.error, rel=0.1)
 
 
 @pytest.mark.slow
@@ -204,48 +166,36 @@ def test_weak_candidates_are_dropped_after_the_first_fold(monkeypatch):
     assert notes["poor"] == "dropped" and "line" in notes and model.choice.taken.startswith("good, 2 lags, w = ")
 
 
-def test_a_candidate_that_fails_is_listed(monkeypatch):
-    def fail(spec, *args):
-        raise ComputationError("the bound is not finite")
+def fail(*args):
+    raise ComputationError("the bound is not finite")
 
+
+def test_a_candidate_that_fails_is_listed(monkeypatch):
     monkeypatch.setattr(schedule, "fit_whole_path", fail)
     with pytest.warns(UserWarning, match="^RGP could not be fitted and is left out: the bound is not finite"):
         model = choose_from(RECORD)
     assert isinstance(model, FittedARX) and model.choice.candidates[-1].note == "failed"
-    with (
-        pytest.warns(UserWarning, match="is left out"),
-        pytest.raises(ComputationError, match="no candidate could be fitted: the bound is not finite"),
-    ):
+    message = "no candidate could be fitted: the bound is not finite"
+    with pytest.warns(UserWarning, match="is left out"), pytest.raises(ComputationError, match=message):
         revarb.fit(RECORD, jobs=1, candidates=[FIRST])
 
 
-def fail_in_the_end(patch, calls):
-    """Let this many of the last fits fail; return the list of all of them."""
+@pytest.mark.filterwarnings("ignore:.* could not be fitted to all records")
+def test_where_the_last_fit_fails_the_next_candidate_is_taken(monkeypatch):
     real, seen = final_fit.fit_weight_path, []
 
-    def trace(*args):
+    def fail_first(*args):
         seen.append(args[0])
-        if len(seen) <= calls:
-            raise ComputationError("the bound is not finite")
-        return real(*args)
+        return fail() if len(seen) == 1 else real(*args)
 
-    patch.setattr(final_fit, "fit_weight_path", trace)
-    return seen
-
-
-def test_where_the_last_fit_fails_the_next_candidate_is_taken(monkeypatch):
-    seen = fail_in_the_end(monkeypatch, 1)
+    monkeypatch.setattr(final_fit, "fit_weight_path", fail_first)
     with pytest.warns(UserWarning, match="could not be fitted to all records, and the next best candidate is taken: "):
         model = choose_from(RECORD, FIRST, SECOND)
     assert isinstance(model, FittedRGP) and model.calibration is not None and {FIRST, SECOND} == set(seen)
     assert model.spec.recipe.latent_variance == seen[1].recipe.latent_variance
     assert "the next best candidate, because" in model.choice.sentence
     assert [each.note for each in model.choice.candidates].count("failed") == 1
-
-
-@pytest.mark.filterwarnings("ignore:.* could not be fitted to all records")
-def test_where_all_last_fits_fail(monkeypatch):
-    fail_in_the_end(monkeypatch, 2)
+    monkeypatch.setattr(final_fit, "fit_weight_path", fail)
     with pytest.raises(ComputationError, match="no candidate could be fitted to all records; use RGP"):
         choose_from(RECORD)
 
@@ -310,38 +260,39 @@ def test_rgps_without_a_path_of_weights():
 
 
 def test_several_linear_models_alone():
-    model = revarb.fit(linear_record(), candidates={"short": revarb.ARX(2, 2), "late": revarb.ARX(2, 2, 3)})
+    model = revarb.fit(LINE, candidates={"short": revarb.ARX(2, 2), "late": revarb.ARX(2, 2, 3)})
     assert model.choice.taken == "short" and [row.name for row in model.choice.candidates] == ["short", "late"]
 
 
 # Records -------------------------------------------------------------------------------------------------------------
 
 
+def start_path(spec, records, blocks, fold, seed, *rest):
+    """A path at its start values."""
+    problem = weight_path.initialise_fold(spec, records, blocks, fold, seed)
+    optimum = Optimum(np.array(flatten(problem.start)), -1.0, Status.ITERATION_LIMIT, (Step(1, 1, -1.0),))
+    return tuple(weight_path.build_at(problem, optimum, weight) for weight in (0.0, 2.0))
+
+
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["at the start", "fitted"])
 def any_record(request, monkeypatch):
     """Candidates at their start values, because every record has a program of its own to compile; fitted if slow."""
     use_defaults(monkeypatch, FIRST)
-
-    def start(spec, records, blocks, fold, seed, *rest):
-        problem = weight_path.initialise_fold(spec, records, blocks, fold, seed)
-        optimum = Optimum(np.array(flatten(problem.start)), -1.0, Status.ITERATION_LIMIT, (Step(1, 1, -1.0),))
-        return tuple(weight_path.build_at(problem, optimum, weight) for weight in (0.0, 2.0))
-
     if not request.param:
-        monkeypatch.setattr(schedule, "fit_whole_path", lambda *args: WeightPath(start(*args), 0.5))
-        monkeypatch.setattr(final_fit, "fit_weight_path", start)
+        monkeypatch.setattr(schedule, "fit_whole_path", lambda *args: WeightPath(start_path(*args), 0.5))
+        monkeypatch.setattr(final_fit, "fit_weight_path", start_path)
 
 
-def measure_errors(model, records):
+def measure_errors(model, *records):
     """Check that it simulates its records with finite bands; return the errors relative to the standard deviations."""
-    assert model.choice is not None and model.status is not Status.INTERRUPTED
-    errors, measured = [], []
+    assert model.status is not Status.INTERRUPTED
+    assert model.choice.scored_by == "nothing" or all(row.stretches > 0 for row in model.choice.candidates)
+    errors = []
     for record in records:
         path = model.simulate(record.u) if record.u.shape[1] else model.simulate(steps=len(record))
         assert np.isfinite(path.mean).all() and np.isfinite(path.std).all()
         errors.append((path.mean - record.y)[path.skip :])
-        measured.append(record.y)
-    scale = np.nanstd(np.concatenate(measured), axis=0)
+    scale = np.nanstd(np.concatenate([record.y for record in records]), axis=0)
     return np.sqrt(np.nanmean(np.concatenate(errors) ** 2, axis=0)) / scale
 
 
@@ -350,52 +301,50 @@ def test_records_of_very_different_lengths(any_record):
     with pytest.warns(UserWarning, match="2 of 3 records have fewer than [0-9]+ samples and are left out"):
         model = revarb.fit(records, jobs=1)
     assert len(model.final_states) == 1
-    assert measure_errors(model, records) < 0.6
+    assert measure_errors(model, *records) < 0.6
 
 
-@pytest.mark.slow
-def test_one_output_is_linear_and_one_is_not(any_record):
-    line, curve = linear_record(), small.record(samples=SAMPLES)
-    record = Series(np.column_stack([line.u, curve.u]), np.column_stack([line.y, curve.y]))
-    errors = measure_errors(revarb.fit(record, jobs=1), [record])
-    assert errors.shape == (2,) and errors.max() < 0.8
-
-
-@pytest.mark.slow
-def test_missing_outputs(any_record):
-    record = small.with_gaps(small.record(samples=SAMPLES, outputs=2), (slice(30, 40), 0), slice(70, 75), 100)
-    measure_errors(revarb.fit(record, jobs=1), [record])
-
-
-def test_all_blocks_of_the_first_fold_are_missing(any_record):
+def lose_first_fold():
     """Four folds take turns: without any output in the blocks of one of them, the others decide."""
     blocks = hold_out_blocks([RECORD], choose.DefaultCandidates().find_largest_order([RECORD])).blocks
-    record = small.with_gaps(RECORD, *(block.rows for block in blocks if block.fold == 0))
-    model = revarb.fit(record, jobs=1)
-    measure_errors(model, [record])
-    assert all(candidate.stretches > 0 for candidate in model.choice.candidates)
+    return small.with_gaps(RECORD, *(block.rows for block in blocks if block.fold == 0))
 
 
-@pytest.mark.slow
-def test_a_system_without_inputs(any_record):
-    y = np.sin(0.3 * np.arange(SAMPLES)) + 0.05 * np.random.default_rng(0).normal(size=SAMPLES)
-    model = revarb.fit(Series(None, y), jobs=1)
-    assert model.input_names == () and np.isfinite(model.simulate(steps=50).mean).all()
+def stand_still():
+    return replace(RECORD, y=np.where(np.arange(SAMPLES)[:, None] // 35 == 2, RECORD.y[70], RECORD.y))
 
 
-def test_a_block_where_nothing_moves(any_record):
-    y = np.array(RECORD.y)
-    y[60:95] = y[60]
-    measure_errors(revarb.fit(Series(RECORD.u, y), jobs=1), [RECORD])
+def make_wave():
+    return Series(None, np.sin(0.3 * np.arange(SAMPLES)) + 0.05 * np.random.default_rng(0).normal(size=SAMPLES))
+
+
+BOTH = Series(np.column_stack([LINE.u, RECORD.u]), np.column_stack([LINE.y, RECORD.y]))
+GAPS = small.with_gaps(small.record(samples=SAMPLES, outputs=2), (slice(30, 40), 0), slice(70, 75), 100)
+
+
+@pytest.mark.filterwarnings("ignore:output 'y' keeps one value")
+@pytest.mark.parametrize(
+    ("record", "largest"),
+    [
+        pytest.param(lose_first_fold(), 2.0, id="a fold that is not measured"),
+        pytest.param(stand_still(), 2.0, id="a block where nothing moves"),
+        pytest.param(BOTH, 0.8, id="one output is linear, one is not", marks=pytest.mark.slow),
+        pytest.param(GAPS, 2.0, id="missing outputs", marks=pytest.mark.slow),
+        pytest.param(make_wave(), 2.0, id="no inputs", marks=pytest.mark.slow),
+    ],
+)
+def test_a_choice_on_other_records(any_record, record, largest):
+    errors = measure_errors(revarb.fit(record, jobs=1), record)
+    assert errors.shape == (record.y.shape[1],) and errors.max() < largest
 
 
 def test_long_records_are_chosen_on_parts_and_fitted_whole(any_record, monkeypatch):
     monkeypatch.setattr(records, "MAX_ROWS", 300)
     monkeypatch.setattr(records, "PART_ROWS", 140)
-    record = linear_record(samples=700)
+    record = arx_record(0, 700, noise=0.05)
     model = revarb.fit(record, jobs=1)
     assert model.scaling.y_mean == pytest.approx(record.y.mean())
-    assert measure_errors(model, [record]) < 0.2
+    assert measure_errors(model, record) < 0.2
 
 
 def move_once():
@@ -419,11 +368,18 @@ def test_records_that_leave_nothing_to_hold_out(record, monkeypatch, tmp_path):
         model = revarb.fit(record, jobs=1)
     assert isinstance(model, FittedRGP) and model.calibration is None and model.spec.linear
     assert "to hold anything out: this is the default" in model.choice.sentence and model.choice.scored_by == "nothing"
-    measure_errors(model, [record])
+    measure_errors(model, record)
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
 # Ctrl-C --------------------------------------------------------------------------------------------------------------
+
+
+def assert_resumed(monkeypatch, chosen, folds):
+    """With `resume` the rest of the folds is fitted, and the model is that of an uninterrupted choice."""
+    fitted = press_ctrl_c(monkeypatch, 0)
+    assert_same_choice(choose_from(RECORD, resume=True), chosen)
+    assert fitted() == folds
 
 
 def test_ctrl_c_returns_the_linear_model_and_resume_continues(chosen, monkeypatch, unfinished):
@@ -434,24 +390,20 @@ def test_ctrl_c_returns_the_linear_model_and_resume_continues(chosen, monkeypatc
     assert partial.choice.sentence.startswith(f"Interrupted: {partial.choice.taken} is the best of the candidates")
     assert {candidate.note for candidate in partial.choice.candidates} == {"taken", "unfinished"}
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2  # of four folds
-    calls = press_ctrl_c(monkeypatch, 0)
-    assert_same(choose_from(RECORD, resume=True), chosen)
-    assert calls == [2, 3]
+    assert_resumed(monkeypatch, chosen, [2, 3])
     assert list(unfinished.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:an unfinished choice like this one exists")
 def test_an_interrupted_second_call_keeps_its_fits(chosen, monkeypatch, unfinished):
     """Inside of `keep_journals`, as in a study: what the first call has left goes at once, not in the end."""
     with keep_journals():
         for call in (2, 3):
-            with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "an unfinished choice like this one exists")
+            with pytest.MonkeyPatch.context() as patch:
                 press_ctrl_c(patch, call)
                 choose_from(RECORD)
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2
-    calls = press_ctrl_c(monkeypatch, 0)
-    assert_same(choose_from(RECORD, resume=True), chosen)
-    assert calls == [2, 3]
+    assert_resumed(monkeypatch, chosen, [2, 3])
 
 
 def test_ctrl_c_before_anything_is_finished(monkeypatch):
@@ -474,9 +426,7 @@ def test_ctrl_c_in_the_last_fit(chosen, monkeypatch):
         model = choose_from(RECORD)
     assert isinstance(model, FittedRGP) and model.status is Status.INTERRUPTED and model.calibration is None
     assert model.choice.taken == chosen.choice.taken
-    calls = press_ctrl_c(monkeypatch, 0)
-    assert_same(choose_from(RECORD, resume=True), chosen)
-    assert calls == []
+    assert_resumed(monkeypatch, chosen, [])
 
 
 @pytest.mark.parametrize("fit", [1, 2])

@@ -22,6 +22,7 @@ from revarb.selection.schedule import Progress, Scheduler
 from revarb.selection.validation import CandidateResult, Validation
 from support import small
 from support.linear_systems import arx_record
+from support.small_choice import count_calls
 
 ORDERS = [("", Order(4, 4, 1)), ("", Order(4, 4, 0)), ("", Order(4, 1, 8))]
 
@@ -36,21 +37,14 @@ def try_small(held_out):
     return result
 
 
-# Candidates ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_candidate_for_every_delay():
+def test_a_candidate_for_every_delay_and_order():
     tried = try_linear(ORDERS, hold(arx_record(0, 130, delay=8)))
     assert [each.key.configuration.input_delay for each in tried] == [1, 0, 8]
     best = min(tried, key=lambda each: np.mean(np.log(each.errors)))
     assert best.key.configuration == Order(2, 1, 8) and best.name == "linear, 2 + 1 lags, delay 8"
     assert best.complete and best.path is None and best.key.complexity == (False, 0.0, 3)
-
-
-def test_the_same_order_is_one_candidate_and_a_given_name_is_kept():
-    held_out = hold(arx_record(0, 130))
-    [one] = try_linear([("line", Order(3, 2, 1)), ("", Order(4, 2, 1))], held_out)
-    assert one.name == "line" and one.key.configuration == Order(2, 1, 1)
+    [one] = try_linear([("line", Order(3, 2, 1)), ("", Order(4, 2, 1))], hold(arx_record(0, 130)))
+    assert one.name == "line" and one.key.configuration == Order(2, 1, 1)  # a given name is kept
 
 
 def test_without_inputs():
@@ -73,13 +67,6 @@ def test_a_failure_of_one_delay_leaves_the_others(monkeypatch):
     with pytest.warns(UserWarning, match="^line could not be fitted and is left out: too short"):
         assert try_linear([("line", Order(1, 1, 0))], held_out, quiet=False) == []
 
-
-def test_late_runs_of_short_records_can_be_scored():
-    result = try_small(hold(*(small.record(number, samples=60) for number in range(4)), lags=5))
-    assert np.isfinite(result.errors).all()
-
-
-# The delay of nonlinear candidates -----------------------------------------------------------------------------------
 
 USUAL = [0.5, 0.4, 0.6, 0.5]
 FAR = [0.9, 0.8, 0.9, 0.8]
@@ -107,10 +94,7 @@ def test_the_delay_of_nonlinear_candidates(errors, delay):
     assert find_delay(results) == delay
 
 
-# Bands ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def few_horizons(monkeypatch):
     monkeypatch.setattr(linear, "HORIZONS", 2)  # each is compiled
 
@@ -120,16 +104,16 @@ def shares_inside(errors, std):
     return np.array([np.nanmean(each, axis=0) for each in inside])
 
 
-def test_the_bands_hold_95_percent_of_the_worst_block(few_horizons):
+def test_the_bands_hold_95_percent_of_the_worst_block():
     record = small.with_gaps(small.record(samples=400, outputs=2), slice(80, 85))
     held_out = hold(record)
-    folds = try_small(held_out).folds
+    folds, y_std = try_small(held_out).folds, held_out.scaling.y_std
     std, horizon_std = calibrate_linear(folds, held_out, held_out.scaling)
-    y_std, blocks = held_out.scaling.y_std, held_out.blocks
-    runs = {fold: simulate_blocks(model, held_out.runs) for fold, model in folds.items()}
-    paths = {fold: model.predict(record, 2).mean for fold, model in folds.items()}
-    cold = [(runs[block.fold][number] - record.y[block.rows]) / y_std for number, block in enumerate(blocks)]
-    ahead = [((paths[block.fold] - record.y) / y_std)[block.rows] for block in blocks]
+    cold, ahead = [], []
+    for number, block in enumerate(held_out.blocks):
+        model, y = folds[block.fold], record.y[block.rows]
+        cold.append((simulate_blocks(model, held_out.runs)[number] - y) / y_std)
+        ahead.append((model.predict(record, 2).mean[block.rows] - y) / y_std)
     shortest = min(np.isfinite(error).sum(0).min() for error in cold)
     assert shortest >= MIN_CONFORMAL
     np.testing.assert_allclose(shares_inside(cold, std).min(0), 0.95, atol=1.0 / shortest)
@@ -137,32 +121,24 @@ def test_the_bands_hold_95_percent_of_the_worst_block(few_horizons):
     np.testing.assert_allclose(shares_inside(ahead, horizon_std[1]).min(0), 0.95, atol=1.0 / shortest)
 
 
-def test_an_output_that_is_not_measured_in_any_block_has_the_band_of_the_mean(few_horizons):
+def test_an_output_that_is_not_measured_in_any_block_has_the_band_of_the_mean():
     record = small.record(samples=150, outputs=2)
-    y = record.y.copy()
-    y[6:, 1] = np.nan
-    held_out = hold_out_blocks([Series(record.u, y)], Order(3, 3, 1))
-    folds = try_small(hold_out_blocks([record], Order(3, 3, 1))).folds
+    held_out, folds = hold(small.with_gaps(record, (slice(6, None), 1)), lags=3), try_small(hold(record, lags=3)).folds
     std, horizon_std = calibrate_linear(folds, held_out, held_out.scaling)
     assert std[1] == 1.0 and (horizon_std[:, 1] == 1.0).all() and std[0] < 1.0
 
 
-def test_every_record_is_predicted_once_for_each_fold_and_horizon(few_horizons, monkeypatch):
+def test_every_record_is_predicted_once_for_each_fold_and_horizon(monkeypatch):
     held_out = hold(small.record(0, samples=100), small.record(1, samples=60))
     folds = try_small(held_out).folds
-    calls, predict = [], FittedARX.predict
-
-    def count(self, record, horizon):
-        calls.append((id(self), id(record), horizon))
-        return predict(self, record, horizon)
-
-    monkeypatch.setattr(FittedARX, "predict", count)
+    calls = count_calls(monkeypatch, FittedARX, "predict")
     calibrate_linear(folds, held_out, held_out.scaling)
+    seen = {(id(model), id(record), horizon) for model, record, horizon in calls}
     pairs = {(block.fold, block.record) for block in held_out.blocks}
-    assert len(calls) == len(set(calls)) == 2 * len(pairs) < 2 * len(held_out.blocks)
+    assert len(calls) == len(seen) == 2 * len(pairs) < 2 * len(held_out.blocks)
 
 
-def test_predictions_that_diverge_leave_the_band_of_cold_runs(few_horizons, monkeypatch):
+def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):
     records = [small.record(samples=150, outputs=2)]
     held_out = hold(*records)
     result = try_small(held_out)
@@ -178,10 +154,11 @@ def test_predictions_that_diverge_leave_the_band_of_cold_runs(few_horizons, monk
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_a_linear_winner_is_fitted_to_all_records(few_horizons, tmp_path, interrupted):
+def test_a_linear_winner_is_fitted_to_all_records(tmp_path, interrupted):
     records = [small.record(number, samples=samples) for number, samples in enumerate((100, 60, 50))]
     held_out = hold(*records[:2], lags=3)
     ranking = rank([try_small(held_out)], held_out, {}, interrupted)
+    assert np.isfinite(ranking.winner.errors).all()
     store, progress = UnfinishedParts(tmp_path, ["some.*"], False), Progress(lambda done, text: None, [])
     scheduler = Scheduler(held_out.records, held_out.blocks, 7, 1, store, "some", progress)
     if interrupted:

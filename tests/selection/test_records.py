@@ -23,45 +23,34 @@ from revarb.selection.records import (
 from support import small
 
 
-def test_lags_are_limited_on_short_records():
-    long, short = small.record(samples=ROWS_PER_LAG * MORE_LAGS), small.record(samples=3 * ROWS_PER_LAG + 1)
-    assert limit_lags([long], MORE_LAGS) == MORE_LAGS and limit_lags([long], FEW_LAGS) == FEW_LAGS
-    assert limit_lags([short], MORE_LAGS) == 3
-    assert limit_lags([small.record(samples=4)], LAGS) == 1
+def test_lags_are_limited_by_the_records():
+    """All records together have 12 rows per lag, and those with most of the rows 4 each."""
+    long, rows = ROWS_PER_LAG * MORE_LAGS, RECORD_ROWS_PER_LAG * MORE_LAGS
+    assert limit_lags(make_records(long), MORE_LAGS) == MORE_LAGS
+    assert limit_lags(make_records(long), FEW_LAGS) == FEW_LAGS
+    assert limit_lags(make_records(3 * ROWS_PER_LAG + 1), MORE_LAGS) == 3 and limit_lags(make_records(4), LAGS) == 1
+    assert limit_lags(make_records(*[rows] * 3), MORE_LAGS) == MORE_LAGS
+    assert limit_lags(make_records(rows, rows, rows - 1), MORE_LAGS) == MORE_LAGS - 1  # a third in a short one
+    assert limit_lags(make_records(rows, rows), MORE_LAGS) == 2 * rows // ROWS_PER_LAG
+    assert limit_lags(make_records(4 * rows, rows - 1), MORE_LAGS) == MORE_LAGS  # 80 % of the rows
 
 
 def make_records(*lengths):
     return [small.record(number, samples=length) for number, length in enumerate(lengths)]
 
 
-def test_lags_of_several_records():
-    """All records together have 12 rows per lag, and those with most of the rows 4 each."""
-    rows = RECORD_ROWS_PER_LAG * MORE_LAGS
-    assert limit_lags(make_records(*[rows] * 3), MORE_LAGS) == MORE_LAGS
-    assert limit_lags(make_records(rows, rows, rows - 1), MORE_LAGS) == MORE_LAGS - 1  # a third in a short one
-    assert limit_lags(make_records(rows, rows), MORE_LAGS) == 2 * rows // ROWS_PER_LAG
-    assert limit_lags(make_records(4 * rows, rows - 1), MORE_LAGS) == MORE_LAGS  # 80 % of the rows
-    assert limit_lags(make_records(4 * rows, rows + 1), MORE_LAGS) == MORE_LAGS
-
-
-def test_a_short_record_is_left_out_with_a_warning():
-    long, short = make_records(1500, 20)
-    with pytest.warns(UserWarning, match="^1 of 2 records have fewer than 120 samples and are left out; RGP") as seen:
-        assert leave_out_short([long, short]) == (long,)
-    assert len(seen) == 1 and limit_lags([long, short], MORE_LAGS) == limit_lags([long], MORE_LAGS) == MORE_LAGS
+@pytest.mark.parametrize(("lengths", "said"), [([1500, 20], "1 of 2 .* than 120 samples"), ([140, 30, 9], "2 of 3")])
+def test_a_short_record_is_left_out_with_a_warning(lengths, said):
+    records = make_records(*lengths)
+    with pytest.warns(UserWarning, match=f"^{said}.* are left out; RGP") as seen:
+        assert leave_out_short(records) == (records[0],)
+    assert len(seen) == 1 and len(records[0]) >= RECORD_ROWS_PER_LAG * limit_lags(records[:1], MORE_LAGS)
 
 
 @pytest.mark.parametrize("lengths", [[1500], [300, 80], [60] * 4, [40] * 30, [9], [2, 2]])
 def test_records_that_are_all_long_enough_or_all_too_short_stay(lengths, recwarn):
     records = make_records(*lengths)
     assert leave_out_short(records) == tuple(records) and len(recwarn) == 0
-
-
-@pytest.mark.parametrize("lengths", [[1500, 20], [140, 30, 9]])
-@pytest.mark.filterwarnings("ignore:.* records have fewer than")
-def test_what_is_left_is_long_enough_for_its_own_lags(lengths):
-    kept = leave_out_short(make_records(*lengths))
-    assert min(len(record) for record in kept) >= RECORD_ROWS_PER_LAG * limit_lags(kept, MORE_LAGS)
 
 
 def ramp(rows, begin=0.0):
@@ -94,17 +83,13 @@ def test_long_records_are_cut_into_spread_parts(lengths):
 
 
 def test_of_many_short_records_some_are_used_whole():
-    records = [ramp(90, 90.0 * number) for number in range(100)]
-    parts = cut_parts(records)
+    parts = cut_parts([ramp(90, 90.0 * number) for number in range(100)])
     assert {len(part) for part in parts} == {90}
     assert len({float(part.u[0, 0]) for part in parts}) == len(parts) == MAX_ROWS // 90 + 1
     thirds = np.bincount([int(part.u[0, 0]) // 3000 for part in parts])
     assert thirds.min() >= len(parts) // 4  # from everywhere
-
-
-def test_one_long_record_does_not_make_the_parts_few():
     records = [ramp(length, 1000.0 * number) for number, length in enumerate([40] * 100 + [999])]
-    parts = cut_parts(records)
+    parts = cut_parts(records)  # one long record does not make them few
     assert MAX_ROWS <= sum(len(part) for part in parts) < MAX_ROWS + 999
     assert sum(len(part) == 40 for part in parts) >= 20
     assert limit_lags(parts, 20) == limit_lags(records, 20) == 6
@@ -117,27 +102,27 @@ def test_where_a_column_moves_only_outside_of_the_parts_all_records_are_used(col
     other = next(begin for begin in range(0, len(record), PART_ROWS) if begin not in begins)
     moving = np.zeros((len(record), 1))
     moving[other + 10 : other + 20] = 1.0
-    u = np.column_stack([record.u, moving]) if column == "u" else record.u
-    y = np.column_stack([record.y, moving]) if column == "y" else record.y
-    [whole] = cut_parts([Series(u, y)])
+    columns = {"u": record.u, "y": record.y}
+    columns[column] = np.column_stack([columns[column], moving])
+    [whole] = cut_parts([Series(**columns)])
     assert len(whole) == len(record)
 
 
 def test_parts_without_a_measured_output_are_left_out():
-    record = ramp(6 * PART_ROWS)
-    y = record.y.copy()
-    y[PART_ROWS : 4 * PART_ROWS] = np.nan
-    parts = cut_parts([Series(record.u, y)])
+    parts = cut_parts([small.with_gaps(ramp(6 * PART_ROWS), slice(PART_ROWS, 4 * PART_ROWS))])
     assert len(parts) == 3 and not any(part.missing for part in parts)
 
 
 # What is held out ----------------------------------------------------------------------------------------------------
 
 
-def test_something_is_held_out_of_three_records_of_60_samples():
-    records = make_records(60, 60, 60)
-    lags = limit_lags(records, MORE_LAGS)
-    assert hold_out_blocks(records, Order(lags, lags, 1)) is not None
+def test_the_window_of_inputs_must_be_full_where_the_first_block_begins():
+    for lengths, order, enough in (
+        ([240], (2, 100, 1), True),
+        ([240], (2, 125, 1), False),
+        ([60] * 3, (15, 15, 1), True),
+    ):
+        assert (hold_out_blocks(make_records(*lengths), Order(*order)) is not None) == enough
 
 
 def test_too_few_blocks_or_a_fold_that_leaves_too_little_hold_nothing_out():
@@ -145,9 +130,8 @@ def test_too_few_blocks_or_a_fold_that_leaves_too_little_hold_nothing_out():
     blocks = cut_held_out_blocks([record], Preprocessor.from_records([record], order))
     assert hold_out_blocks([record], order).blocks == tuple(blocks)
     for kept, enough in ((FOLDS - 1, False), (FOLDS, True)):  # blocks with any measured output
-        y = record.y.copy()
-        y[blocks[kept].begin :] = np.nan
-        assert (hold_out_blocks([Series(record.u, y)], order) is not None) is enough
+        gap = small.with_gaps(record, slice(blocks[kept].begin, None))
+        assert (hold_out_blocks([gap], order) is not None) is enough
     y = np.zeros(120)
     y[blocks[5].rows] = record.y[blocks[5].rows, 0]  # constant without this block
     assert hold_out_blocks([Series(record.u, y)], order) is None
@@ -160,8 +144,3 @@ def test_measured_blocks_are_assigned_to_the_folds_in_turn():
     found = hold_out_blocks([gap], order).blocks
     assert [block.rows for block in found] == [block.rows for block in blocks if block.fold != 0]
     assert [block.fold for block in found] == [number % FOLDS for number in range(len(found))]
-
-
-def test_the_window_of_inputs_must_be_full_where_the_first_block_begins():
-    assert hold_out_blocks(make_records(240), Order(2, 100, 1)) is not None
-    assert hold_out_blocks(make_records(240), Order(2, 125, 1)) is None

@@ -36,34 +36,29 @@ def test_what_is_written_is_read(path, tmp_path):
     write_path(path, file)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["abc.key.0.0.rgp", "abc.key.0.1.rgp", file.name]
     read = read_path(file)
-    assert read.seconds == 2.5 and [model.bound for model in read.models] == [model.bound for model in path.models]
-    np.testing.assert_array_equal(
-        read.models[1].simulate(samples.U).mean, path.models[1].simulate(samples.U).mean
-    )  # fmt: skip
+    assert read.seconds == 2.5 and len(read.models) == 2
+    for ours, theirs in zip(read.models, path.models, strict=True):
+        assert ours.bound == theirs.bound
+        np.testing.assert_array_equal(ours.simulate(samples.U).mean, theirs.simulate(samples.U).mean)
 
 
 ENTRIES = ["", "{", "[]", "3", '{"models": 2}', '{"models": "2", "seconds": 1}', '{"models": 2, "seconds": []}',
            '{"models": 3, "seconds": 1}', '{"seconds": 1}', "null", '{"models": null, "seconds": 1}']  # fmt: skip
 
 
-@pytest.mark.parametrize("content", ENTRIES)
-def test_a_damaged_entry_is_ignored(path, tmp_path, content):
-    file = tmp_path / "abc.0.json"
+def test_a_damaged_or_missing_entry_is_ignored(path, tmp_path):
+    file, model = tmp_path / "abc.0.json", tmp_path / "abc.0.1.rgp"
     write_path(path, file)
-    store = UnfinishedParts(tmp_path, ["abc.*"], resume=True)
+    store, written = UnfinishedParts(tmp_path, ["abc.*"], resume=True), file.read_text()
+    for content in ENTRIES:
+        file.write_text(content)
+        assert store.read(file.name, read_path) is None, content
+    file.write_text(written)
     assert store.read(file.name, read_path) is not None
-    file.write_text(content)
-    assert store.read(file.name, read_path) is None
-
-
-def test_a_damaged_or_missing_model_is_ignored(path, tmp_path):
-    write_path(path, tmp_path / "abc.0.json")
-    store = UnfinishedParts(tmp_path, ["abc.*"], resume=True)
-    model = tmp_path / "abc.0.1.rgp"
     model.write_bytes(model.read_bytes()[:-7])
-    assert store.read("abc.0.json", read_path) is None
+    assert store.read(file.name, read_path) is None
     model.unlink()
-    assert store.read("abc.0.json", read_path) is None
+    assert store.read(file.name, read_path) is None
 
 
 def test_stored_jobs_are_not_run_again(path, tmp_path, monkeypatch):
@@ -79,15 +74,12 @@ def test_stored_jobs_are_not_run_again(path, tmp_path, monkeypatch):
     assert len(list(make_scheduler(tmp_path, resume=False).run(jobs))) == 3 and len(calls) == 6
 
 
-def test_nothing_is_started_after_ctrl_c(tmp_path):
-    assert list(make_scheduler(tmp_path, pressed=[2]).run([FitJob(CandidatePath(SPEC, "a"), 0)])) == []
-
-
-def test_a_fit_of_another_kind_leaves_no_model_after_ctrl_c():
+def test_nothing_is_started_and_no_model_left_after_ctrl_c(tmp_path):
     def stop(steps, text):
         raise KeyboardInterrupt
 
-    assert fit_once(revarb.Mean(), [RECORD], 0, stop).models == ()
+    assert list(make_scheduler(tmp_path, pressed=[2]).run([FitJob(CandidatePath(SPEC, "a"), 0)])) == []
+    assert fit_once(revarb.Mean(), [RECORD], 0, stop).models == ()  # of another kind
     [model] = fit_once(revarb.Mean(), [RECORD], 3, lambda steps, text: None).models
     assert model.seed == 3
 

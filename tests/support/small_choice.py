@@ -35,15 +35,21 @@ def use_defaults(monkeypatch, *specs, variants=()):
     monkeypatch.setattr(choose, "DefaultCandidates", Quick)
 
 
-def press_ctrl_c(monkeypatch, fit):
-    """Send Ctrl-C when this fit of a candidate without a fold begins, counted from 1; return the list of all fits."""
-    real, seen = schedule.fit_whole_path, []
+def count_calls(monkeypatch, module, name, press_at=0):
+    """Collect the arguments of all calls of a function; send Ctrl-C when one of them begins, counted from 1."""
+    real, seen = getattr(module, name), []
 
-    def counted(spec, records, blocks, fold, seed, report):
-        seen.append(fold)
-        if len(seen) == fit:
+    def counted(*arguments, **options):
+        seen.append(arguments)
+        if len(seen) == press_at:
             os.kill(os.getpid(), signal.SIGINT)
-        return real(spec, records, blocks, fold, seed, report)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(schedule, "fit_whole_path", counted)
+    monkeypatch.setattr(module, name, counted)
     return seen
+
+
+def press_ctrl_c(monkeypatch, fit):
+    """Send Ctrl-C when this fit of a candidate without a fold begins; return a function that lists all folds."""
+    calls = count_calls(monkeypatch, schedule, "fit_whole_path", fit)
+    return lambda: [fold for _, _, _, fold, *_ in calls]
