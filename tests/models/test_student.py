@@ -9,7 +9,6 @@ from revarb.analysis.reliability import pit_values
 from revarb.analysis.scores import scores
 from revarb.data.scaling import half_width
 from revarb.data.series import Window
-from revarb.models.ensemble import Ensemble
 from revarb.models.model_file import load
 from revarb.models.outliers import find_probabilities
 from revarb.models.recipe import Recipe, Stage
@@ -151,13 +150,6 @@ def test_missing_samples_are_no_outliers_and_set_no_scale(record):
     mostly = small.with_gaps(spiked(record), slice(70, 120))
     found = small.spec(noise="student-t", recipe=RECIPE).fit(mostly).outliers(0.9)
     assert set(SPIKES) <= {each.row for each in found} and max(each.row for each in found) < 70
-
-
-def test_both_noises_mix(record, robust):
-    gaussian = small.spec(recipe=RECIPE).fit(spiked(record))
-    mixture = Ensemble.from_candidates([robust, gaussian])
-    path = mixture.simulate(small.record(1).u)
-    assert path.degrees_of_freedom is None and path.output_extrapolates.shape == (60, 1)
 
 
 def test_estimated_degrees_keep_a_variance(record):

@@ -31,7 +31,7 @@ def test_the_text_names_signals_noises_and_calibration(model):
         "u0",
         "u1",
         "noise",
-        "held-out stretches",
+        "held-out blocks",
         "lower bound",
     ):
         assert words in text
@@ -86,4 +86,4 @@ def test_html_escapes_and_rich_draws():
     ("lags", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 7], "1-3, 7"), ([0, 2, 4, 5], "0, 2, 4-5")]
 )
 def test_lags_are_written_as_ranges(lags, text):
-    assert _ranges(lags) == text
+    assert _ranges(np.array(lags, dtype=int)) == text
