@@ -25,15 +25,7 @@ def table(summary, title):
 
 def test_the_text_names_signals_noises_and_calibration(model):
     text = str(model.summary())
-    for words in (
-        "state of layer 1, 0",
-        "state of layer 2, 1",
-        "u0",
-        "u1",
-        "noise",
-        "held-out blocks",
-        "lower bound",
-    ):
+    for words in ("state of layer 1, 0", "state of layer 2, 1", "u0", "u1", "noise", "held-out blocks", "lower bound"):
         assert words in text
     assert repr(model.summary()) == text
 
