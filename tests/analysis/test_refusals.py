@@ -132,9 +132,3 @@ def test_responses(call, match):
 def test_a_model_without_inputs_has_no_response(name):
     model = revarb.ARX(lags=2).fit(revarb.Series(None, np.sin(np.arange(60.0))))
     check_refused(getattr(model, name), "the model has no inputs, so it has no response to one")
-
-
-def test_outliers():
-    spec = small.spec(hidden=1)
-    check_refused(lambda: spec.fit(RECORD).outliers(), "Gaussian noise knows no outliers")
-    check_refused(lambda: replace(spec, noise="student-t").fit(RECORD).outliers(2.0), "level must be between 0 and 1")

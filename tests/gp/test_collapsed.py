@@ -1,4 +1,4 @@
-"""The collapsed bound of one layer against dense formulas."""
+"""The collapsed bound of one layer against dense formulas; test_layer.py has that of uncertain regressors."""
 
 from itertools import pairwise
 
@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from revarb.gp import psi
 from revarb.gp.collapsed import Sums, collapsed_bound, inducing_terms
 from revarb.gp.layer import Gaussians, Targets
 from support import oracles
@@ -25,32 +24,11 @@ def problem(rng):
     return x, y, w, variance, sigma2
 
 
-def test_bound_equals_the_uncollapsed_one_at_the_best_q_and_beats_others(problem, rng):
-    x, y, w, variance, sigma2 = problem
-    zeta, lam = rng.normal(size=(6, 3)), rng.uniform(0.05, 0.5, size=x.shape)
-    layer, variance_sum = make_layer(zeta, w, variance, sigma2), 1.9
-    got = float(bound_of(layer, Gaussians(x, lam), Targets(y, variance_sum), jitter=TINY))
-    K = oracles.rbf(zeta, zeta, w, variance)
-    statistics = 15 * variance, np.asarray(psi.psi1(x, lam, zeta, w, np.array(variance)))
-    psi2 = np.asarray(psi.psi2(x, lam, zeta, w, np.array(variance)))
-    # The optimal q(z): covariance K (K + Ψ2/σ²)⁻¹ K, mean K (K + Ψ2/σ²)⁻¹ Ψ1ᵀ y / σ².
-    inverse = np.linalg.inv(K + psi2 / sigma2)
-    q_cov, q_mean = K @ inverse @ K, K @ inverse @ statistics[1].T @ y / sigma2
-
-    def value(mean, cov):
-        return oracles.uncollapsed_bound(*statistics, psi2, K, y, variance_sum, sigma2, mean, cov)
-
-    assert got == pytest.approx(value(q_mean, q_cov), rel=1e-7)
-    assert value(q_mean + 0.05 * rng.normal(size=q_mean.shape), q_cov) < got
-    assert value(q_mean, 1.2 * q_cov) < got
-
-
 def test_bound_without_uncertainty_is_titsias_dense_formula(problem, rng):
     x, y, w, variance, sigma2 = problem
     zeta = rng.normal(size=(6, 3))
-    got = float(
-        bound_of(make_layer(zeta, w, variance, sigma2), Gaussians(x, np.zeros_like(x)), Targets(y, 0.0), jitter=TINY)
-    )
+    layer = make_layer(zeta, w, variance, sigma2)
+    got = float(bound_of(layer, Gaussians(x, np.zeros_like(x)), Targets(y, 0.0), jitter=TINY))
     cross, K = oracles.rbf(x, zeta, w, variance), oracles.rbf(zeta, zeta, w, variance)
     nystrom = cross @ np.linalg.solve(K, cross.T)
     expected = oracles.log_gaussian(y, nystrom + sigma2 * np.eye(15))
@@ -78,13 +56,9 @@ def test_the_derivative_by_hand_is_that_of_the_dense_formula(rng, outputs):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
-def exact_evidence(x, y, w, variance, sigma2):
-    return oracles.log_gaussian(y, oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x)))
-
-
 def test_bound_stays_below_the_evidence_and_grows_with_inducing_inputs(problem):
     x, y, w, variance, sigma2 = problem
-    exact = exact_evidence(x, y, w, variance, sigma2)
+    exact = oracles.log_gaussian(y, oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x)))
     certain = Gaussians(x, np.zeros_like(x))
     bounds = [
         float(bound_of(make_layer(x[:count], w, variance, sigma2), certain, Targets(y, 0.0), jitter=TINY))

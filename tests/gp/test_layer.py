@@ -6,15 +6,7 @@ import pytest
 
 from revarb.gp.collapsed import collapsed_bound, sum_rows
 from revarb.gp.kernel import rbf
-from revarb.gp.layer import (
-    Gaussians,
-    Linear,
-    Targets,
-    inverse_softplus,
-    project_tilt,
-    select_outputs,
-    subtract_linear,
-)
+from revarb.gp.layer import Gaussians, Linear, Targets, inverse_softplus, select_outputs, subtract_linear
 from revarb.gp.pathwise import draw_functions
 from revarb.gp.posterior import (
     PosteriorMean,
@@ -28,7 +20,6 @@ from revarb.gp.posterior import (
     predict_gaussian,
     split_posterior,
 )
-from revarb.gp.psi import psi1
 from support import oracles
 from support.chains import compiled_posterior, make_layer
 from support.random_models import add_linear
@@ -66,11 +57,8 @@ def y(rng, x_hat):
 def test_rbf_equals_a_double_loop(rng):
     a, b, w = rng.normal(size=(6, 3)), rng.normal(size=(4, 3)), rng.uniform(0.1, 3.0, size=3)
     np.testing.assert_allclose(rbf(a, b, w, np.array(2.5)), oracles.rbf(a, b, w, 2.5), rtol=1e-12)
-
-
-def test_rbf_of_equal_points_is_the_variance(rng):
-    a = 100.0 * rng.normal(size=(5, 2))
-    np.testing.assert_allclose(np.diag(rbf(a, a, np.ones(2), np.array(0.7))), 0.7, rtol=1e-9)
+    far = 100.0 * a
+    np.testing.assert_allclose(np.diag(rbf(far, far, w, np.array(0.7))), 0.7, rtol=1e-9)
 
 
 def test_softplus_and_its_inverse():
@@ -118,29 +106,18 @@ def test_projected_residuals_agree_with_quadrature(rng, linear, x_hat, y):
     np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
 
 
-def test_tilt_by_a_loop(rng, linear, x_hat):
-    layer = make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2, linear)
-    statistic = np.asarray(psi1(x_hat.mean, x_hat.variance, layer.zeta, W, np.array(VARIANCE), x_hat.weights))
-    expected = np.zeros((4, 2))
-    for i in range(6):
-        for m in range(4):
-            for d in range(2):
-                s = W[d] * x_hat.variance[i, d] / (1.0 + W[d] * x_hat.variance[i, d])
-                shift = s * (x_hat.mean[i, d] - layer.zeta[m, d])
-                expected[m] += statistic[i, m] * shift * linear.coefficients[d]
-    np.testing.assert_allclose(project_tilt(layer, x_hat, statistic), expected, rtol=1e-12)
-
-
-def test_bound_is_the_uncollapsed_one_by_quadrature(rng, linear, x_hat, y):
+@pytest.mark.parametrize("has_linear", [False, True])
+def test_bound_is_the_uncollapsed_one_by_quadrature(rng, linear, x_hat, y, has_linear):
     """E_q[log p(y | f)] − KL(q(z) ‖ p(z)) at the best q(z), all expectations by quadrature; others are worse."""
     zeta, rows, target_variance = rng.normal(size=(3, 3)), np.flatnonzero(x_hat.weights), 0.8
-    layer = make_layer(zeta, W, VARIANCE, SIGMA2, linear)
+    layer = make_layer(zeta, W, VARIANCE, SIGMA2, linear if has_linear else None)
     got = float(bound_of(layer, x_hat, Targets(y, target_variance), TINY))
     K = oracles.rbf(zeta, zeta, W, VARIANCE)
     inverse = np.linalg.inv(K)
 
     def statistics(x, i):
-        k, rest = oracles.rbf(x[None], zeta, W, VARIANCE)[0], y[i] - x @ linear.coefficients - linear.offset
+        k, rest = oracles.rbf(x[None], zeta, W, VARIANCE)[0], y[i]
+        rest = rest - x @ linear.coefficients - linear.offset if has_linear else rest
         return np.concatenate([np.outer(k, k).ravel(), np.outer(k, rest).ravel(), [rest @ rest]])
 
     total = sum(expect(lambda x, i=i: statistics(x, i), x_hat, i) for i in rows)
@@ -212,9 +189,7 @@ def compute_all(layer, x_hat, y):
 def test_prediction_at_a_gaussian_agrees_with_quadrature(rng, linear, x_hat, y, apart):
     """Eq. 48: mean, covariance between outputs and covariance with the regressor; the last regressor is known."""
     layer = make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2, linear)
-    trained = compiled_posterior(layer, x_hat, y, TINY)
-    if apart:
-        trained = compute_groups(layer, x_hat, y)
+    trained = compute_groups(layer, x_hat, y) if apart else compiled_posterior(layer, x_hat, y, TINY)
     mean, known, cov = np.array([0.2, -0.4]), np.array([0.3]), np.array([[0.30, 0.18], [0.18, 0.25]])
     part = jax.tree.map(lambda values: values[0], compute_known_part(trained, known[None]))
     got = jax.jit(lambda layer: predict_gaussian(split_posterior(layer, 2), mean, cov, part))(trained)
@@ -234,15 +209,10 @@ def test_prediction_at_a_gaussian_agrees_with_quadrature(rng, linear, x_hat, y, 
 def compute_groups(layer, x_hat, y):
     """The joined posterior of two outputs: the second one was measured in half of the rows only, and comes first."""
     masks = [x_hat.weights * (np.arange(6) < 3), x_hat.weights]
-    parts = [
-        compiled_posterior(
-            select_outputs(layer, np.array([column])),
-            x_hat._replace(weights=mask),
-            y[:, [column]] * mask[:, None],
-            TINY,
-        )
-        for column, mask in zip((1, 0), masks, strict=True)
-    ]
+    parts = []
+    for column, mask in zip((1, 0), masks, strict=True):
+        part, targets = select_outputs(layer, np.array([column])), y[:, [column]] * mask[:, None]
+        parts.append(compiled_posterior(part, x_hat._replace(weights=mask), targets, TINY))
     return join_output_groups(parts, [(1,), (0,)])
 
 

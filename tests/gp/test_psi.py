@@ -13,20 +13,15 @@ def case(rng):
     """Regressors, inducing inputs and a kernel of moderate size: mu, lam, zeta, w, variance."""
 
     def make(R, M, D):
-        return (
-            rng.normal(size=(R, D)),
-            rng.uniform(0.01, 0.8, size=(R, D)),
-            rng.normal(size=(M, D)),
-            rng.uniform(0.2, 2.0, size=D),
-            np.array(1.7),
-        )
+        mu, lam, zeta = rng.normal(size=(R, D)), rng.uniform(0.01, 0.8, size=(R, D)), rng.normal(size=(M, D))
+        return mu, lam, zeta, rng.uniform(0.2, 2.0, size=D), np.array(1.7)
 
     return make
 
 
-@pytest.mark.parametrize("D", [1, 2])
-def test_psi1_and_psi2_agree_with_quadrature(case, D):
-    values = case(4, 3, D)
+@pytest.mark.parametrize(("M", "D"), [(3, 1), *((M, 2) for M in (1, 2, 3, 4, 7, 10))])
+def test_psi1_and_psi2_agree_with_quadrature(case, M, D):
+    values = case(4, M, D)
     np.testing.assert_allclose(psi.psi1(*values), oracles.psi1(*values), rtol=0, atol=1e-8)
     np.testing.assert_allclose(psi.psi2(*values), oracles.psi2(*values), rtol=0, atol=1e-8)
 
@@ -63,14 +58,6 @@ def test_known_regressors_are_those_whose_variance_is_zero(case, uncertain):
     slopes = (slopes[0], slopes[1][:, :uncertain], *slopes[2:])
     for a, b in zip(got_slopes, slopes, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 10])
-def test_psi2_of_all_pairs_for_any_number_of_inducing_inputs(case, size):
-    mu, lam, zeta, w, variance = case(3, size, 2)
-    np.testing.assert_allclose(
-        psi.psi2(mu, lam, zeta, w, variance), oracles.psi2(mu, lam, zeta, w, variance), atol=1e-8
-    )
 
 
 @pytest.mark.parametrize("rows_per_block", [2, 4, 100])
@@ -111,20 +98,13 @@ def test_full_covariance_statistics_contain_the_diagonal_ones(case):
     np.testing.assert_allclose(got, psi.psi2(mu, lam, zeta, w, variance), rtol=1e-10)
 
 
-def test_full_covariance_statistics_agree_with_quadrature(case, rng):
+def test_full_covariance_statistics_agree_with_quadrature(case):
     mu, _, zeta, w, variance = case(1, 4, 2)
     cov = np.array([[0.5, -0.35], [-0.35, 0.4]])
-    expected1 = oracles.gaussian_expectation(lambda x: oracles.rbf(x[None], zeta, w, variance)[0], mu[0], cov)
-
-    def outer(x):
-        k = oracles.rbf(x[None], zeta, w, variance)[0]
-        return np.outer(k, k)
-
     psi1, _ = psi.psi1_full(mu[0], cov, zeta, w, variance)
-    np.testing.assert_allclose(psi1, expected1, atol=1e-8)
-    np.testing.assert_allclose(
-        full_statistics(mu[0], cov, zeta, w, variance), oracles.gaussian_expectation(outer, mu[0], cov), atol=1e-8
-    )
+    np.testing.assert_allclose(psi1, oracles.psi1(mu, [cov], zeta, w, variance)[0], atol=1e-8)
+    got = full_statistics(mu[0], cov, zeta, w, variance)
+    np.testing.assert_allclose(got, oracles.psi2(mu, [cov], zeta, w, variance), atol=1e-8)
 
 
 def test_an_irrelevant_regressor_changes_nothing(case):
@@ -132,8 +112,7 @@ def test_an_irrelevant_regressor_changes_nothing(case):
     mu, lam, zeta, w, variance = case(1, 5, 3)
     w = w.copy()
     w[1] = 0.0
-    cov = np.diag(lam[0])
-    keep = [0, 2]
+    cov, keep = np.diag(lam[0]), [0, 2]
     got, _ = psi.psi1_full(mu[0], cov, zeta, w, variance)
     expected, _ = psi.psi1_full(mu[0, keep], cov[np.ix_(keep, keep)], zeta[:, keep], w[keep], variance)
     np.testing.assert_allclose(got, expected, rtol=1e-12)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import revarb
 from revarb.data.scaling import Standardiser
 from revarb.models.calibration import Calibration
 from revarb.models.recipe import R0_FREE, Recipe, Stage
@@ -38,6 +39,23 @@ def test_it_changes_the_noise_and_the_bands_but_not_the_mean_run(model):
     ahead = factors(changed, lambda each: each.predict(record, 2))
     np.testing.assert_allclose(ahead, [1.5] * 2 + [0.8] * (len(ahead) - 2))  # the first rows are a cold run
     np.testing.assert_allclose(factors(changed, lambda each: each.predict(record, 11)), 1.5)
+
+
+def test_one_distribution(model):
+    """The interval follows from mean and std, and so do the samples' spread and the scores."""
+    record = small.record(5)
+    wide, narrow = (replace(SOME, factors=(factor,) * 3) for factor in (1.7, 1.0))
+    one, other = (replace(model, calibration=each) for each in (wide, narrow))
+    path, plain = one.simulate(record.u), other.simulate(record.u)
+    np.testing.assert_allclose(path.std, 1.7 * plain.std, rtol=1e-12)
+    lower, upper = path.interval(0.95)
+    np.testing.assert_allclose(upper - lower, 2 * 1.959963984540054 * path.std, rtol=1e-12)
+    drawn, plainly_drawn = (each.simulate(record.u, "samples", samples=50) for each in (one, other))
+    ours, theirs = drawn.samples - drawn.mean, plainly_drawn.samples - plainly_drawn.mean
+    np.testing.assert_allclose(ours, 1.7 * theirs, rtol=1e-9, atol=1e-12)
+    error = (record.y - path.mean)[path.skip :] / path.std[path.skip :]
+    nlpd = np.mean(0.5 * np.log(2 * np.pi) + np.log(path.std[path.skip :]) + 0.5 * error**2)
+    assert revarb.scores(path, record.y).nlpd == pytest.approx(nlpd, rel=1e-12)
 
 
 def test_the_verdict_compares_with_arx_and_the_mean(model):

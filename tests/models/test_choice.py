@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 
 import revarb
 from fuzz import samples
-from revarb.models.choice import Candidate, Choice
+from revarb.models.choice import Candidate, Choice, describe_held_out
 from support import small
 
 LINEAR = Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4, "")
@@ -62,12 +63,12 @@ def test_a_choice_survives_json_and_a_model_file(tmp_path):
 
 
 @pytest.mark.parametrize("note", ["dropped", "unfinished"])
-def test_what_was_scored_on_fewer_stretches_comes_last(note):
+def test_what_was_scored_on_fewer_blocks_comes_last(note):
     fewer = replace(DROPPED, note=note)
     choice = replace(CHOICE, candidates=(fewer, LINEAR, TAKEN))
     assert [row[0] for row in choice.table().rows] == [TAKEN.name, LINEAR.name, fewer.name]
     labels = [text.get_text() for text in choice.plot().axes[0].get_legend().get_texts()]
-    assert labels == ["taken", "tried", "fewer stretches (dropped, or not finished)"]
+    assert labels == ["taken", "tried", "fewer blocks (dropped, or not finished)"]
 
 
 def test_the_label_of_the_figure_is_inside_of_it():
@@ -89,3 +90,23 @@ def test_a_model_that_only_predicts_is_not_recommended_for_simulation():
     model = replace(revarb.ARX(2, 2).fit(small.record()), choice=choice)
     assert model.verdict.startswith("no free run is much better than the mean: use it for predictions only (0.05 of")
     assert replace(model, choice=replace(choice, scored_by="cold runs")).verdict.endswith(": use it")
+
+
+@pytest.mark.parametrize(
+    ("error", "linear", "mean", "words"),
+    [
+        (0.12, 0.31, 1.0, r"held-out error 0.12 of the output's standard deviation \(ARX 0.31, .*\): use it$"),
+        (0.12, None, 1.0, r"held-out error 0.12 of the output's standard deviation \(the training mean 1\): use it$"),
+        (0.12, 0.118, 1.0, ": use it$"),  # the same as ARX
+        (0.40, 0.31, 1.0, ": a linear model is better; use revarb.fit or ARX$"),
+        (0.70, 0.90, 1.0, ": hardly better than the mean; try revarb.fit, more or other inputs, or a longer record$"),
+        (0.99, 0.90, 1.0, ": no better than the mean, do not use it; try revarb.fit"),
+        (0.30, 0.50, 0.31, ": no better than the mean, do not use it"),
+    ],
+)
+def test_the_sentence_says_whether_the_model_is_any_good(error, linear, mean, words):
+    assert re.search(words, describe_held_out(error, linear, mean))
+    if ": use it" not in words:  # what a bad model lacks is named first
+        assert describe_held_out(error, linear, mean, "latent_dim=2").endswith("; try latent_dim=2")
+    else:
+        assert describe_held_out(error, linear, mean, "latent_dim=2").endswith(": use it")

@@ -6,7 +6,7 @@ import pytest
 
 from revarb.errors import InputError
 from revarb.models.configuration import read_toml
-from revarb.models.recipe import Recipe, Recognition, Stage
+from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
 
@@ -20,6 +20,9 @@ def test_the_default_is_recipe_r0():
     assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear", "tau"} for stage in recipe.stages)
     assert (recipe.free_run_weight, recipe.free_run_weights) == (0.0, ())
     assert (recipe.memory, recipe.max_rows) == (20, 5000)
+    assert RECIPES["R0"] == recipe and RECIPES["fixed"].latent_variance < recipe.latent_variance
+    assert all("lam" not in stage.free for stage in RECIPES["fixed"].stages)
+    assert all(RGP.from_dict({"recipe": name}).recipe == RECIPES[name] for name in RECIPES)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+from scipy.stats import t as student_t
 
 import revarb
 from fuzz import samples
+from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.models.ensemble import Ensemble, mix_paths
 from revarb.models.model_file import read_container, write_container
@@ -124,3 +128,27 @@ def test_an_interrupted_mixture_stays_interrupted_in_its_file(mixture, ensemble,
         stopped = replace(model, status=Status.INTERRUPTED)
         assert revarb.load(stopped.save(tmp_path / "e.rgp")).status is Status.INTERRUPTED
         assert revarb.load(model.save(tmp_path / "e.rgp")).status is model.status
+
+
+def test_an_ensemble_has_the_surface_of_a_single_model(ensemble):
+    single, internal = ensemble.best, {"trained", "chain", "resolve_start", "calibrate_path", "refit"}
+    assert not {name for name in dir(single) if not name.startswith("_")} - set(dir(ensemble)) - internal
+    assert ensemble.bound == max(ensemble.bounds)
+    assert ensemble.smooth()[0].mean.shape == single.smooth()[0].mean.shape
+    assert len(ensemble.latent_paths()) == 2
+
+
+@pytest.mark.parametrize("degrees", [(4.0, None), (4.0, None, None), (3.0, 10.0), (4.0, 4.0)])
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_heavy_tails_outlive_a_gaussian_member(degrees, level):
+    """The band of the mixture of members with equal means and standard deviations, found by bisection."""
+
+    def outside(x):
+        tails = [2 * norm.sf(x) if d is None else 2 * student_t.sf(x * np.sqrt(d / (d - 2.0)), d) for d in degrees]
+        return np.mean(tails) - (1.0 - level)
+
+    mean = np.zeros((3, 1))
+    paths = [Trajectory(mean, mean + 1.0, "moments", 0, ("y",), degrees_of_freedom=each) for each in degrees]
+    mixture = mix_paths(paths)
+    np.testing.assert_allclose(mixture.interval(level)[1], brentq(outside, 0.5, 9.0), rtol=0.05)
+    assert mix_paths([replace(path, degrees_of_freedom=None) for path in paths]).degrees_of_freedom is None

@@ -1,51 +1,75 @@
-"""Live runs: step by step the same as a simulation, with samples."""
+"""Live runs: step by step the same as a simulation, with samples; states corrected by measured outputs."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from revarb.models.live import Live
+from revarb.data.series import Window
+from revarb.models import observer
+from revarb.models.calibration import Calibration
+from revarb.models.live import Live, LiveStep
 from support import small
 from support.chains import smooth_chain
+
+CALIBRATION = Calibration(0.5, 0.03, edges=(2, 10), factors=(1.1, 1.3, 1.6), stretches=12, error=0.2)
+TWO = small.record(samples=60, inputs=2, outputs=2)
+NEW = small.record(5, samples=30, inputs=2, outputs=2)
 
 
 @pytest.fixture(scope="module")
 def model():
+    return replace(small.spec(latent_dim=2).fit(TWO), calibration=CALIBRATION)
+
+
+@pytest.fixture(scope="module")
+def single():
     return small.spec(hidden=1).fit(small.record())
 
 
-@pytest.mark.parametrize("start", ["cold", "warm"])
-def test_steps_are_the_mean_only_run(model, start):
-    u = small.record(5).u
-    initial = "cold" if start == "cold" else model.final_states[0]
-    live = Live(model, initial)
+def run(live, u, y):
+    """Steps and corrections over a record; every step before it was measured, as arrays of one `LiveStep`."""
+    steps = []
+    for inputs, outputs in zip(u, y, strict=True):
+        steps.append(live.step(inputs))
+        live.correct(outputs)
+    return LiveStep(*(np.array(values) for values in zip(*steps, strict=True)))
+
+
+def same_bands(one, other):
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-9)
+    np.testing.assert_allclose(one.std, other.std, rtol=1e-9)
+
+
+@pytest.mark.parametrize("start", ["cold", "continue"])
+def test_steps_are_the_mean_only_run(single, start):
+    u, live = small.record(5).u, Live(single, start)
     steps = np.stack([live.step(row).mean for row in u])
-    np.testing.assert_allclose(steps, model.simulate(u, "mean", start=initial).mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(steps, single.simulate(u, "mean", start=start).mean, rtol=1e-10, atol=1e-12)
     live.reset()
     np.testing.assert_array_equal(live.step(u[0]).mean, steps[0])
 
 
 @pytest.mark.slow
-def test_ghosts_spread_until_they_are_reset(model):
+def test_samples_spread_until_they_are_reset(single):
     def spreads(horizon):
-        live = Live(model, model.final_states[0], samples=800, horizon=horizon)
+        live = Live(single, single.final_states[0], samples=800, horizon=horizon)
         return [live.step(row).samples.std() for row in small.record(5).u]
 
     assert np.mean(spreads(1)) < 0.98 * np.mean(spreads(60))
 
 
-def test_ghosts_are_reproducible_and_surround_the_run(model):
-    live, again = (Live(model, model.final_states[0], samples=200, seed=3) for _ in range(2))
+def test_samples_are_reproducible_and_surround_the_run(single):
+    live, again = (Live(single, single.final_states[0], samples=200, seed=3) for _ in range(2))
     step = live.step(0.3)
     assert step.samples.shape == (200, 1)
     np.testing.assert_array_equal(again.step(0.3).samples, step.samples)
     assert abs(step.samples.mean() - step.mean[0]) < 4.0 * step.samples.std() / np.sqrt(200)
 
 
-def test_a_ghost_keeps_its_functions(model):
-    """Without noise, and reset to a run that has settled, a ghost has the same value at every step."""
-    quiet = replace(model, trained=model.trained._replace(chain=smooth_chain(model.trained.chain, 1e-18)))
+def test_a_sample_keeps_its_functions(single):
+    """Without noise, and reset to a run that has settled, a sample has the same value at every step."""
+    quiet = replace(single, trained=single.trained._replace(chain=smooth_chain(single.trained.chain, 1e-18)))
     live = Live(quiet, samples=5, horizon=1)
     *_, before, last = (live.step(0.3).samples for _ in range(100))
     np.testing.assert_allclose(before, last, atol=1e-6)
@@ -53,13 +77,133 @@ def test_a_ghost_keeps_its_functions(model):
 
 
 @pytest.mark.slow
-def test_ghosts_are_drawn_as_trajectories_are(model):
+def test_samples_are_drawn_as_trajectories_are(single):
     """After a horizon of steps their variance is that of `simulate(…, "samples")` without the output noise."""
     u = small.record(5).u[:8]
-    live = Live(model, model.final_states[0], samples=4000, horizon=100)
+    live = Live(single, single.final_states[0], samples=4000, horizon=100)
     samples = [live.step(row).samples for row in u][-1]
-    start = model.final_states[0]
+    start = single.final_states[0]
     known = type(start)(start.mean, np.zeros_like(start.cov), start.past_u)
-    drawn = model.simulate(u, "samples", start=known, samples=4000).samples[:, -1]
-    noise = float(model.scaling.y_std[0] ** 2 * model.trained.chain.output.sigma2)
+    drawn = single.simulate(u, "samples", start=known, samples=4000).samples[:, -1]
+    noise = float(single.scaling.y_std[0] ** 2 * single.trained.chain.output.sigma2)
     assert samples.var() <= drawn.var() == pytest.approx(samples.var() + noise, rel=0.25)
+
+
+@pytest.mark.parametrize("calibration", [CALIBRATION, None])
+def test_steps_with_corrections_are_predictions_along_a_record(model, calibration):
+    """Which are those of a Kalman filter for a linear chain: tests/simulation/test_linear_chain.py."""
+    model, record = replace(model, calibration=calibration), small.with_gaps(NEW, (7, 0), (12, 1))
+    if calibration is None:  # with one, the band of a step is wider after a step without any measurement
+        record = small.with_gaps(record, slice(9, 11))
+    live, ahead = Live(model, observe=True), {k: model.predict(record, horizon=k) for k in (1, 4)}
+    steps = run(live, record.u[:15], record.y[:15])
+    np.testing.assert_allclose(steps.mean, ahead[1].mean[:15], rtol=1e-9)
+    np.testing.assert_allclose(steps.std, ahead[1].std[:15], rtol=1e-9)
+    path = live.predict(4, record.u[15:19])
+    assert (path.start, path.skip, len(path)) == ("live run, step 15", 0, 4)
+    for k, expected in ahead.items():
+        np.testing.assert_allclose(path.mean[k - 1], expected.mean[14 + k], rtol=1e-9)
+        np.testing.assert_allclose(path.std[k - 1], expected.std[14 + k], rtol=1e-9)
+
+
+def test_the_state_is_that_after_a_measured_window(model):
+    """Also of a run that observes from its first correction on, if that is of the first step."""
+    live = Live(model)
+    run(live, NEW.u, NEW.y)
+    expected = model.resolve_start(Window(NEW.u, NEW.y)).state
+    for name in ("mean", "cov", "past_u"):
+        np.testing.assert_allclose(getattr(live.state, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", ["cold", "continue"])
+def test_a_run_that_observes_nothing_is_a_free_run_of_the_moments(model, start):
+    live, expected = Live(model, start, observe=True), model.simulate(NEW.u, start=start)
+    same_bands(run(live, NEW.u, np.full(NEW.y.shape, np.nan)), expected)
+
+
+@pytest.mark.parametrize("start", ["cold", "continue"])
+@pytest.mark.parametrize("corrected", [0, 10])
+def test_a_simulation_from_the_state_is_the_prediction_also_between_corrections(model, start, corrected):
+    """With the calibrated noise of the steps since the last correction, and the band width of as many steps."""
+    live = Live(model, start, observe=True)
+    if corrected:
+        run(live, NEW.u[:corrected], NEW.y[:corrected])
+    for inputs in NEW.u[corrected : corrected + 3]:
+        live.step(inputs)
+    u = NEW.u[corrected + 3 :]
+    path, simulated = live.predict(len(u), u), model.simulate(u, start=live.state)
+    same_bands(simulated, path)
+    again = Live(model, live.state, observe=True)
+    for row, inputs in enumerate(u[:4]):  # and so are further steps
+        step, following = again.step(inputs), live.step(inputs)
+        np.testing.assert_allclose((step.mean, step.std), (following.mean, following.std), rtol=1e-12)
+        np.testing.assert_allclose((step.mean, step.std), (path.mean[row], path.std[row]), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_run_is_mean_only_until_its_first_correction(single):
+    record = small.record(3)
+    live, free = Live(single), single.simulate(record.u, "mean")
+    for row in range(20):
+        step = live.step(record.u[row])
+        live.correct(np.nan)
+        assert step.std is None
+        np.testing.assert_allclose(step.mean, free.mean[row], rtol=1e-10)
+    live.correct(record.y[19])
+    step = live.step(record.u[20])
+    assert step.std[0] > 0.0
+    assert abs(step.mean[0] - record.y[20, 0]) < abs(free.mean[20, 0] - record.y[20, 0]) + 2 * step.std[0]
+
+
+def test_reset_forgets_corrections(single):
+    record = small.record(3)
+    for observe in (True, False):
+        live = Live(single, observe=observe)
+        first = live.step(record.u[0])
+        live.correct(record.y[0] + 1.0)
+        live.step(record.u[1])
+        live.reset()
+        again = live.step(record.u[0])
+        np.testing.assert_array_equal(again.mean, first.mean)
+        assert (again.std is None) == (not observe)
+
+
+@pytest.mark.slow
+def test_samples_restart_at_the_corrected_state(single):
+    record = small.record(3)
+    mean, samples, std = run(Live(single, samples=300, horizon=1, observe=True), record.u, record.y)
+    error = abs(samples[-1].mean() - mean[-1, 0])
+    assert error < 5.0 * samples[-1].std() / np.sqrt(300) + 0.1 * std[-1, 0]
+
+
+def test_inputs_can_be_given_after_the_correction(model):
+    at_once, later = Live(model, observe=True), Live(model, observe=True)
+    for inputs, outputs in zip(NEW.u[:10], NEW.y[:10], strict=True):
+        step, same = at_once.step(inputs), later.step()
+        np.testing.assert_array_equal(step.mean, same.mean)
+        for live in (at_once, later):
+            live.correct(outputs)
+        later.apply(inputs + 1.0)
+        later.apply(inputs)
+    np.testing.assert_array_equal(later.state.past_u, at_once.state.past_u)
+    held, given = later.predict(4), at_once.predict(4, np.tile(NEW.u[9], (4, 1)))  # without u the last ones are held
+    np.testing.assert_allclose(held.inputs, given.inputs, rtol=1e-12)
+    same_bands(held, given)
+
+
+@pytest.mark.slow
+def test_a_system_without_inputs():
+    record = small.record(inputs=0)
+    model = small.spec(hidden=1).fit(record)
+    live = Live(model, observe=True)
+    steps = run(live, [None] * len(record), record.y)
+    np.testing.assert_allclose(steps.mean, model.predict(record).mean, rtol=1e-8)
+    assert live.predict(7).mean.shape == (7, 1)
+
+
+def test_no_step_of_a_loop_compiles(model):
+    live = Live(model, observe=True)
+    sizes = observer._advance._cache_size(), observer._correct._cache_size()
+    run(live, NEW.u[:3], NEW.y[:3])
+    run(live, NEW.u[3:5], small.with_gaps(NEW, (3, 0)).y[3:5])
+    assert sizes == (observer._advance._cache_size(), observer._correct._cache_size())

@@ -16,11 +16,7 @@ import revarb
 FOLDERS = {version: Path(__file__).parent / "data" / version for version in ("v0_1", "v0_2")}
 EXPECTED = {version: json.loads((folder / "expected.json").read_text()) for version, folder in FOLDERS.items()}
 MODELS = [(version, name) for version, entries in EXPECTED.items() for name in entries]
-PATHS = [
-    (version, name, path["method"], path["start"])
-    for version, name in MODELS
-    for path in EXPECTED[version][name]["paths"]
-]
+PATHS = [(*each, path["method"], path["start"]) for each in MODELS for path in EXPECTED[each[0]][each[1]]["paths"]]
 DRAWN = 20  # samples that version 0.1 drew, the same number for every path
 
 
@@ -52,7 +48,8 @@ def test_every_file_is_tested(version):
 
 @pytest.mark.parametrize(("version", "name", "method", "start"), [each for each in PATHS if each[2] != "samples"])
 def test_a_simulation_is_the_same(version, name, method, start):
-    path, expected = (find(version, name, method, start) for find in (simulate_loaded, find_path))
+    path = simulate(load(version, name), version, name, method, start)
+    expected = find_path(version, name, method, start)
     close(path.mean, expected["mean"])
     if "band_std" not in expected or (version, name) == ("v0_1", "ensemble"):  # 0.1 mixed bands in another way
         return
@@ -60,10 +57,6 @@ def test_a_simulation_is_the_same(version, name, method, start):
     close(path.std, expected["band_std"], 1e-6)
     close(path.interval(0.95)[0], expected["lower"], 1e-6)
     close(path.interval(0.95)[1], 2.0 * path.mean - np.reshape(expected["lower"], path.mean.shape), 1e-6)
-
-
-def simulate_loaded(version, name, method, start):
-    return simulate(load(version, name), version, name, method, start)
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from revarb.analysis.reliability import pit_values
 from revarb.analysis.scores import scores
 from revarb.data.scaling import half_width
 from revarb.data.series import Window
-from revarb.models.ensemble import Ensemble
 from revarb.models.model_file import load
 from revarb.models.outliers import find_probabilities
 from revarb.models.recipe import Recipe, Stage
@@ -39,11 +38,12 @@ def robust(record):
     return small.spec(noise="student-t", recipe=RECIPE).fit(spiked(record))
 
 
-def test_planted_spikes_are_found_and_nothing_else(robust):
+def test_planted_spikes_are_found_and_nothing_else(robust, tmp_path):
     found = robust.outliers()
     assert {each.row for each in found} == set(SPIKES)
     assert all(each.record == 0 and each.output == "y" and each.weight < 0.05 for each in found)
     assert [each.probability for each in found] == sorted(each.probability for each in found)
+    assert load(robust.save(tmp_path / "robust.rgp")).outliers() == found
 
 
 @pytest.mark.slow
@@ -100,19 +100,6 @@ def test_one_bad_sample_does_not_spoil_predictions(robust, record):
     assert np.abs(spoiled.mean - clean.mean)[51:].max() < 0.2 * np.std(record.y)
 
 
-def test_the_file_keeps_weights_and_degrees(robust, tmp_path):
-    again = load(robust.save(tmp_path / "robust.rgp"))
-    assert again.outliers() == robust.outliers()
-    u = small.record(1).u
-    np.testing.assert_array_equal(again.simulate(u).std, robust.simulate(u).std)
-    assert again.simulate(u).degrees_of_freedom == robust.simulate(u).degrees_of_freedom
-
-
-def test_degrees_of_freedom_are_estimated(record):
-    spec = small.spec(noise="student-t", recipe=RECIPE, degrees_of_freedom=None)
-    assert float(spec.fit(spiked(record)).trained.parameters.noise.degrees) != pytest.approx(4.0)
-
-
 @pytest.mark.slow
 def test_gaps_and_the_free_run_term_go_with_it(record):
     recipe = replace(RECIPE, free_run_weight=2.0, free_run_iterations=5)
@@ -153,19 +140,13 @@ def test_missing_samples_are_no_outliers_and_set_no_scale(record):
     assert set(SPIKES) <= {each.row for each in found} and max(each.row for each in found) < 70
 
 
-def test_both_noises_mix(record, robust):
-    gaussian = small.spec(recipe=RECIPE).fit(spiked(record))
-    mixture = Ensemble.from_candidates([robust, gaussian])
-    path = mixture.simulate(small.record(1).u)
-    assert path.degrees_of_freedom is None and path.output_extrapolates.shape == (60, 1)
-
-
-def test_estimated_degrees_keep_a_variance(record):
+def test_degrees_of_freedom_are_estimated_and_keep_a_variance(record):
     """Many spikes make the tails as heavy as they may become; the band stays one."""
     rows = tuple(range(10, 110, 7))
     spec = small.spec(noise="student-t", recipe=RECIPE, degrees_of_freedom=None)
-    path = spec.fit(spiked(record, rows)).simulate(record.u)
-    assert path.std.max() < 5.0 * np.std(record.y)
+    model = spec.fit(spiked(record, rows))
+    assert float(model.trained.parameters.noise.degrees) != pytest.approx(4.0)
+    assert model.simulate(record.u).std.max() < 5.0 * np.std(record.y)
 
 
 @with_numerics

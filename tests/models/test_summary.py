@@ -25,15 +25,7 @@ def table(summary, title):
 
 def test_the_text_names_signals_noises_and_calibration(model):
     text = str(model.summary())
-    for words in (
-        "state of layer 1, 0",
-        "state of layer 2, 1",
-        "u0",
-        "u1",
-        "noise",
-        "held-out stretches",
-        "lower bound",
-    ):
+    for words in ("state of layer 1, 0", "state of layer 2, 1", "u0", "u1", "noise", "held-out blocks", "lower bound"):
         assert words in text
     assert repr(model.summary()) == text
 
@@ -86,4 +78,4 @@ def test_html_escapes_and_rich_draws():
     ("lags", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 7], "1-3, 7"), ([0, 2, 4, 5], "0, 2, 4-5")]
 )
 def test_lags_are_written_as_ranges(lags, text):
-    assert _ranges(lags) == text
+    assert _ranges(np.array(lags, dtype=int)) == text

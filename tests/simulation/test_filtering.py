@@ -1,6 +1,7 @@
 """States inferred from measured outputs: filtering and fixed-lag smoothing."""
 
 import numpy as np
+import pytest
 
 from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import predict_certain
@@ -22,9 +23,8 @@ def test_the_update_is_that_of_the_textbook_and_skips_missing_outputs():
     np.testing.assert_allclose(got.mean, gain @ (y - 1.0), rtol=1e-5)
     np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
     one = update(state, measured, np.array([0.3, np.nan]))
-    alone = update(
-        state, OutputMoments(measured.mean[:1], measured.cov[:1, :1], measured.cross[:, :1]), np.array([0.3])
-    )
+    first = OutputMoments(measured.mean[:1], measured.cov[:1, :1], measured.cross[:, :1])
+    alone = update(state, first, np.array([0.3]))
     np.testing.assert_allclose(one.mean, alone.mean, rtol=1e-5)
     none = update(state, measured, np.full(2, np.nan))
     np.testing.assert_allclose(none.cov, state.cov, rtol=1e-6)
@@ -55,12 +55,8 @@ def test_states_agree_with_weighted_samples(shallow_model):
 
 @with_numerics
 def test_predictions_ahead_are_runs_from_conditioned_states(shallow_model):
-    chain, record, k = shallow_model.trained.chain, small.record(4), 3
-    cold = shallow_model.resolve_start("cold").state
-    z, y = shallow_model.preprocessor.check_window(record)
-    y = y.copy()
-    y[5] = np.nan
-    u_bar = input_windows_after(cold.past_u, z, shallow_model.order)
+    chain, k = shallow_model.trained.chain, 3
+    cold, u_bar, y = rows_of(shallow_model, small.with_gaps(small.record(4), 5))
     got = predict_ahead(chain, chain, cold, u_bar, y, shallow_model.order.reach, k)
     for row in (3, 4, 7, 30):
         before = row - k + 1
@@ -76,24 +72,17 @@ def rows_of(model, record):
     return cold, input_windows_after(cold.past_u, z, model.order), y
 
 
+@pytest.mark.parametrize(("rows", "states"), [(60, (0, 10, 57, 58, 59)), (2, (0, 1))])
 @with_numerics
-def test_a_state_is_inferred_from_outputs_until_it_leaves_its_window(wide_model):
+def test_a_state_is_inferred_from_outputs_until_it_leaves_its_window(wide_model, rows, states):
+    """Also where the record is shorter than a window."""
     chain = wide_model.trained.chain
     cold, u_bar, y = rows_of(wide_model, small.with_gaps(small.record(4, outputs=2), (7, 0), (slice(20, 24), 1)))
-    smoothed = smooth_means(chain, cold, u_bar, y)
-    assert [mean.shape for mean in smoothed] == [(60, 2), (60, 1)]
-    for state, last in ((0, 2), (10, 12), (57, 59), (58, 59), (59, 59)):  # two samples later, or the last one
+    smoothed = smooth_means(chain, cold, u_bar[:rows], y[:rows])
+    assert [mean.shape for mean in smoothed] == [(rows, 2), (rows, 1)]
+    for state in states:
+        last = min(state + 2, rows - 1)  # two samples later, or the last one
         joint = np.asarray(filter_states(chain, cold, u_bar[: last + 1], y[: last + 1]).mean)
         for mean, window in zip(smoothed, locate_windows(chain), strict=True):
             newest_first = joint[window].reshape(chain.lags, -1)
             np.testing.assert_allclose(mean[state], newest_first[last - state], rtol=1e-9, atol=1e-12)
-
-
-@with_numerics
-def test_a_record_that_is_shorter_than_a_window(wide_model):
-    chain = wide_model.trained.chain
-    cold, u_bar, y = rows_of(wide_model, small.record(4, outputs=2))
-    smoothed = smooth_means(chain, cold, u_bar[:2], y[:2])
-    joint = np.asarray(filter_states(chain, cold, u_bar[:2], y[:2]).mean)
-    for mean, window in zip(smoothed, locate_windows(chain), strict=True):
-        np.testing.assert_allclose(mean, joint[window].reshape(chain.lags, -1)[1::-1], rtol=1e-9)

@@ -11,7 +11,7 @@ from revarb.simulation.filtering import filter_states, predict_ahead
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import run_moments
 from revarb.simulation.samples import run_samples
-from support.chains import correlated_start, monte_carlo, smooth_chain
+from support.chains import change_linear, correlated_start, monte_carlo
 from support.random_models import add_linear
 
 L, NOISES = 2, (0.05, 0.02, 0.03)
@@ -115,44 +115,17 @@ def test_without_a_gp_part_predictions_ahead_are_those_of_a_kalman_filter(chain,
         np.testing.assert_allclose(got.variance[row], np.diag(covs[row]), rtol=1e-10)
 
 
-@pytest.fixture(scope="module")
-def tilted(wide_model):
-    """A trained chain whose layers have random linear parts beside their GPs."""
-    rng, chain = np.random.default_rng(7), wide_model.trained.chain
-    return smooth_chain(
-        change_linear(chain, lambda shape: (0.2 * rng.normal(size=shape), np.full(shape[1], 0.1))), 1e-3
-    )
+def test_one_sampled_step_agrees_with_the_monte_carlo_loop(tilted, rng):
+    """In one step every function is evaluated once, so that drawing functions and drawing values are equivalent.
 
-
-def change_linear(chain, make):
-    """The chain with the linear parts that `make` returns for the shape of their coefficients."""
-    layers = [
-        add_linear(layer, Linear(*make((layer.zeta.shape[1], layer.outputs))))
-        for layer in (*chain.hidden, chain.output)
-    ]
-    return Chain(tuple(layers[:-1]), layers[-1], chain.lags)
-
-
-@pytest.mark.parametrize("steps", [1, 2])
-def test_moments_agree_with_monte_carlo(tilted, rng, steps):
-    """10⁵ trajectories, from a correlated Gaussian start; see test_moments.py."""
-    start = correlated_start(tilted, rng, scale=0.25)
-    u_bar = rng.uniform(-1, 1, size=(steps, 2))
-    got, drawn = run_moments(tilted, start, u_bar, 0), monte_carlo(tilted, start, u_bar, 100_000, rng)
-    std = drawn.std(0)
-    np.testing.assert_allclose(got.mean, drawn.mean(0), atol=0.02 * std.max())
-    np.testing.assert_allclose(np.sqrt(got.variance), std, rtol=0.03)
-    without = Chain(tuple(add_linear(layer, None) for layer in tilted.hidden), add_linear(tilted.output, None), 3)
-    assert np.abs(run_moments(without, start, u_bar, 0).mean - got.mean).max() > 0.1  # the linear parts matter
-
-
-def test_sampled_trajectories_agree_with_the_loop(tilted, rng):
-    first = Chain(tilted.hidden[:1], None, tilted.lags)
-    start, u_bar = correlated_start(first, rng, scale=0.25), rng.uniform(-1, 1, size=(1, 2))
-    _, drawn = run_samples(first, start, u_bar, 0, jax.random.key(0), 8000)
-    expected = monte_carlo(first, start, u_bar, 20_000, rng)
+    In later steps they differ, since the loop draws independent values: test_samples.py compares several steps.
+    """
+    start, u_bar = correlated_start(tilted, rng, scale=0.25), rng.uniform(-1, 1, size=(1, 2))
+    f, drawn = run_samples(tilted, start, u_bar, 0, jax.random.key(0), 8000)
+    expected = monte_carlo(tilted, start, u_bar, 20_000, rng)
     np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.05 * expected.std(0).max())
     np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)
+    assert np.var(drawn - f) == pytest.approx(float(tilted.output.sigma2), rel=0.1)
 
 
 def test_zeros_give_the_chain_without_linear_parts(shallow_model, rng):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from revarb.data.preprocessor import Preprocessor
+from revarb.data.series import Window
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.simulation.chain import Chain
@@ -21,6 +22,18 @@ def test_simulation_has_a_row_per_input_row_and_the_start_is_forgotten(model):
     assert len(cold) == len(warm) == 60
     assert np.abs(cold.mean[0] - warm.mean[0]).max() > 1e-3
     np.testing.assert_allclose(cold.mean[-5:], warm.mean[-5:], atol=0.05)
+
+
+def test_the_outputs_of_a_window_reduce_the_error(shallow_model):
+    record = small.record(7, samples=160)
+    errors = []
+    for begin in range(0, 140, 7):
+        seen, next_one = slice(begin, begin + 8), begin + 8
+        for y in (record.y[seen], np.full((8, 1), np.nan)):
+            path = shallow_model.simulate(record.u[next_one : next_one + 1], start=Window(record.u[seen], y))
+            errors.append(float(path.mean[0, 0] - record.y[next_one, 0]) ** 2)
+    known, unknown = np.mean(np.reshape(errors, (-1, 2)), axis=0)
+    assert known < 0.9 * unknown
 
 
 @pytest.mark.slow

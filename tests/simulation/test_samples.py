@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.simulation.chain import Chain, StartState, make_cold_start
+from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.samples import run_samples
 from support import small
 from support.chains import exact_layer, make_layer, monte_carlo
@@ -22,21 +22,6 @@ def test_samples_agree_with_moments_and_are_returned(model):
     again = model.simulate(u, method="samples", samples=2000, seed=1)
     np.testing.assert_array_equal(sampled.samples, again.samples)
     assert not np.array_equal(model.simulate(u, method="samples", samples=10, seed=2).samples, sampled.samples[:10])
-
-
-@pytest.mark.slow
-def test_one_sampled_step_equals_the_monte_carlo_loop(model, rng):
-    """In one step every function is evaluated once, so that drawing functions and drawing values are equivalent.
-
-    In later steps they differ, since the loop draws independent values: the next test compares several steps.
-    """
-    chain, start = model.trained.chain, make_cold_start(model.spec.latent_dims, 2, 2, 1)
-    u_bar = rng.uniform(-1, 1, size=(1, 2))
-    f, drawn = run_samples(chain, start, u_bar, 0, jax.random.key(0), 8000)
-    expected = monte_carlo(chain, start, u_bar, 20_000, rng)
-    np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.04)
-    np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)
-    assert np.var(drawn - f) == pytest.approx(float(chain.output.sigma2), rel=0.1)
 
 
 def conditional_loop(layer, start, steps, count, rng):

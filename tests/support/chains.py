@@ -6,13 +6,14 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from revarb.gp.layer import Layer, inverse_softplus
+from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.gp.posterior import (
     compute_posterior,
     exact_posterior,
     predict_certain,
 )
 from revarb.simulation.chain import Chain, StartState
+from support.random_models import add_linear
 
 
 def make_layer(zeta, w, variance, sigma2, linear=None):
@@ -37,6 +38,15 @@ def smooth_chain(chain, noise):
 
     output = None if chain.output is None else quieter(chain.output)
     return Chain(tuple(quieter(layer) for layer in chain.hidden), output, chain.lags)
+
+
+def change_linear(chain, make):
+    """The chain with the linear parts that `make` returns for the shape of their coefficients."""
+    layers = [
+        add_linear(layer, Linear(*make((layer.zeta.shape[1], layer.outputs))))
+        for layer in (*chain.hidden, chain.output)
+    ]
+    return Chain(tuple(layers[:-1]), layers[-1], chain.lags)
 
 
 def monte_carlo(chain, start, u_bar, count, rng):

@@ -20,41 +20,28 @@ def gaussian_expectation(function, mean, cov, points=50):
     return total
 
 
+def expect_rows(function, mu, lam):
+    """E[function(x)] of every row; `lam` has its variances or its covariance."""
+    covs = [np.diag(v) if np.ndim(v) == 1 else v for v in lam]
+    return np.array([gaussian_expectation(function, m, cov) for m, cov in zip(mu, covs, strict=True)])
+
+
 def psi1(mu, lam, zeta, w, variance):
-    rows = [
-        gaussian_expectation(lambda x: rbf(x[None], zeta, w, variance)[0], m, np.diag(v))
-        for m, v in zip(mu, lam, strict=True)
-    ]
-    return np.array(rows)
+    return expect_rows(lambda x: rbf(x[None], zeta, w, variance)[0], mu, lam)
 
 
 def psi2(mu, lam, zeta, w, variance):
     def outer(x):
-        k = rbf(x[None], zeta, w, variance)[0]
-        return np.outer(k, k)
+        k = rbf(x[None], zeta, w, variance)
+        return k.T @ k
 
-    return sum(gaussian_expectation(outer, m, np.diag(v)) for m, v in zip(mu, lam, strict=True))
+    return expect_rows(outer, mu, lam).sum(axis=0)
 
 
 def log_gaussian(y, cov):
     """log N(y | 0, cov), summed over the columns of y."""
     _, logdet = np.linalg.slogdet(2.0 * np.pi * cov)
     return sum(-0.5 * logdet - 0.5 * column @ np.linalg.solve(cov, column) for column in y.T)
-
-
-def uncollapsed_bound(psi0, psi1, psi2, K, y, variance_sum, sigma2, q_mean, q_cov):
-    """E_q[log p(y | f)] − KL(q(z) ‖ p(z)) for an explicit q(z) = Π_d N(q_mean_d, q_cov), written out term by term."""
-    inverse = np.linalg.inv(K)
-    rows, outputs = y.shape
-    total = -0.5 * rows * outputs * np.log(2.0 * np.pi * sigma2) - 0.5 * (np.sum(y**2) + variance_sum) / sigma2
-    for column, m in zip(y.T, q_mean.T, strict=True):
-        second_moment = q_cov + np.outer(m, m)
-        total += column @ psi1 @ inverse @ m / sigma2
-        total -= 0.5 * np.trace(inverse @ psi2 @ inverse @ second_moment) / sigma2
-        total -= 0.5 * (psi0 - np.trace(inverse @ psi2)) / sigma2
-        total -= 0.5 * (np.trace(inverse @ q_cov) + m @ inverse @ m - len(m))
-        total -= 0.5 * (np.linalg.slogdet(K)[1] - np.linalg.slogdet(q_cov)[1])
-    return total
 
 
 def layer_windows(x, u, L, L_u, delay, first):

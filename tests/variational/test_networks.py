@@ -98,7 +98,7 @@ def test_the_gradient_by_finite_differences(variance):
     bound = jax.jit(lambda v: revarb_bound(unflatten(v, form), problem.rows, problem.layout))
     gradient = np.asarray(jax.grad(bound)(vector))
     chosen = np.random.default_rng(0).choice(np.flatnonzero(select_entries(start, ("mu", "lam"))), 40, replace=False)
-    expected = [oracles.finite_difference(lambda v: float(bound(v)), vector, k, step=1e-4) for k in chosen]
+    expected = [oracles.finite_difference(bound, vector, k, step=1e-4) for k in chosen]
     np.testing.assert_allclose(gradient[chosen], expected, rtol=1e-5, atol=1e-5)
     assert np.abs(gradient[select_entries(start, ("mu",))]).max() > 0.0
 

@@ -10,17 +10,15 @@ from scipy.integrate import quad
 from scipy.stats import gamma, t
 
 from revarb.gp.collapsed import collapsed_bound
-from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
+from revarb.gp.layer import Gaussians, Targets, inverse_softplus
 from revarb.variational.bound import Layout, revarb_bound
 from revarb.variational.noise import MIN_DEGREES, StudentNoise, expected_squares, make_noise, weight_terms
+from support import chains
 from support.random_models import JITTER, L, random_parameters, random_rows, separated
 
 
-def make_layer(zeta, w=1.3, variance=0.8, sigma2=0.2):
-    return Layer(
-        zeta, np.asarray(inverse_softplus(np.full(zeta.shape[1], w))), np.asarray(inverse_softplus(variance)),
-        np.asarray(inverse_softplus(sigma2)),
-    )  # fmt: skip
+def make_layer(zeta, sigma2=0.2):
+    return chains.make_layer(zeta, np.full(zeta.shape[1], 1.3), 0.8, sigma2)
 
 
 @pytest.mark.parametrize("uncertain", [False, True])
