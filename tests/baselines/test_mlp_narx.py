@@ -58,7 +58,7 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     assert np.isfinite(rows.x_hat).all() and np.isfinite(rows.y).all()
     for number in range(QUARTERS):
         outside = select_rows_outside(prep, [80], number)[keep].astype(float)
-        assert 0 < input_extrapolates.sum() < len(outside)
+        assert 0 < outside.sum() < len(outside)
         network, _ = mlp_narx._train(spec, rows, outside, 3, key)
         runs = simulate_records(prep, Chain((network,), None, 2), records)
         errors.append(compute_quarter_errors(prep, records, runs, number))

@@ -105,6 +105,6 @@ def test_released_programs_return_their_mappings():
 
 
 def test_other_systems_have_no_limit(monkeypatch, tmp_path):
-    monkeypatch.setattr(compilation, "MAPPINGS", tmp_path / "none")
-    monkeypatch.setattr(compilation, "LIMIT", tmp_path / "none")
+    for name in ("MAPPINGS", "LIMIT"):
+        monkeypatch.setattr(compilation, name, tmp_path / "none")
     assert compilation.count_mappings() == 0 and compilation.find_mapping_limit() == float("inf")
