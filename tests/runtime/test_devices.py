@@ -41,7 +41,7 @@ def test_four_devices_agree_with_one(processes):
     answers = [answer(process) for process in joined]
     for found in answers:
         assert found["devices"] == 4
-        # Three layers: sums of their rows, and of the derivatives by what they share; the rows' own derivatives go back.
+        # Three layers: sums of their rows, and of derivatives by what they share; the rows' own derivatives go back.
         assert 0 < found["messages"] <= MOST_MESSAGES, found
         assert found["bound_error"] < 1e-10 and found["gradient_error"] < 1e-10
         assert found["fit_bound"] == pytest.approx(found["fit_bound_alone"], rel=1e-6)
