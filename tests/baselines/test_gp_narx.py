@@ -34,8 +34,7 @@ def plain_rows(record, lags):
 
 def test_rows_are_measured_lags_and_never_cross_a_seam():
     records = [small.record(0), small.record(1, samples=30)]
-    prep = SPEC.fit(records).preprocessor
-    rows = build_narx_rows(prep, records)
+    rows = build_narx_rows(SPEC.fit(records).preprocessor, records)
     everything = Series(np.concatenate([r.u for r in records]), np.concatenate([r.y for r in records]))
     x_hat, y = plain_rows(everything, 2)
     keep = np.r_[0:58, 60:88]  # without the rows that would look back over the seam
@@ -200,16 +199,12 @@ def test_a_prediction_right_after_a_gap_is_one_over_the_gap(model):
 @pytest.mark.parametrize("spec", [SPEC, GPNARX(lags=2, input_lags=2, inducing=15)], ids=["exact", "sparse"])
 def test_rows_that_a_gap_touches_are_left_out(spec):
     """The fit to two records that end where the gap begins and begin where it ends is the same."""
-    record = small.record(samples=80)
-    with_gap = spec.fit(small.with_gaps(record, slice(40, 43)))
-    pieces = [Series(record.u[:40], record.y[:40]), Series(record.u[43:], record.y[43:])]
-    prep = with_gap.preprocessor
-    rows, expected = build_narx_rows(prep, [small.with_gaps(record, slice(40, 43))]), build_narx_rows(prep, pieces)
+    record = small.with_gaps(small.record(samples=80), slice(40, 43))
+    with_gap = spec.fit(record)
+    rows, expected = (build_narx_rows(with_gap.preprocessor, each) for each in ([record], [record[:40], record[43:]]))
     complete = mark_complete(rows)
     np.testing.assert_allclose(rows.x_hat[complete], expected.x_hat)
     np.testing.assert_allclose(rows.y[complete], expected.y)
-    gp = with_gap.chain.hidden[0]
     if spec is SPEC:
-        np.testing.assert_allclose(gp.zeta, expected.x_hat)
-    assert np.isfinite(gp.beta).all() and np.isfinite(with_gap.evidence)
+        np.testing.assert_allclose(with_gap.chain.hidden[0].zeta, expected.x_hat)
     assert scores(with_gap.simulate(small.record(5).u), small.record(5).y).nrmse < 0.4

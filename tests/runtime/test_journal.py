@@ -1,5 +1,6 @@
 """Resumed fits after a kill or a damaged journal have the numbers of an uninterrupted fit."""
 
+import io
 import itertools
 import os
 import signal
@@ -80,7 +81,7 @@ def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
         assert again.calibration == plain.calibration is not None
 
 
-def test_a_resumed_fit_can_be_killed_and_resumed_again(finished):
+def test_a_fit_can_be_resumed_after_two_kills_and_after_ctrl_c(finished):
     model, path, content = finished
     kill_fit(SPEC, 4)
     assert len(entry_ends(path.read_bytes())) == 1 + 3
@@ -88,6 +89,10 @@ def test_a_resumed_fit_can_be_killed_and_resumed_again(finished):
         file.write(content[: len(content) // 3])  # reads as a half-written entry
     kill_fit(SPEC, 5, resume=True)
     assert path.read_bytes() == content[: entry_ends(content)[3 + 4]]
+    assert_same(resume(), model)
+    with count_evaluations(press_at=9):
+        stopped = SPEC.fit(small.record())
+    assert stopped.status == "interrupted" and path.exists()
     assert_same(resume(), model)
 
 
@@ -124,12 +129,10 @@ def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
     assert_same(resumed, SPEC.fit(record))
 
 
-def test_answers_of_another_rounding_are_dropped_with_one_warning(finished, tmp_path):
+def test_answers_of_another_rounding_are_dropped_with_one_warning(finished):
     model, path, content = finished
     ends = entry_ends(content)
-    (tmp_path / "entry").write_bytes(content[ends[3] : ends[4]])
-    with (tmp_path / "entry").open("rb") as file:
-        entry = journal._read_entry(file)
+    entry = journal._read_entry(io.BytesIO(content[ends[3] : ends[4]]))
     bound, gradient = entry.results
     forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
     path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
@@ -177,14 +180,6 @@ def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(store, "user_cache_path", lambda name: tmp_path / "file" / name)
     assert_same(SPEC.fit(small.record()), model)
-
-
-def test_after_ctrl_c_a_fit_can_be_resumed(finished):
-    model, path, _ = finished
-    with count_evaluations(press_at=9):
-        stopped = SPEC.fit(small.record())
-    assert stopped.status == "interrupted" and path.exists()
-    assert_same(resume(), model)
 
 
 @pytest.mark.slow
