@@ -34,8 +34,7 @@ def plain_rows(record, lags):
 
 def test_rows_are_measured_lags_and_never_cross_a_seam():
     records = [small.record(0), small.record(1, samples=30)]
-    prep = SPEC.fit(records).preprocessor
-    rows = build_narx_rows(prep, records)
+    rows = build_narx_rows(SPEC.fit(records).preprocessor, records)
     everything = Series(np.concatenate([r.u for r in records]), np.concatenate([r.y for r in records]))
     x_hat, y = plain_rows(everything, 2)
     keep = np.r_[0:58, 60:88]  # without the rows that would look back over the seam
@@ -59,28 +58,19 @@ def test_with_known_states_it_is_the_exact_gp(model):
 def test_no_small_change_of_the_kernel_has_more_evidence(model):
     gp = model.chain.hidden[0]
     x, y = plain_rows(small.record(), 2)
-    for factor in (0.9, 1.1):
-        for w, variance, sigma2 in (
-            (factor * gp.w, gp.variance, gp.sigma2),
-            (gp.w, factor * gp.variance, gp.sigma2),
-            (gp.w, gp.variance, factor * gp.sigma2),
-        ):
-            K = oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x))
-            assert oracles.log_gaussian(y, K) <= model.evidence + 1e-3
+    for f, g, h in ((f, g, h) for f in (0.9, 1.0, 1.1) for g in (0.9, 1.0, 1.1) for h in (0.9, 1.0, 1.1)):
+        K = oracles.rbf(x, x, f * gp.w, g * gp.variance) + h * gp.sigma2 * np.eye(len(x))
+        assert oracles.log_gaussian(y, K) <= model.evidence + 1e-3
 
 
 def test_many_inducing_inputs_come_close_to_the_exact_gp(model):
     sparse = GPNARX(lags=2, input_lags=2, inducing=40).fit(small.record())
-    assert len(sparse.chain.hidden[0].zeta) == 40
-    assert sparse.evidence <= model.evidence + 1e-3
+    assert len(sparse.chain.hidden[0].zeta) == 40 and sparse.evidence <= model.evidence + 1e-3
     assert sparse.evidence == pytest.approx(model.evidence, abs=2.0)
     u = small.record(4).u
     np.testing.assert_allclose(sparse.simulate(u, "mean").mean, model.simulate(u, "mean").mean, atol=0.05)
-
-
-def test_a_long_record_gets_inducing_inputs():
-    model = GPNARX(lags=2, input_lags=2, iterations=3).fit(small.record(samples=1100))
-    assert len(model.chain.hidden[0].zeta) == 200
+    long = GPNARX(lags=2, input_lags=2, iterations=3).fit(small.record(samples=1100))  # gets inducing inputs
+    assert len(long.chain.hidden[0].zeta) == 200
 
 
 def test_the_mean_run_equals_a_plain_loop(model):
@@ -125,21 +115,6 @@ def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
     np.testing.assert_allclose(drawn, np.broadcast_to(mean, drawn.shape), atol=1e-6)
 
 
-@pytest.mark.slow
-def test_samples_agree_with_moments(model):
-    """Row 2 is the first step after the cold start, where both are exact.
-
-    After that, moment matching treats f as independent at every step, while a sampled trajectory uses one function
-    throughout: the two agree only approximately.
-    """
-    u = small.record(6).u
-    moments, samples = model.simulate(u), model.simulate(u, "samples", samples=4000, seed=1)
-    np.testing.assert_allclose(samples.mean[2], moments.mean[2], atol=5.0 * moments.std[2, 0] / np.sqrt(4000))
-    np.testing.assert_allclose(samples.std[2], moments.std[2], rtol=0.06)
-    np.testing.assert_allclose(samples.mean[3:6], moments.mean[3:6], atol=0.15 * moments.std.max())
-    np.testing.assert_allclose(samples.std[3:6], moments.std[3:6], rtol=0.25)
-
-
 def test_it_learns_and_its_band_is_reliable(model):
     test = small.record(7, samples=200)
     result = scores(model.simulate(test.u), test.y)
@@ -147,7 +122,7 @@ def test_it_learns_and_its_band_is_reliable(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
 def test_a_record_almost_without_noise_has_a_band(noise):
     """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
     rng = np.random.default_rng(0)
@@ -220,29 +195,16 @@ def test_a_prediction_right_after_a_gap_is_one_over_the_gap(model):
     np.testing.assert_allclose(path.std[same], complete.std[same], rtol=1e-9)
 
 
-@pytest.mark.parametrize("horizon", [60, 1000])
-def test_a_horizon_as_long_as_the_record_is_the_simulation(model, horizon):
-    record = small.record(3)
-    path, cold = model.predict(record, horizon), model.simulate(record.u)
-    np.testing.assert_array_equal(path.mean, cold.mean)
-    np.testing.assert_array_equal(path.std, cold.std)
-    assert path.start == f"{horizon} steps ahead"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", [SPEC, GPNARX(lags=2, input_lags=2, inducing=15)], ids=["exact", "sparse"])
 def test_rows_that_a_gap_touches_are_left_out(spec):
     """The fit to two records that end where the gap begins and begin where it ends is the same."""
-    record = small.record(samples=80)
-    with_gap = spec.fit(small.with_gaps(record, slice(40, 43)))
-    pieces = [Series(record.u[:40], record.y[:40]), Series(record.u[43:], record.y[43:])]
-    prep = with_gap.preprocessor
-    rows, expected = build_narx_rows(prep, [small.with_gaps(record, slice(40, 43))]), build_narx_rows(prep, pieces)
+    record = small.with_gaps(small.record(samples=80), slice(40, 43))
+    with_gap = spec.fit(record)
+    rows, expected = (build_narx_rows(with_gap.preprocessor, each) for each in ([record], [record[:40], record[43:]]))
     complete = mark_complete(rows)
     np.testing.assert_allclose(rows.x_hat[complete], expected.x_hat)
     np.testing.assert_allclose(rows.y[complete], expected.y)
-    gp = with_gap.chain.hidden[0]
     if spec is SPEC:
-        np.testing.assert_allclose(gp.zeta, expected.x_hat)
-    assert np.isfinite(gp.beta).all() and np.isfinite(with_gap.evidence)
+        np.testing.assert_allclose(with_gap.chain.hidden[0].zeta, expected.x_hat)
     assert scores(with_gap.simulate(small.record(5).u), small.record(5).y).nrmse < 0.4

@@ -29,8 +29,7 @@ def test_a_toy_system_is_learnt():
 def test_the_recurrence_equals_a_plain_loop(rng):
     network = LSTMNetwork.draw(2, 3, 5, 2, jax.random.key(1))
     u = rng.normal(size=(7, 2))
-    states = [(jnp.zeros(5), jnp.zeros(5))] * 3
-    rows = []
+    states, rows = [(jnp.zeros(5), jnp.zeros(5))] * 3, []
     for now in u:
         for layer, cell in enumerate(network.cells):
             states[layer] = cell(now, states[layer])
@@ -44,8 +43,7 @@ def test_cuts_stay_inside_the_heads_and_never_cross_a_seam():
     records = [small.record(0, samples=80), small.record(1, samples=60), small.record(2, samples=9)]
     cuts = lstm._cut_records(DelayedRecords.from_records(records, 1), [60, 45, 9], 30)
     assert cuts.length == 30  # the short record has no cuts of its own, and does not shorten the others
-    expected = [*range(0, 31), *range(80, 80 + 16)]
-    np.testing.assert_array_equal(cuts.starts, expected)
+    np.testing.assert_array_equal(cuts.starts, [*range(0, 31), *range(80, 80 + 16)])
 
 
 SHORT = LSTM(layers=(1,), units=4, subsequence=20, updates=500, patience=75)
@@ -54,10 +52,10 @@ SHORT = LSTM(layers=(1,), units=4, subsequence=20, updates=500, patience=75)
 class Search:
     """The training of one depth on the first 45 of 60 samples, and the errors that it reported."""
 
-    def __init__(self, spec):
+    def __init__(self, spec, depth=1):
         self.data, self.key, self.errors = DelayedRecords.from_records([small.record()], 1), jax.random.key(0), []
         cuts, note = lstm._cut_records(self.data, [45], spec.subsequence), self.errors.append
-        self.trial = lstm._train(spec, self.data, cuts, 1, self.key, lambda _, error: note(error))
+        self.trial = lstm._train(spec, self.data, cuts, depth, self.key, lambda _, error: note(error))
 
 
 @with_numerics
@@ -81,13 +79,9 @@ def test_the_last_training_takes_as_long_as_was_best():
 
 
 @with_numerics
-def test_updates_are_a_limit():
+def test_training_ends_at_its_updates_and_when_it_diverges():
     search = Search(replace(SHORT, updates=30, patience=1000))
     assert len(search.errors) == 2 and search.trial.status is Status.ITERATION_LIMIT
-
-
-@with_numerics
-def test_training_ends_when_it_diverges():
     search = Search(replace(SHORT, learning_rate=1e200))
     assert search.trial.status is Status.NOT_FINITE and not np.isfinite(search.errors[-1])
     with pytest.raises(RevarbError, match="the training of the LSTM diverged; use a smaller learning_rate"):
@@ -98,18 +92,15 @@ def test_training_ends_when_it_diverges():
 def test_ctrl_c_keeps_the_best_network_of_the_search(press_ctrl_c, call):
     """In the search (three rounds of it) or in the last training."""
     press_ctrl_c(lstm, call)
-    model = LSTM(layers=(1,), units=4, subsequence=20, updates=75, patience=1000).fit(small.record())
+    model = replace(SHORT, updates=75, patience=1000).fit(small.record())
     assert model.status.value == "interrupted" and np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
 @with_numerics
 def test_the_depth_with_the_smallest_error_on_the_tail_is_taken():
-    spec, records, key = replace(SHORT, layers=(1, 2), updates=50), [small.record()], jax.random.key(0)
-    data = DelayedRecords.from_records(records, 1)
-    cuts = lstm._cut_records(data, [45], 20)  # of 60 samples the last 15 are not trained on
-    tried = [lstm._train(spec, data, cuts, depth, key, lambda *_: None) for depth in (1, 2)]
-    best = min(tried, key=lambda trial: trial.error)
-    model = spec.fit(records)
+    spec = replace(SHORT, layers=(1, 2), updates=50)
+    best = min((Search(spec, depth).trial for depth in (1, 2)), key=lambda trial: trial.error)
+    model = spec.fit([small.record()])
     assert len(model.network.cells) == best.depth
     # Trained once more, on everything: other weights, the same band.
     assert np.abs(model.network.readout.weight - best.network.readout.weight).max() > 1e-6

@@ -6,7 +6,6 @@ import pytest
 
 from revarb.analysis.scores import scores
 from revarb.baselines import mlp_narx
-from revarb.baselines.mean import Mean
 from revarb.baselines.mlp_narx import MLPNARX
 from revarb.baselines.networks import Perceptron
 from revarb.data.series import Series
@@ -15,13 +14,6 @@ from revarb.fitting.quarters import QUARTERS, compute_quarter_errors, select_row
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
 from support import small
-
-MLP = MLPNARX(lags=2, input_lags=2, units=(2, 6), iterations=150)
-
-
-@pytest.mark.slow
-def test_a_toy_system_is_learnt():
-    assert small.rmse(MLP) < 0.5 * small.rmse(Mean())
 
 
 def test_the_network_has_the_documented_formula(rng):
@@ -58,7 +50,7 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     assert np.isfinite(rows.x_hat).all() and np.isfinite(rows.y).all()
     for number in range(QUARTERS):
         outside = select_rows_outside(prep, [80], number)[keep].astype(float)
-        assert 0 < input_extrapolates.sum() < len(outside)
+        assert 0 < outside.sum() < len(outside)
         network, _ = mlp_narx._train(spec, rows, outside, 3, key)
         runs = simulate_records(prep, Chain((network,), None, 2), records)
         errors.append(compute_quarter_errors(prep, records, runs, number))
@@ -82,6 +74,3 @@ def test_predictions_are_those_of_a_plain_loop(horizon):
             past.append(value if i > row - horizon or np.isnan(y[i, 0]) else y[i])
         np.testing.assert_allclose(model.scaling.outputs(path.mean)[row], value, atol=1e-10)
     np.testing.assert_allclose(path.std, np.broadcast_to(model.scaling.raw_std(model.residual_std), (60, 1)))
-    whole, cold = model.predict(record, 60), model.simulate(record.u)
-    np.testing.assert_array_equal(whole.mean, cold.mean)
-    np.testing.assert_array_equal(whole.std, cold.std)

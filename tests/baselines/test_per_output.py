@@ -2,12 +2,12 @@
 
 import os
 import signal
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from revarb.analysis.compare import compare
 from revarb.baselines import gp_narx
 from revarb.baselines.gp_narx import GPNARX
 from revarb.baselines.lstm import LSTM
@@ -39,10 +39,9 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
         path, singles = together.simulate(u, method), [model.simulate(u, method) for model in apart]
         np.testing.assert_array_equal(path.mean, np.hstack([single.mean for single in singles]))
         assert (path.method, path.skip, path.output_names) == (method, singles[0].skip, ("y0", "y1"))
-        if method == "mean":
-            assert path.std is None
-        else:
+        if path.std is not None:
             np.testing.assert_array_equal(path.std, np.hstack([single.std for single in singles]))
+        assert (path.std is None) == (method == "mean")
     np.testing.assert_array_equal(together.simulate(u).std, together.simulate(u, "moments").std)
 
 
@@ -50,27 +49,13 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
 @either
 @pytest.mark.usefixtures("kept_programs")
 def test_outputs_of_one_shape_compile_once(spec):
-    compiled = (
-        [gp_narx._evidence, gp_narx._exact_posterior, scan_mean, scan_moments]
-        if spec.inducing is None
-        else [gp_narx._bound, gp_narx._sparse_posterior, scan_mean, scan_moments]
-    )
+    own = ("_evidence", "_exact_posterior") if spec.inducing is None else ("_bound", "_sparse_posterior")
+    compiled = [*(getattr(gp_narx, name) for name in own), scan_mean, scan_moments]
     before = [function._cache_size() for function in compiled]
     model = PerOutput(spec).fit(small.record(samples=43, outputs=3))
     for method in model.methods:
         model.simulate(small.record(1, samples=37).u, method)
     assert [function._cache_size() for function in compiled] == [size + 1 for size in before]
-
-
-def test_per_output_takes_part_in_a_comparison():
-    train, test = small.record(0, outputs=2), small.record(1, outputs=2)
-    result = compare(train, test, {"Mean": Mean(), "GP-NARX": PerOutput(QUICK["sparse"])}, seeds=1)
-    assert [(line.model, line.method, line.worked) for line in result.lines] == [
-        ("Mean", "residuals", 1),
-        ("GP-NARX", "mean", 1),
-        ("GP-NARX", "moments", 1),
-    ]
-    assert result.skip == 4 and result.paths["GP-NARX", "moments"][0].std.shape == test.y.shape
 
 
 def test_per_output_of_a_model_that_chooses_its_order():
@@ -110,18 +95,15 @@ def interrupt_at(monkeypatch, name, call):
     monkeypatch.setattr(gp_narx, name, pressed)
 
 
-@pytest.mark.parametrize("name, call", [("_evidence", 1), ("_evidence", 3), ("_exact_posterior", 1)])
-def test_ctrl_c_before_every_output_has_a_model(name, call, monkeypatch):
+@pytest.mark.parametrize(
+    "name, call, kept",
+    [("_evidence", 1, False), ("_evidence", 3, False), ("_exact_posterior", 1, False), ("_exact_posterior", 2, True)],
+)
+def test_ctrl_c_keeps_all_models_once_every_output_has_one(name, call, kept, monkeypatch):
     interrupt_at(monkeypatch, name, call)
-    with pytest.raises(KeyboardInterrupt):
-        PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
-
-
-def test_ctrl_c_during_the_last_output_keeps_all(monkeypatch):
-    interrupt_at(monkeypatch, "_exact_posterior", 2)
-    model = PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
-    assert model.status is Status.INTERRUPTED
-    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
+    with nullcontext() if kept else pytest.raises(KeyboardInterrupt):
+        model = PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
+        assert model.status is Status.INTERRUPTED and np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 
 def test_per_output_does_without_a_record_that_lacks_it():

@@ -89,16 +89,13 @@ def test_columns_that_a_sensor_or_logger_has_spoiled(records, parts):
     assert all(part in message for part in parts), message
 
 
-@pytest.mark.parametrize("resolution", [0.2, 0.5, 2.0])
-def test_a_rounded_output(resolution):
-    y = np.round(NOISY / resolution) * resolution
-    y[5] = 4.0 * resolution  # so that even the coarsest has two values
-    [message] = messages(Series(PRBS, y))
-    assert f"output 'y' has only {len(np.unique(y))} different values in {ROWS} rows, {resolution:g} apart: " in message
-    assert "no model explains; log it with more digits" in message
-
-
-def test_the_error_of_rounding_is_that_of_a_uniform_distribution(rng):
+def test_a_rounded_output_and_its_error_which_is_that_of_a_uniform_distribution(rng):
+    for resolution in (0.2, 0.5, 2.0):
+        y = np.round(NOISY / resolution) * resolution
+        y[5] = 4.0 * resolution  # so that even the coarsest has two values
+        [message] = messages(Series(PRBS, y))
+        assert f"'y' has only {len(np.unique(y))} different values in {ROWS} rows, {resolution:g} apart: " in message
+        assert "no model explains; log it with more digits" in message
     y = np.round(3.0 * rng.normal(size=100_000))
     [message] = messages(Series(None, y))
     error = np.std(3.0 * rng.normal(size=100_000) % 1.0) / np.std(y)

@@ -84,18 +84,25 @@ def test_jitter_is_accepted_with_a_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert measure_sampling(times_table(tmp_path, "0 1 2.0005 3"), "t").interval == 1.0
+        assert split_at_gaps(times_table(tmp_path, "0 1 2 3"), "t").records == (slice(0, 4),)
     with pytest.warns(
         UserWarning, match=r"t.csv, column 't': steps differ by up to 4.0% from their median, 1; .*1 each"
     ):
         assert measure_sampling(times_table(tmp_path, "0 1 2 3.04 4 5"), "t").interval == 1.0
 
 
-def test_tables_share_an_interval(tmp_path):
+@pytest.mark.parametrize(
+    ("first", "records"), [(0.1 * np.arange(7), 1), (np.array([0.0, 0.1, 0.2, 7.0, 7.1]), 2)], ids=["even", "split"]
+)
+@pytest.mark.filterwarnings("ignore:.*gap")
+def test_tables_share_an_interval(tmp_path, first, records):
     """Intervals that differ only by rounding become one value, since records must have equal intervals."""
-    first = parquet_table(tmp_path, {"t": 0.1 * np.arange(7)}, "a.parquet")
-    second = parquet_table(tmp_path, {"t": 33.3 + 0.1 * np.arange(9)}, "b.parquet")
-    own = [measure_sampling(table, "t").interval for table in (first, second)]
-    assert [each.interval for each in measure_together([first, second], "t")] == [own[0], own[0]] != own
+    times = {"a.parquet": first, "b.parquet": 33.3 + 0.1 * np.arange(9)}
+    tables = [parquet_table(tmp_path, {"t": each}, name) for name, each in times.items()]
+    alone = measure_sampling(tables[1], "t").interval
+    samplings = measure_together(tables, "t", split_gaps=records > 1)
+    assert samplings[0].interval == samplings[1].interval != alone
+    assert [len(each.records) for each in samplings] == [records, 1]
 
 
 @pytest.mark.filterwarnings("ignore:.*steps differ by up to")
@@ -108,23 +115,20 @@ def test_a_short_table_with_jitter_has_the_interval_of_a_long_one(tmp_path):
     assert measure_together([few, many], "t")[0].interval == pytest.approx(1 / 30.0, rel=5e-3)
 
 
+ALONE = "0 1 2 4 6 7"
+MANY = " ".join(f"{10 * begin} {10 * begin + 1} {10 * begin + 2}" for begin in range(10))
+
+
 @pytest.mark.parametrize(
     ("times", "records", "places"),
     [
-        (
-            "0 1 2 4 5",
-            [(0, 3), (3, 5)],
-            r"1 gap\(s\), and the file is split into 2 record\(s\) there: line 5 \(from 2 to 4\)$",
-        ),
-        (
-            "0 1 2 9.5 10.5 99 100 101",
-            [(0, 3), (3, 5), (5, 8)],
-            r"line 5 \(from 2 to 9.5\), line 7 \(from 10.5 to 99\)$",
-        ),
+        ("0 1 2 4 5", [(0, 3), (3, 5)], r"1 gap\(s\), and the file is split into 2 .* there: line 5 \(from 2 to 4\)$"),
+        ("0 1 2 9.5 10.5 99 100", [(0, 3), (3, 5), (5, 7)], r"5 \(from 2 to 9.5\), line 7 \(from 10.5 to 99\)$"),
         ("0 1 9", [(0, 2)], r"1 gap\(s\), and the file is split into 1 record\(s\) there: line 4"),
-        ("0 1 2 4 6 7", [(0, 3), (4, 6)], r"2 gap\(s\), .* into 2 record\(s\)"),
-        ("0 1 2 4 6 7", [(0, 3), (4, 6)], r"t.csv: 1 sample\(s\) alone beside a gap are left out: line 5$"),
+        (ALONE, [(0, 3), (4, 6)], r"2 gap\(s\), .* into 2 record\(s\)"),
+        (ALONE, [(0, 3), (4, 6)], r"t.csv: 1 sample\(s\) alone beside a gap are left out: line 5$"),
         ("2026-01-01 2026-01-02 2026-01-05 2026-01-06", [(0, 2), (2, 4)], r"\(from 2026-01-02 to 2026-01-05\)"),
+        (MANY, [(row, row + 3) for row in range(0, 30, 3)], r"9 gap\(s\), .* line 17 \(from 42 to 50\) and 4 more$"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*gap")
@@ -135,20 +139,6 @@ def test_gaps_separate_records(tmp_path, times, records, places):
     assert sampling.interval in (1.0, 86400.0)
 
 
-def test_many_gaps_are_counted_and_the_first_ones_named(tmp_path):
-    times = " ".join(f"{10 * begin} {10 * begin + 1} {10 * begin + 2}" for begin in range(10))
-    with pytest.warns(
-        UserWarning, match=r"9 gap\(s\), .* into 10 record\(s\) there: .* line 17 \(from 42 to 50\) and 4 more$"
-    ):
-        assert len(split_at_gaps(times_table(tmp_path, times), "t").records) == 10
-
-
-def test_a_table_without_gaps_is_not_split(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert split_at_gaps(times_table(tmp_path, "0 1 2 3"), "t").records == (slice(0, 4),)
-
-
 @pytest.mark.filterwarnings("ignore:.*gap")
 def test_jitter_between_gaps_is_noted_once(tmp_path):
     """A record of two samples shows the interval only up to the jitter of the others."""
@@ -156,11 +146,3 @@ def test_jitter_between_gaps_is_noted_once(tmp_path):
         sampling = split_at_gaps(times_table(tmp_path, "0 1 2.04 3.04 4.04 20 21.04 30 31 32"), "t")
     assert sampling.interval == pytest.approx(1.0, rel=0.02)
     assert len([each for each in caught if "steps differ" in str(each.message)]) == 1
-
-
-@pytest.mark.filterwarnings("ignore:.*gap")
-def test_split_tables_share_an_interval(tmp_path):
-    first = parquet_table(tmp_path, {"t": [0.0, 0.1, 0.2, 7.0, 7.1]}, "a.parquet")
-    second = parquet_table(tmp_path, {"t": 0.1 * np.arange(9)}, "b.parquet")
-    samplings = measure_together([first, second], "t", split_gaps=True)
-    assert [len(each.records) for each in samplings] == [2, 1] and samplings[0].interval == samplings[1].interval

@@ -13,6 +13,7 @@ import pytest
 from revarb.data.table_file import Table, write_csv, write_table
 from revarb.errors import InputError
 from support.tables import csv_table, parquet_table
+from support.waiting import DEADLINE
 
 COLUMNS = {"t": np.array(["15.11.2026", "16.11.2026"]), "scored": np.array([0, 1]), "y, °C": np.array([0.1, 1e-300])}
 READERS = {
@@ -59,14 +60,14 @@ def test_json_has_no_nan_and_csv_any_ending(tmp_path):
     assert write_csv(tmp_path / "t.xlsx", COLUMNS).read_text().startswith("t,scored,")
 
 
-def test_a_pipe_gets_csv(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    read = []
-    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
+def test_a_pipe_gets_csv_and_stays(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-    write_table(tmp_path / "pipe", {"y": np.array([1.0, 2.0])})
-    reader.join()
-    assert read == ["y\n1.0\n2.0\n"]
+    write_table(pipe, {"y": np.array([1.0, 2.0])})
+    reader.join(timeout=DEADLINE)
+    assert read == ["y\n1.0\n2.0\n"] and pipe.is_fifo()
 
 
 @pytest.mark.parametrize(

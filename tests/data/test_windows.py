@@ -20,30 +20,13 @@ lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    lag_choices,
-    st.integers(1, 3),
-    st.integers(1, 2),
-    st.integers(1, 2),
-    st.lists(st.integers(2, 6), min_size=1, max_size=3),
-)
+@given(lag_choices, st.integers(1, 3), *2 * [st.integers(1, 2)], st.lists(st.integers(2, 6), min_size=1, max_size=3))
 def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
-    L, L_u, delay = lag_choice
-    order = Order(L, L_u, delay)
-    rng = np.random.default_rng(0)
-    records = [
-        (
-            [rng.normal(size=(order.first_row + rows, Dx)) for _ in range(H)],
-            rng.normal(size=(order.first_row + rows, Du)),
-        )
-        for rows in extra_rows
-    ]
-    expected = [
-        np.concatenate(parts)
-        for parts in zip(
-            *(oracles.layer_windows(x, u, L, L_u, delay, order.first_row) for x, u in records), strict=True
-        )
-    ]
+    order, rng = Order(*lag_choice), np.random.default_rng(0)
+    L, sizes = order.lags, [order.first_row + rows for rows in extra_rows]
+    records = [([rng.normal(size=(size, Dx)) for _ in range(H)], rng.normal(size=(size, Du))) for size in sizes]
+    alone = [oracles.layer_windows(x, u, *lag_choice, order.first_row) for x, u in records]
+    expected = [np.concatenate(parts) for parts in zip(*alone, strict=True)]
     blocks = [[layer[order.first_row - L :] for layer in x] for x, _ in records]
     states = [np.concatenate([block[h] for block in blocks]) for h in range(H)]
     lengths = [len(block[0]) for block in blocks]
@@ -54,28 +37,28 @@ def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_papers_windows_for_equal_lags():
-    # L = L_u = 2, delay 1: row i sees u_{i−1}, u_{i−2}.
-    u = np.arange(5.0)[:, None]
-    np.testing.assert_array_equal(input_windows(u, Order(2, 2, 1)), [[1, 0], [2, 1], [3, 2]])
-
-
-def test_feedthrough_ends_at_the_present_input_and_dead_time_earlier():
-    u = np.arange(5.0)[:, None]
-    np.testing.assert_array_equal(input_windows(u, Order(1, 2, 0))[-1], [4, 3])
-    np.testing.assert_array_equal(input_windows(u, Order(1, 2, 3))[-1], [1, 0])
+@pytest.mark.parametrize(
+    ("order", "reach", "first", "last"),
+    [
+        (Order(2, 2, 1), 2, 2, [10, 9]),  # the paper's windows for equal lags
+        (Order(10, 10, 1), 10, 10, np.arange(10, 0, -1)),
+        (Order(2, 8, 1), 8, 8, np.arange(10, 2, -1)),
+        (Order(2, 3, 4), 6, 6, [7, 6, 5]),  # dead time
+        (Order(1, 2, 0), 1, 1, [11, 10]),  # feedthrough ends at the present input
+        (Order(1, 1, 0), 0, 1, [11]),
+    ],
+)
+def test_windows_of_inputs_and_the_first_row_that_has_both_windows_full(order, reach, first, last):
+    windows = input_windows(np.arange(12.0)[:, None], order)
+    assert (order.reach, order.first_row, len(windows)) == (reach, first, 12 - reach)
+    np.testing.assert_array_equal(windows[-1], last)
+    np.testing.assert_array_equal(np.diff(windows, axis=0), 1.0)
 
 
 def test_a_system_without_inputs_has_empty_input_windows():
     order = Order(3, 0, 1)
     assert (order.reach, order.first_row) == (0, 3)
     assert input_windows(np.empty((7, 0)), order).shape == (7, 0)
-
-
-def test_initial_and_later_states_split_every_record():
-    x = np.arange(9.0)[:, None]
-    np.testing.assert_array_equal(initial_states(x, 2, [4, 5])[:, :, 0], [[0, 1], [4, 5]])
-    np.testing.assert_array_equal(later_states(x, 2, [4, 5])[:, 0], [2, 3, 6, 7, 8])
 
 
 @pytest.mark.parametrize("lengths", [[4, 4, 4], [5, 4, 4, 6, 6, 4], [9]])
@@ -86,10 +69,4 @@ def test_neighbours_of_one_length_have_the_windows_that_each_has_alone(lengths, 
         expected = np.concatenate([windows(block, 3) for block in blocks])
         np.testing.assert_array_equal(map_blocks(windows, states, 3, lengths), expected)
     np.testing.assert_array_equal(initial_states(states, 3, lengths), np.stack([block[:3] for block in blocks]))
-
-
-@pytest.mark.parametrize(
-    ("order", "first"), [(Order(10, 10, 1), 10), (Order(2, 8, 1), 8), (Order(2, 3, 4), 6), (Order(1, 1, 0), 1)]
-)
-def test_first_row_has_both_windows_full(order, first):
-    assert order.first_row == first
+    np.testing.assert_array_equal(later_states(states, 3, lengths), np.concatenate([block[3:] for block in blocks]))

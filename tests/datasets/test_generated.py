@@ -5,16 +5,8 @@ import pytest
 from scipy.io import loadmat
 
 from revarb import datasets
-from revarb.datasets.generated import (
-    DT,
-    GRAVITY,
-    HEIGHT,
-    NOISE_STD,
-    OUTLET,
-    PUMP,
-    simulate_artificial,
-    simulate_two_tanks,
-)
+from revarb.datasets import generated
+from revarb.datasets.generated import simulate_artificial, simulate_two_tanks
 
 
 def test_artificial_is_generated_from_a_seed():
@@ -41,23 +33,16 @@ def test_two_tanks_are_generated_from_a_seed():
     split, again, other = (datasets.load("two_tanks", seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(split.train.y, again.train.y)
     assert not np.array_equal(split.train.u, other.train.u) and not np.array_equal(split.test.u, other.test.u)
-    assert (len(split.train), len(split.test), split.train.dt) == (400, 400, DT)
+    assert (len(split.train), len(split.test), split.train.dt) == (400, 400, generated.DT)
     for record in (split.train, split.test):
-        assert (record.y[:, 0] - simulate_two_tanks(record.u[:, 0])).std() == pytest.approx(NOISE_STD, rel=0.15)
+        noise = record.y[:, 0] - simulate_two_tanks(record.u[:, 0])
+        assert noise.std() == pytest.approx(generated.NOISE_STD, rel=0.15)
+    for split in (datasets.load("two_tanks", seed=seed) for seed in range(10)):
+        assert split.train.u.min() <= split.test.u.min() and split.test.u.max() <= split.train.u.max()
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_the_test_record_stays_within_the_range_of_the_training(seed):
-    split = datasets.load("two_tanks", seed=seed)
-    assert split.train.u.min() <= split.test.u.min() and split.test.u.max() <= split.train.u.max()
-
-
-def test_levels_at_rest_follow_torricelli():
-    voltage = 3.0
-    level = simulate_two_tanks(np.full(20, voltage))
-    np.testing.assert_allclose(OUTLET * np.sqrt(2.0 * GRAVITY * level), PUMP * voltage)
-
-
-def test_a_closed_pump_drains_and_a_strong_one_overflows():
+def test_levels_at_rest_follow_torricelli_a_closed_pump_drains_and_a_strong_one_overflows():
+    outflow = generated.OUTLET * np.sqrt(2.0 * generated.GRAVITY * simulate_two_tanks(np.full(20, 3.0)))
+    np.testing.assert_allclose(outflow, generated.PUMP * 3.0)
     assert simulate_two_tanks(np.concatenate([[5.0], np.zeros(100)]))[-1] == pytest.approx(0.0, abs=1e-3)
-    assert simulate_two_tanks(np.full(50, 8.0)).max() == HEIGHT
+    assert simulate_two_tanks(np.full(50, 8.0)).max() == generated.HEIGHT

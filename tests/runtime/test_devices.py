@@ -19,11 +19,9 @@ MOST_MESSAGES = 40
 
 def on_devices(count, *arguments):
     """Run support/rows_over_devices.py in a process that has `count` virtual CPU devices."""
+    command = [sys.executable, "-m", "support.rows_over_devices", *arguments]
     variables = environment(XLA_FLAGS=f"--xla_force_host_platform_device_count={count}")
-    return subprocess.Popen(
-        [sys.executable, "-m", "support.rows_over_devices", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables,
-    )  # fmt: skip
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
 
 def answer(process):
@@ -32,43 +30,33 @@ def answer(process):
     return json.loads(out.splitlines()[-1])
 
 
-def check(found, devices):
-    assert found["devices"] == devices
-    # Three layers: sums of their rows, and of the derivatives by what they share; the rows' own derivatives go back.
-    assert 0 < found["messages"] <= MOST_MESSAGES, found
-    assert found["bound_error"] < 1e-10 and found["gradient_error"] < 1e-10
-    assert found["fit_bound"] == pytest.approx(found["fit_bound_alone"], rel=1e-6)
-
-
 @pytest.mark.slow
-def test_four_devices_agree_with_one():
-    check(answer(on_devices(4)), devices=4)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_four_devices_agree_with_one(processes):
+    """Of one process, or of two that jax.distributed joins on loopback: both get the same numbers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    joined = [on_devices(2, address, str(number)) for number in range(2)] if processes == 2 else [on_devices(4)]
+    answers = [answer(process) for process in joined]
+    for found in answers:
+        assert found["devices"] == 4
+        # Three layers: sums of their rows, and of derivatives by what they share; the rows' own derivatives go back.
+        assert 0 < found["messages"] <= MOST_MESSAGES, found
+        assert found["bound_error"] < 1e-10 and found["gradient_error"] < 1e-10
+        assert found["fit_bound"] == pytest.approx(found["fit_bound_alone"], rel=1e-6)
+    assert answers[0]["fit_bound"] == answers[-1]["fit_bound"]
 
 
 def test_a_mesh_and_worker_processes_are_refused_together():
-    process = on_devices(2, "refused")
-    assert answer(process) == {
-        "message": "a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh"
-    }
+    message = "a mesh cannot be shared with other processes; use jobs=1 and no cluster inside set_mesh"
+    assert answer(on_devices(2, "refused")) == {"message": message}
 
 
 @pytest.mark.parametrize("devices", [[], [1], "cpu"])
 def test_only_devices_make_a_mesh(devices):
     with pytest.raises(InputError, match=r"takes a list of one or more JAX devices, received"):
         row_mesh(devices)
-
-
-@pytest.mark.slow
-def test_two_joined_processes_agree_with_one():
-    """jax.distributed on loopback, two devices in each process; both get the same numbers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    processes = [on_devices(2, address, str(number)) for number in range(2)]
-    found = [answer(process) for process in processes]
-    for each in found:
-        check(each, devices=4)
-    assert found[0]["fit_bound"] == found[1]["fit_bound"]
 
 
 def test_an_accelerator_leaves_small_work_to_the_host(monkeypatch):

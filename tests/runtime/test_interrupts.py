@@ -11,19 +11,13 @@ import pytest
 from revarb.runtime import interrupts
 
 
-def test_captured_interrupts_are_recorded_and_raised_after_a_number():
-    with interrupts.capture_interrupts() as pressed:
-        signal.raise_signal(signal.SIGINT)
-    assert len(pressed) == 1
-    with pytest.raises(KeyboardInterrupt), interrupts.capture_interrupts(raise_after=1):
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-
-def test_nested_captures_both_record():
+def test_nested_captures_both_record_and_raise_after_a_number():
     with interrupts.capture_interrupts() as outer, interrupts.capture_interrupts() as inner:
         signal.raise_signal(signal.SIGINT)
     assert len(outer) == len(inner) == 1
+    with pytest.raises(KeyboardInterrupt), interrupts.capture_interrupts(raise_after=1):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_deferred_interrupts_are_raised_after_the_block():
@@ -55,11 +49,8 @@ print("ran on", flush=True)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     expected = (interrupts.INTERRUPTED, "raised\n", "interrupted: stopped before the end\n")
     assert (done.returncode, done.stdout, done.stderr) == expected
-
-
-def test_an_interrupt_that_is_captured_does_not_end_the_process():
     with interrupts.capture_interrupts() as pressed, interrupts.exit_on_interrupt():
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # one that is captured does not end the process
     assert len(pressed) == 1
 
 

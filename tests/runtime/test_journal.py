@@ -1,5 +1,6 @@
 """Resumed fits after a kill or a damaged journal have the numbers of an uninterrupted fit."""
 
+import io
 import itertools
 import os
 import signal
@@ -13,13 +14,13 @@ import pytest
 
 import revarb
 from revarb.errors import InputError
-from revarb.models.recipe import R0_FREE, Recipe, Stage
 from revarb.runtime import journal
 from revarb.runtime import unfinished as store
 from revarb.runtime.journal import Journal
 from revarb.runtime.unfinished import Checkpoint
 from support import small
 from support.journals import (
+    LONG,
     NETWORKS,
     TWO_STAGES,
     Killed,
@@ -67,9 +68,8 @@ def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
 def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
     spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
     record = small.record(samples=130)
-    plain = spec.fit(record)
     with count_evaluations() as seen:
-        spec.fit(record)
+        plain = spec.fit(record)
     whole = len(seen)
     for evaluation in (whole // 4, whole - 2):  # in the first fold, or near it, and in the last
         with count_evaluations(kill_at=evaluation), pytest.raises(Killed):
@@ -81,7 +81,7 @@ def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
         assert again.calibration == plain.calibration is not None
 
 
-def test_a_resumed_fit_can_be_killed_and_resumed_again(finished):
+def test_a_fit_can_be_resumed_after_two_kills_and_after_ctrl_c(finished):
     model, path, content = finished
     kill_fit(SPEC, 4)
     assert len(entry_ends(path.read_bytes())) == 1 + 3
@@ -90,25 +90,23 @@ def test_a_resumed_fit_can_be_killed_and_resumed_again(finished):
     kill_fit(SPEC, 5, resume=True)
     assert path.read_bytes() == content[: entry_ends(content)[3 + 4]]
     assert_same(resume(), model)
+    with count_evaluations(press_at=9):
+        stopped = SPEC.fit(small.record())
+    assert stopped.status == "interrupted" and path.exists()
+    assert_same(resume(), model)
 
 
-@pytest.mark.parametrize("where", [0.0, 0.01, 0.3, 0.31, 0.6, 0.999])
-def test_entries_after_a_damaged_byte_are_ignored(finished, where):
+@pytest.mark.parametrize("where", [0.0, 0.01, 0.3, 0.31, 0.6, 0.999, "length"])
+def test_entries_after_a_damaged_byte_or_an_impossible_length_are_ignored(finished, where):
     model, path, content = finished
-    damaged = bytearray(content)
-    damaged[int(where * len(content))] ^= 64
+    ends, damaged = entry_ends(content), bytearray(content)
+    place = ends[2] if where == "length" else int(where * len(content))
+    damage = b"\xff" * 8 if where == "length" else bytes([content[place] ^ 64])
+    damaged[place : place + len(damage)] = damage
     path.write_bytes(damaged)
     with count_evaluations() as seen:
         assert_same(resume(), model)
-    hit = sum(end <= where * len(content) for end in entry_ends(content))  # entries before the damaged one
-    assert len(seen) == len(entry_ends(content)) - max(hit, 1)
-
-
-def test_an_impossible_entry_length_is_refused(finished):
-    model, path, content = finished
-    third = entry_ends(content)[2]
-    path.write_bytes(content[:third] + b"\xff" * 8 + content[third + 8 :])
-    assert_same(resume(), model)
+    assert len(seen) == len(ends) - max(sum(end <= place for end in ends), 1)  # those before the damaged one count
 
 
 def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
@@ -116,13 +114,10 @@ def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
     kill_fit(SPEC, 9)
     [path] = unfinished.iterdir()
     other = revarb.Series(record.u, record.y + 1e-9)
-    for change in (
-        lambda: resume(seed=1),
-        lambda: SPEC.fit(other, resume=True),
-        lambda: resume(small.spec(recipe=replace(small.QUICK, ftol=1e-8))),
-    ):
+    rougher = small.spec(recipe=replace(small.QUICK, ftol=1e-8))
+    for spec, data, seed in ((SPEC, record, 1), (SPEC, other, 0), (rougher, record, 0)):
         with pytest.warns(UserWarning, match="no unfinished fit like this one to resume: it starts from the beginning"):
-            change()
+            spec.fit(data, seed=seed, resume=True)
     assert [*unfinished.iterdir()] == [path]
     kill_fit(SPEC, 9, seed=1)
     [other] = [each for each in unfinished.iterdir() if each != path]
@@ -134,12 +129,10 @@ def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
     assert_same(resumed, SPEC.fit(record))
 
 
-def test_answers_of_another_rounding_are_dropped_with_one_warning(finished, tmp_path):
+def test_answers_of_another_rounding_are_dropped_with_one_warning(finished):
     model, path, content = finished
     ends = entry_ends(content)
-    (tmp_path / "entry").write_bytes(content[ends[3] : ends[4]])
-    with (tmp_path / "entry").open("rb") as file:
-        entry = journal._read_entry(file)
+    entry = journal._read_entry(io.BytesIO(content[ends[3] : ends[4]]))
     bound, gradient = entry.results
     forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
     path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
@@ -189,14 +182,6 @@ def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_
     assert_same(SPEC.fit(small.record()), model)
 
 
-def test_after_ctrl_c_a_fit_can_be_resumed(finished):
-    model, path, _ = finished
-    with count_evaluations(press_at=9):
-        stopped = SPEC.fit(small.record())
-    assert stopped.status == "interrupted" and path.exists()
-    assert_same(resume(), model)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["output-error", "free-form"])
 def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
@@ -232,49 +217,40 @@ def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, re
 
 
 def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
-    spec = small.spec()
-    whole = spec.fit(small.record(), restarts=3)
-    with count_evaluations() as seen:
-        spec.fit(small.record(), seed=0)
-        first = len(seen)
-    kill_fit(spec, first + 5, restarts=3)
+    members, counts = [], []
+    for seed in range(3):
+        with count_evaluations() as seen:
+            members.append(SPEC.fit(small.record(), seed=seed))
+        counts.append(len(seen))
+    kill_fit(SPEC, counts[0] + 5, restarts=3)
     assert len([*unfinished.iterdir()]) == 2
     with count_evaluations() as rest:
-        resumed = spec.fit(small.record(), restarts=3, resume=True)
-    for ours, theirs in zip(resumed.members, whole.members, strict=True):
+        resumed = resume(restarts=3)
+    for ours, theirs in zip(*(sorted(each, key=lambda m: m.bound) for each in (resumed.members, members)), strict=True):
         assert_same(ours, theirs)
-    with count_evaluations() as last:
-        spec.fit(small.record(), seed=2)
-    with count_evaluations() as second:
-        spec.fit(small.record(), seed=1)
-    assert len(rest) == len(second) - 4 + len(last)
+    assert len(rest) == counts[1] - 4 + counts[2]
     assert not [*unfinished.iterdir()]
 
 
 @pytest.mark.slow
 def test_restarts_in_processes_resume_as_well(unfinished, at_once):
     """The worker processes are killed, and the pool with them; their journals remain."""
-    long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
     program = """
 import sys; from pathlib import Path
-from revarb import Recipe, Stage
-from revarb.models.recipe import R0_FREE
 from revarb.runtime import unfinished
-from support import small
+from support import journals, small
 unfinished.DELAY_SECONDS, unfinished.user_cache_path = 0.0, lambda name: Path(sys.argv[1]) / name
-long = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
-long.fit(small.record(), restarts=4, jobs=2)
+journals.LONG.fit(small.record(), restarts=4, jobs=2)
 """
-    cache = unfinished.parent.parent
-    command = [sys.executable, "-c", program, str(cache)]
+    command = [sys.executable, "-c", program, str(unfinished.parent.parent)]
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
     wait_until(lambda: unfinished.exists() and len([*unfinished.glob("*.journal")]) >= 3)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     with count_evaluations() as seen:
-        resumed = long.fit(small.record(), restarts=4, resume=True)
+        resumed = resume(LONG, restarts=4)
     with count_evaluations() as all_of_them:
-        whole = long.fit(small.record(), restarts=4)
+        whole = LONG.fit(small.record(), restarts=4)
     for ours, theirs in zip(resumed.members, whole.members, strict=True):
         assert_same(ours, theirs)
     assert len(seen) < 0.75 * len(all_of_them)

@@ -1,4 +1,4 @@
-"""float64 inside, without changing the caller's JAX."""
+"""float64 inside, without changing the caller's JAX, in a fresh interpreter with JAX's defaults."""
 
 import textwrap
 
@@ -8,17 +8,18 @@ from support import small
 from support.processes import run_python
 
 
-def test_float64_inside_and_the_callers_jax_unchanged():
-    """In a fresh interpreter with JAX's defaults: ours is float64, the caller's arrays stay float32."""
-    program = textwrap.dedent("""
+@pytest.mark.parametrize("models", ["{'RGP': small.spec()}", pytest.param("QUICK_MODELS", marks=pytest.mark.slow)])
+def test_float64_inside_and_the_callers_jax_unchanged(models):
+    program = textwrap.dedent(f"""
         import jax, jax.numpy as jnp, numpy as np
         from support import small
-        before = jnp.ones(2).dtype
-        model = small.spec().fit(small.record())
-        path = model.simulate(small.record(1).u)
-        assert path.mean.dtype == np.float64
+        from support.small_rivals import QUICK_MODELS
+        for name, spec in {models}.items():
+            model = spec.fit(small.record())
+            path = model.simulate(small.record(1).u)
+            assert type(path.mean) is np.ndarray and path.mean.dtype == np.float64, name
+            assert jnp.ones(2).dtype == np.float32, name
         assert all(np.asarray(leaf).dtype == np.float64 for leaf in jax.tree.leaves(model.trained))
-        assert before == jnp.ones(2).dtype == np.float32, jnp.ones(2).dtype
         print(repr(model.bound))
     """)
     done = run_python("-c", program)

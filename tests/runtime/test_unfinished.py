@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 
 import jax
 import pytest
@@ -10,9 +11,7 @@ from revarb.errors import InputError
 from revarb.runtime import unfinished as store
 from revarb.runtime.unfinished import UnfinishedParts, keep_journals, make_checkpoints
 
-
-def open_parts(resume):
-    return UnfinishedParts.open("choice", ["a.*"], resume)
+open_parts = partial(UnfinishedParts.open, "choice", ["a.*"])
 
 
 def write_parts(*texts):

@@ -17,7 +17,6 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from support.linear_state_space import LinearSystem
 
 SYSTEM = LinearSystem(a=0.8, b=0.5, q=0.1, r=0.2)
-GAIN = 1.0 / (1.0 + SYSTEM.r)  # of the first measurement
 
 
 class LinearDynamics(eqx.Module):
@@ -35,9 +34,7 @@ class LinearDynamics(eqx.Module):
         return self.mean(x, u_bar) + self.process_std * jax.random.normal(key, x.shape)
 
 
-def make_dynamics():
-    a, b, q, r = (jnp.array([value]) for value in SYSTEM)
-    return LinearDynamics(a[0], b[0], jnp.sqrt(q), jnp.sqrt(r))
+DYNAMICS = LinearDynamics(np.array(SYSTEM.a), np.array(SYSTEM.b), np.sqrt([SYSTEM.q]), np.sqrt([SYSTEM.r]))
 
 
 @pytest.fixture
@@ -47,37 +44,29 @@ def data(rng):
 
 
 @with_numerics
-def test_the_filter_finds_the_last_state_and_the_evidence_of_a_kalman_filter(data):
+@pytest.mark.parametrize("measured", [True, False])
+def test_the_filter_finds_the_last_state_and_the_evidence_of_a_kalman_filter(data, measured):
+    """The first sample is filtered by hand: the filter begins with a transition. Missing outputs say nothing."""
     u, y = data
-    # The first sample is filtered by hand: the filter begins with a transition.
-    first = np.random.default_rng(0).normal(GAIN * y[0], np.sqrt(1.0 - GAIN), size=(20_000, 1))
-    particles, evidence = filter_particles(make_dynamics(), first, u[1:, None], y[1:, None], jax.random.key(0))
-    mean, cov = SYSTEM.posterior(u, y)
+    gain = measured / (1.0 + SYSTEM.r)
+    first = np.random.default_rng(0).normal(gain * y[0], np.sqrt(1.0 - gain), size=(20_000, 1))
+    later = y[1:, None] if measured else np.full((14, 1), np.nan)
+    particles, evidence = filter_particles(DYNAMICS, first, u[1:, None], later, jax.random.key(0))
+    mean, cov = SYSTEM.posterior(u, y) if measured else SYSTEM.joint(u)
     assert abs(particles.mean() - mean[-1]) < 0.02 and abs(particles.var() / cov[-1, -1] - 1.0) < 0.05
-    later = SYSTEM.log_evidence(u, y) - SYSTEM.log_evidence(u[:1], y[:1])
-    assert abs(evidence - later) < 0.1
-
-
-@with_numerics
-def test_missing_outputs_say_nothing(data):
-    u, _ = data
-    first = np.random.default_rng(0).normal(size=(20_000, 1))
-    nothing = np.full((14, 1), np.nan)
-    particles, evidence = filter_particles(make_dynamics(), first, u[1:, None], nothing, jax.random.key(0))
-    mean, cov = SYSTEM.joint(u)
-    assert evidence == 0.0 and abs(particles.mean() - mean[-1]) < 0.03
-    assert abs(particles.var() / cov[-1, -1] - 1.0) < 0.06
+    expected = SYSTEM.log_evidence(u, y) - SYSTEM.log_evidence(u[:1], y[:1])
+    assert abs(evidence - expected) < 0.1 if measured else evidence == 0.0
 
 
 @with_numerics
 def test_runs_have_the_moments_of_the_system(data):
     u, _ = data
     first = np.random.default_rng(0).normal(size=(20_000, 1))
-    paths = run_particles(make_dynamics(), first, u[1:, None], jax.random.key(0))
+    paths = run_particles(DYNAMICS, first, u[1:, None], jax.random.key(0))
     mean, cov = SYSTEM.joint(u)
     np.testing.assert_allclose(paths[..., 0].mean(axis=1), mean[1:], atol=0.03)
     np.testing.assert_allclose(paths[..., 0].var(axis=1), np.diag(cov)[1:], rtol=0.06)
-    np.testing.assert_allclose(run_mean_states(make_dynamics(), np.zeros(1), u[1:, None])[:, 0], mean[1:], atol=1e-12)
+    np.testing.assert_allclose(run_mean_states(DYNAMICS, np.zeros(1), u[1:, None])[:, 0], mean[1:], atol=1e-12)
 
 
 @with_numerics

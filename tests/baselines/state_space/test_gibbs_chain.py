@@ -1,7 +1,4 @@
-"""The Markov chain of a reduced-rank GP state-space model.
-
-Its regression against dense formulas and SciPy's distributions, its hyperparameters against a grid.
-"""
+"""The Markov chain of a reduced-rank GP-SSM: regression against dense formulas and SciPy, hyperparameters on a grid."""
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from revarb.baselines.state_space import gibbs_chain
 from revarb.baselines.state_space.gibbs_chain import (
-    LOG_LENGTH_MEAN,
-    LOG_LENGTH_STD,
-    LOG_SIGNAL_MEAN,
-    LOG_SIGNAL_STD,
     Hyperparameters,
     WeightPrior,
     collect_statistics,
@@ -55,9 +49,8 @@ def test_the_update_equals_dense_formulas(regression):
 
 def test_flat_and_tight_priors_are_least_squares_and_zero(regression):
     x, features = regression
-    np.testing.assert_allclose(
-        fit(x, features, np.full(4, 1e10)).mean, np.linalg.lstsq(features, x, rcond=None)[0].T, atol=1e-8
-    )
+    flat = fit(x, features, np.full(4, 1e10))
+    np.testing.assert_allclose(flat.mean, np.linalg.lstsq(features, x, rcond=None)[0].T, atol=1e-8)
     tight = fit(x, features, np.full(4, 1e-300))
     np.testing.assert_allclose(tight.mean, 0.0, atol=1e-12)
     np.testing.assert_allclose(tight.scale, SCALE + x.T @ x)
@@ -79,9 +72,8 @@ def test_the_evidence_is_that_of_a_multivariate_t(regression):
 def test_rows_that_do_not_count_are_left_out(regression):
     x, features = regression
     counted = (np.arange(30) % 3 > 0).astype(float)
-    all_rows = collect_statistics(x, features, counted)
-    kept = counted > 0
-    for ours, theirs in zip(all_rows, collect_statistics(x[kept], features[kept], np.ones(20)), strict=True):
+    kept = collect_statistics(x[counted > 0], features[counted > 0], np.ones(20))
+    for ours, theirs in zip(collect_statistics(x, features, counted), kept, strict=True):
         np.testing.assert_allclose(ours, theirs)
 
 
@@ -117,24 +109,17 @@ def draw_statistics(rng):
 
 def integrate_on_a_grid(statistics):
     """Posterior mean and standard deviation of both logarithms."""
-    signals = np.linspace(-8.0, 22.0, 121)
-    lengths = np.linspace(-2.0, 2.0, 121)
+    signals, lengths = np.linspace(-8.0, 22.0, 121), np.linspace(-2.0, 2.0, 121)
 
     def log_evidence(signal, length):
-        hyperparameters = Hyperparameters(signal, length[None])
-        return update_weights(make_weight_prior(hyperparameters, BASIS, PROCESS), statistics).log_evidence
+        prior = make_weight_prior(Hyperparameters(signal, length[None]), BASIS, PROCESS)
+        return update_weights(prior, statistics).log_evidence
 
     evidence = jax.vmap(lambda signal: jax.vmap(lambda length: log_evidence(signal, length))(lengths))(signals)
-    prior = ((signals[:, None] - LOG_SIGNAL_MEAN) / LOG_SIGNAL_STD) ** 2 + (
-        (lengths - LOG_LENGTH_MEAN) / LOG_LENGTH_STD
-    ) ** 2
-    weights = np.asarray(jax.nn.softmax((evidence - 0.5 * prior).ravel())).reshape(evidence.shape)
-    return [summarise(*each) for each in ((signals, weights.sum(axis=1)), (lengths, weights.sum(axis=0)))]
-
-
-def summarise(values, weights):
-    mean = weights @ values
-    return mean, np.sqrt(weights @ (values - mean) ** 2)
+    evidence += stats.norm.logpdf(signals, gibbs_chain.LOG_SIGNAL_MEAN, gibbs_chain.LOG_SIGNAL_STD)[:, None]
+    evidence += stats.norm.logpdf(lengths, gibbs_chain.LOG_LENGTH_MEAN, gibbs_chain.LOG_LENGTH_STD)
+    weights = np.asarray(jax.nn.softmax(evidence.ravel())).reshape(evidence.shape)
+    return [stats.rv_discrete(values=each) for each in ((signals, weights.sum(axis=1)), (lengths, weights.sum(axis=0)))]
 
 
 @pytest.mark.slow
@@ -145,12 +130,12 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
         new, _ = step_hyperparameters(key, now, BASIS, PROCESS, statistics)
         return new, new
 
-    first = Hyperparameters(jnp.array(LOG_SIGNAL_MEAN), jnp.full(1, LOG_LENGTH_MEAN))
+    first = Hyperparameters(jnp.array(gibbs_chain.LOG_SIGNAL_MEAN), jnp.full(1, gibbs_chain.LOG_LENGTH_MEAN))
     draws = jax.jit(lambda: jax.lax.scan(step, first, jax.random.split(jax.random.key(0), 30_000))[1])()
     signal, length = integrate_on_a_grid(statistics)
     for drawn, exact, tolerance in ((draws.log_signal, signal, 0.3), (draws.log_lengths, length, 0.05)):
         found = drawn[1000:].mean(), drawn[1000:].std()
-        np.testing.assert_allclose(found, exact, atol=tolerance)
+        np.testing.assert_allclose(found, (exact.mean(), exact.std()), atol=tolerance)
 
 
 @pytest.mark.slow

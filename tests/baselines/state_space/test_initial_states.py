@@ -35,12 +35,8 @@ def test_outputs_come_first_and_further_states_fill_up(rng, states):
     np.testing.assert_array_equal(x[:, :2], y)
 
 
-def test_a_constant_output_gives_finite_states():
+def test_a_constant_output_gives_finite_states_and_guessed_differences_have_unit_variance():
+    for states in (2, 3):
+        np.testing.assert_allclose(guess_states([small.record().y], states)[:, 1:].std(axis=0), 1.0)
     [x] = compute_observer_states([np.zeros((20, 1))], [np.zeros((20, 1))], 3)
     np.testing.assert_array_equal(x, 0.0)
-
-
-@pytest.mark.parametrize("states", [2, 3])
-def test_guessed_differences_have_unit_variance(states):
-    guess = guess_states([small.record().y], states)
-    np.testing.assert_allclose(guess[:, 1:].std(axis=0), 1.0)

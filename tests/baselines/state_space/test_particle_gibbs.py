@@ -58,27 +58,21 @@ def sample_paths(rows, noise, particles, sweeps):
     return np.asarray(jax.jit(lambda: jax.lax.scan(sweep, jnp.zeros((len(rows.y), 2)), keys)[1])())
 
 
-def check_smoothing(records, noise):
-    rows = stack_records([u for u, _ in records], [y for _, y in records])
-    paths = sample_paths(rows, noise, particles=6, sweeps=8000)[100:]
+@pytest.mark.parametrize(
+    ("noise", "lengths", "gaps"),
+    [(NOISE, (8, 5), [3]), (Noise(NOISE.Q, np.array([0.1, 0.4])), (7,), [(2, 0), (4, 1)])],
+    ids=["two records", "two outputs"],
+)
+def test_paths_have_the_smoothed_moments(rng, noise, lengths, gaps):
+    """Also where an output is missing."""
+    records = [draw_record(rng, length, noise) for length in lengths]
+    for gap in gaps:
+        records[0][1][gap] = np.nan
+    paths = sample_paths(stack_records(*zip(*records, strict=True)), noise, particles=6, sweeps=8000)[100:]
     exact = [smooth_densely(u, y, noise) for u, y in records]
     means, variances = (np.concatenate(each) for each in zip(*exact, strict=True))
     np.testing.assert_allclose(paths.mean(axis=0), means, atol=0.05)
     np.testing.assert_allclose(paths.var(axis=0), variances, rtol=0.12)
-
-
-def test_paths_have_the_smoothed_moments(rng):
-    """Two records and a missing output."""
-    records = [draw_record(rng, 8), draw_record(rng, 5)]
-    records[0][1][3] = np.nan
-    check_smoothing(records, NOISE)
-
-
-def test_paths_of_two_outputs_of_which_one_is_missing_at_times(rng):
-    noise = Noise(NOISE.Q, np.array([0.1, 0.4]))
-    u, y = draw_record(rng, 7, noise)
-    y[2, 0] = y[4, 1] = np.nan
-    check_smoothing([(u, y)], noise)
 
 
 def test_outputs_nearly_without_noise_do_not_stop_the_chain(rng):
@@ -106,17 +100,13 @@ def sample_parameters(y, sweeps):
         r = draw_output_noise(keys[2], rows.y, path)
         return (path, r), jnp.array([a[0, 0], jnp.log(Q[0, 0]), jnp.log(r[0])])
 
-    start = jnp.zeros((len(rows.y), 1)), jnp.ones(1)
-    return np.asarray(
-        jax.jit(lambda keys: jax.lax.scan(sweep, start, keys)[1])(jax.random.split(jax.random.key(0), sweeps))
-    )
+    start, keys = (jnp.zeros((len(rows.y), 1)), jnp.ones(1)), jax.random.split(jax.random.key(0), sweeps)
+    return np.asarray(jax.jit(lambda: jax.lax.scan(sweep, start, keys)[1])())
 
 
 def integrate_parameters(y):
     """Mean and standard deviation of the same parameters on a grid, with the likelihood of a Kalman filter."""
-    a, log_q, log_r = np.meshgrid(
-        np.linspace(-1.5, 2.5, 50), np.linspace(-5.0, 3.0, 50), np.linspace(-11.0, 3.0, 70), indexing="ij"
-    )
+    a, log_q, log_r = np.mgrid[-1.5:2.5:50j, -5.0:3.0:50j, -11.0:3.0:70j]
     q, r = np.exp(log_q), np.exp(log_r)
     log_weights = stats.norm.logpdf(a, 0.0, np.sqrt(q * VARIANCE))
     log_weights += stats.invgamma.logpdf(q, DEGREES / 2.0, scale=SCALE / 2.0) + log_q  # log: density of the logarithm
