@@ -63,7 +63,8 @@ else:
             value = _import_module("importlib.metadata").version("revarb")
         elif name in _HOMES:
             if name == "load":  # a file can have a model of any kind, and a kind is known once its module is imported
-                _import_module("revarb.baselines")
+                for module in ("revarb.baselines", "revarb.models.ensemble"):
+                    _import_module(module)
             value = getattr(_import_module(_HOMES[name]), name)
         else:
             value = _import_package(name)

@@ -6,13 +6,11 @@ import pytest
 @pytest.fixture
 def folder(in_empty_folder):
     """The current folder: train.csv, more.csv, test.csv and a quick configuration."""
-    from revarb.data.table_file import write_table
     from support import small
-    from support.command_line import CONFIG
+    from support.command_line import CONFIG, write_record
 
     for name, seed in (("train.csv", 0), ("more.csv", 1), ("test.csv", 2)):
-        record = small.record(seed)
-        write_table(name, {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+        write_record(name, small.record(seed))
     (in_empty_folder / "rgp.toml").write_text(CONFIG)
     return in_empty_folder
 

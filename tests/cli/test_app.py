@@ -8,24 +8,21 @@ import pytest
 
 import revarb
 from revarb import datasets
-from support.command_line import FIT, run
+from support.command_line import FIT, succeed
 from support.processes import environment, run_python
 from support.waiting import DEADLINE, read_until
 
 
 def test_a_warning_is_one_line(capsys, folder):
-    code, _, err = run(capsys, *FIT, "--inducing", "900")
-    assert code == 0
-    assert err == "warning: inducing=900, but there are only 58 training rows: using 58\n"
+    warning = "warning: inducing=900, but there are only 58 training rows: using 58\n"
+    succeed(capsys, *FIT, "--inducing", "900", err=warning)
 
 
-def test_help_version_and_lists(capsys, in_empty_folder):
-    for arguments in ((), ("--help",), ("fit", "--help")):
-        code, out, _ = run(capsys, *arguments)
-        assert code == 0 and "Usage" in out
-    assert run(capsys, "--version")[1].strip() == revarb.__version__
-    code, out, _ = run(capsys, "datasets", "list")
-    assert code == 0 and all(name in out for name in datasets.names())
+def test_version_and_data_sets(capsys, recorded_data):
+    assert succeed(capsys, "--version").strip() == revarb.__version__
+    assert all(name in succeed(capsys, "datasets", "list") for name in datasets.names())
+    out = succeed(capsys, "datasets", "fetch", "drive")
+    assert out.startswith("drive: ") and "drive.mat" in out
 
 
 COMMANDS = ("fit", "simulate", "predict", "check", "export", "demo", "compare")
@@ -42,30 +39,19 @@ except SystemExit as end:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([command, "-h"] for command in COMMANDS)])
-def test_help_imports_nothing_that_is_slow(arguments):
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["datasets", "-h"], *([command, "-h"] for command in COMMANDS)])
+def test_help_is_complete_and_imports_nothing_that_is_slow(arguments):
     done = run_python("-c", HELP.format(arguments=arguments))
     assert done.returncode == 0 and "Usage: " in done.stdout, done.stderr
     assert done.stdout.endswith("imported:\n")
-
-
-def test_no_line_of_the_lists_of_commands_is_cut_short(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    for arguments in (("-h",), ("datasets", "-h")):
-        code, out, _ = run(capsys, *arguments)
-        assert code == 0 and "..." not in out.partition("Commands:")[2], out
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_flags_take_no_value_and_brackets_are_kept(capsys, command):
-    code, out, _ = run(capsys, command, "-h")
-    assert code == 0 and "<bool>" not in out and "\\[" not in out
-    assert ("a table [recipe]" in " ".join(out.split())) == (command in ("fit", "compare"))
+    assert "..." not in done.stdout.partition("Commands:")[2]  # no line of the lists of commands is cut short
+    assert "<bool>" not in done.stdout and "\\[" not in done.stdout  # flags take no value, and brackets are kept
+    assert ("a table [recipe]" in " ".join(done.stdout.split())) == (arguments[:1] in (["fit"], ["compare"]))
 
 
 @pytest.mark.parametrize("command", ["fit", "compare"])
 def test_the_defaults_in_the_help_are_those_of_the_model(capsys, command):
-    out = " ".join(run(capsys, command, "-h")[1].split())
+    out = " ".join(succeed(capsys, command, "-h").split())
     names = ["lags", "input_lags", "input_delay", "hidden", "latent_dim", *(["inducing"] if command == "fit" else [])]
     for name in names:
         text = out.partition(f" --{name.replace('_', '-')} <int> ")[2].partition(" --")[0]
@@ -103,8 +89,3 @@ def test_ctrl_c_while_modules_are_imported_ends_the_process(folder, module):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"
-
-
-def test_datasets_are_fetched(capsys, recorded_data):
-    code, out, _ = run(capsys, "datasets", "fetch", "drive")
-    assert code == 0 and out.startswith("drive: ") and "drive.mat" in out

@@ -12,40 +12,40 @@ import pytest
 
 import revarb
 from revarb.cli.compare import _list_models
-from revarb.data.table_file import write_table
 from revarb.errors import InputError
 from revarb.models.rgp import RGP
 from revarb.selection.choose import Chosen
 from support import small
-from support.command_line import COLUMNS, run, with_cells
+from support.command_line import COLUMNS, refuse, run, succeed, with_cells, write_record
 from support.processes import environment
 from support.small_choice import SAMPLES, use_quick_candidates
 from support.waiting import DEADLINE, read_until
 
+TWO_FILES = ("compare", "train.csv", "test.csv", *COLUMNS)
+
+
+def only(*names, seeds=1):
+    return *(part for name in names for part in ("--only", name)), "--seeds", str(seeds), "--out", "all"
+
+
+def read_results(folder):
+    """The table and the page."""
+    return json.loads((folder / "all" / "compare.json").read_text()), (folder / "all" / "compare.html").read_text()
+
 
 def test_compare_writes_a_table_a_page_and_pictures(capsys, folder):
-    some = ("--only", "Mean", "--only", "ARX", "--only", "GP-NARX", "--lags", "2", "--input-lags", "2")
-    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some, "--seeds", "2", "--out", "all")
-    assert code == 0, err
-    assert err == ""
-    content = json.loads((folder / "all" / "compare.json").read_text())
+    lags = ("--lags", "2", "--input-lags", "2")
+    out = succeed(capsys, *TWO_FILES, *only("Mean", "ARX", "GP-NARX", seeds=2), *lags)
+    content, page = read_results(folder)
     assert out.startswith(content["meta"]["verdict"])
     assert content["meta"]["command"].startswith("revarb compare train.csv test.csv -u valve -y pressure --only Mean")
     assert [row["model"] for row in content["rows"]] == ["Mean"] * 2 + ["ARX"] * 2 + ["GP-NARX"] * 4
     assert content["meta"]["skip"] == content["rows"][0]["skip"]
-    page = (folder / "all" / "compare.html").read_text()
     # Outputs, reliability, residuals of ARX and of GP-NARX.
     assert content["meta"]["verdict"] in page and page.count("<svg") == 4
     for name in ("compare", "reliability", "mean", "arx", "gp-narx"):
         assert (folder / "all" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "residuals: a model without its own uncertainty" in out
-    for text in (
-        "GP-NARX",
-        "moments",
-        "in 95 %",
-        "simulate s",
-        "wrote all/compare.html",
-    ):
+    for text in ("residuals: a model without its own", "moments", "in 95 %", "simulate s", "wrote all/compare.html"):
         assert text in out
 
 
@@ -60,28 +60,25 @@ def test_the_family_has_a_state_per_output():
 
 def test_compare_takes_several_records(capsys, folder):
     more = ("--more-train", "more.csv", "--more-test", "more.csv", "--only", "ARX", "--seeds", "1")
-    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *more)
-    assert code == 0 and "wrote revarb-compare/compare.json" in out, err
+    assert "wrote revarb-compare/compare.json" in run(capsys, *TWO_FILES, *more)[1]
     assert "the first of 2 test records" in (folder / "revarb-compare" / "compare.html").read_text()
 
 
 def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
     """With ten lags a record this short has no rows outside a held-out piece; the training mean still works."""
-    record = small.record(samples=14)
-    write_table("short.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
-    some = ("--only", "Mean", "--only", "MLP-NARX", "--seeds", "1")
-    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some)
+    write_record("train.csv", small.record(samples=14))
+    code, out, _ = run(capsys, *TWO_FILES, *only("Mean", "MLP-NARX"))
     assert code == 0 and "MLP-NARX: 1 of 1 seed(s) failed: records of [14] samples leave" in out
-    assert "failed: records of" in (folder / "revarb-compare" / "compare.html").read_text()
-    code, out, _ = run(capsys, "compare", "short.csv", "test.csv", *COLUMNS, *some[2:], "--out", "none")
+    assert "failed: records of" in read_results(folder)[1]
+    code, out, _ = run(capsys, *TWO_FILES, *only("MLP-NARX"), "--out", "none")
     assert code == 0 and out.startswith("Every model failed") and not list((folder / "none").glob("*.png"))
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
-    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, "--jobs", jobs]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        [sys.executable, "-m", "revarb", *TWO_FILES, "--jobs", jobs, "--out", "all"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         env=environment(JAX_LOG_COMPILES="1", XDG_CACHE_HOME=str(folder)),
     )  # fmt: skip
     read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
@@ -90,10 +87,10 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
     assert process.returncode == 130, (out, err)
     assert "Traceback" not in err
     if "interrupted: stopped before the end" in err:  # before the first model was done
-        assert not (folder / "revarb-compare" / "compare.json").exists()
+        assert not (folder / "all" / "compare.json").exists()
     else:
         assert "of 21 fits were compared; rerun with --resume to continue" in err
-        assert "incomplete" in json.loads((folder / "revarb-compare" / "compare.json").read_text())["meta"]
+        assert "incomplete" in read_results(folder)[0]["meta"]
 
 
 @pytest.mark.slow
@@ -101,8 +98,8 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder
     """A real process on a real terminal, a real signal to its process group."""
     long = "calibrate = false\nlags = 2\ninput_lags = 2\ninducing = 12\n"
     (folder / "long.toml").write_text(f"{long}[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
-    some = ("--only", "Mean", "--only", "ARX", "--only", "REVARB", "--config", "long.toml", "--seeds", "1", "-o", "all")
-    command = [sys.executable, "-m", "revarb", "compare", "train.csv", "test.csv", *COLUMNS, *some]
+    some = (*only("Mean", "ARX", "REVARB"), "--config", "long.toml")
+    command = [sys.executable, "-m", "revarb", *TWO_FILES, *some]
     variables = environment(TERM="xterm", COLUMNS="120", XDG_CACHE_HOME=str(folder / "cache"))
     ours, theirs = pty.openpty()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=variables, start_new_session=True)
@@ -115,8 +112,8 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder
     assert b"interrupted: 2 of 3 fits were compared; rerun with --resume to continue" in screen
     assert b"Traceback" not in screen
     sentence = "This comparison is incomplete: it was stopped by Ctrl-C before REVARB (1 seed(s))."
-    first = json.loads((folder / "all" / "compare.json").read_text())
-    assert sentence in out and sentence in (folder / "all" / "compare.html").read_text()
+    first, page = read_results(folder)
+    assert sentence in out and sentence in page
     assert first["meta"]["incomplete"] == sentence and [row["model"] for row in first["rows"]] == ["Mean", "ARX"]
     assert (folder / "all" / "arx.png").exists() and not (folder / "all" / "revarb.png").exists()
 
@@ -124,7 +121,7 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder
     (folder / "long.toml").write_text((folder / "long.toml").read_text().replace("9000", "9"))
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True, env=variables, check=False)
     assert done.returncode == 0 and done.stderr == ""
-    second = json.loads((folder / "all" / "compare.json").read_text())
+    second, _ = read_results(folder)
     assert "incomplete" not in second["meta"] and "incomplete" not in done.stdout
     assert second["rows"][:2] == [{**row, "skip": second["meta"]["skip"]} for row in first["rows"]]  # also the seconds
     assert [row["model"] for row in second["rows"][2:]] == ["REVARB", "REVARB"]
@@ -133,41 +130,34 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder
 
 def test_a_comparison_names_the_models_that_need_every_output(capsys, folder):
     with_cells(folder, "gap.csv", "NA", [6, 7])
-    some = ("--only", "Mean", "--only", "LSTM", "--seeds", "1", "--out", "all")
-    code, out, err = run(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *some)
-    assert code == 0 and err == ""
+    out = succeed(capsys, "compare", "gap.csv", "gap.csv", *COLUMNS, *only("Mean", "LSTM"))
     reason = "LSTM needs every output value, and 2 of 60 are missing; fill them, or use RGP, which accepts missing"
     reason += " outputs"
-    assert f"LSTM: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE")
-    assert reason in (folder / "all" / "compare.html").read_text()
-    rows = {row["model"]: row for row in json.loads((folder / "all" / "compare.json").read_text())["rows"]}
+    content, page = read_results(folder)
+    assert f"LSTM: 1 of 1 seed(s) failed: {reason}" in out and out.startswith("Mean has RMSE") and reason in page
+    rows = {row["model"]: row for row in content["rows"]}
     assert rows["LSTM"]["reason"] == reason and rows["Mean"]["reason"] is None and rows["Mean"]["rmse"] > 0.0
 
 
 @pytest.mark.slow
 def test_a_comparison_with_the_chosen_model(capsys, folder, monkeypatch):
     use_quick_candidates(monkeypatch)
-    record = small.record(samples=SAMPLES)
-    write_table("train.csv", {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
-    some = ("--only", "Mean", "--only", "revarb (chosen)", "--seeds", "1", "--lags", "3", "--out", "all")
-    code, out, err = run(capsys, "compare", "train.csv", "test.csv", *COLUMNS, *some)
-    assert code == 0 and err == ""
+    write_record("train.csv", small.record(samples=SAMPLES))
+    out = succeed(capsys, *TWO_FILES, *only("Mean", "revarb (chosen)"), "--lags", "3")
     assert out.startswith("Use revarb (chosen)") and (folder / "all" / "revarb-chosen.png").exists()
-    rows = json.loads((folder / "all" / "compare.json").read_text())["rows"]
+    rows = read_results(folder)[0]["rows"]
     assert {row["taken"].partition(", w")[0] for row in rows[1:]} == {"RGP, small, 2 lags"}  # whatever --lags says
 
 
 def test_a_comparison_of_files_with_times(capsys, folder):
     for name, first in (("a.csv", 0.0), ("b.csv", 33.3)):
-        record = small.record()
-        write_table(name, {"t": first + 0.1 * np.arange(60), "valve": record.u[:, 0], "pressure": record.y[:, 0]})
-    some = (*COLUMNS, "--only", "Mean", "--seeds", "1", "--time", "t")
-    code, _, err = run(capsys, "compare", "a.csv", "b.csv", *some)
-    assert code == 0 and err == ""
+        write_record(name, small.record(), first + 0.1 * np.arange(60))
+    some = (*COLUMNS, "--time", "t", *only("Mean"))
+    succeed(capsys, "compare", "a.csv", "b.csv", *some)
     text = (folder / "b.csv").read_text().splitlines()
     (folder / "lost.csv").write_text("\n".join([*text[:30], *text[31:]]))
-    code, _, err = run(capsys, "compare", "a.csv", "lost.csv", *some)
-    assert code == 2 and "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
+    err = refuse(capsys, "compare", "a.csv", "lost.csv", *some)
+    assert "lost.csv, line 31, column 't': time goes from 36." in err and "median is 0.1" in err
 
 
 def test_the_row_of_revarb_is_as_described_and_its_lags_are_those_of_all(capsys, folder, monkeypatch):
@@ -178,10 +168,9 @@ def test_the_row_of_revarb_is_as_described_and_its_lags_are_those_of_all(capsys,
         raise InputError("enough")
 
     monkeypatch.setattr(revarb, "compare", note)
-    files = ("compare", "train.csv", "test.csv", *COLUMNS)
-    assert run(capsys, *files, "--config", "rgp.toml", "--hidden", "3", "--latent-dim", "2", "-o", "x")[0] == 2
+    refuse(capsys, *TWO_FILES, "--config", "rgp.toml", "--hidden", "3", "--latent-dim", "2", "-o", "x")
     spec = given["REVARB"]
     assert (spec.lags, spec.hidden, spec.latent_dim, spec.inducing) == (2, 3, 2, 12)
     assert given["GP-NARX"].lags == 2 and given["GP-NARX"].input_lags == 2 and given["revarb (chosen)"] == Chosen()
-    assert run(capsys, *files, "--lags", "4", "--input-delay", "3")[0] == 2
+    refuse(capsys, *TWO_FILES, "--lags", "4", "--input-delay", "3")
     assert given["REVARB"] == RGP(lags=4, input_delay=3) and given["MLP-NARX"].input_delay == 3

@@ -1,7 +1,6 @@
 """`revarb export`."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +12,9 @@ import pytest
 import revarb
 from support import small
 from support.c_programs import MOMENTS, build, run_moments, run_program
-from support.command_line import run
+from support.command_line import succeed
+from support.export_formats import needs_compiler
 from support.waiting import DEADLINE, wait_until
-
-with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
 @pytest.fixture
@@ -33,16 +31,13 @@ def list_new(folder):
     return sorted(path.name for path in folder.iterdir() if path.name not in before)
 
 
-@with_compiler
+@needs_compiler
 @pytest.mark.parametrize(("option", "tolerance"), [((), 1e-9), (("--float",), 1e-3)])
 def test_c_files_that_compile_and_simulate(capsys, folder, model, option, tolerance):
     arguments = ("--to", "c", "-o", "tank.c", "--name", "pump", "--unit", "valve=%")
-    code, out, err = run(capsys, "export", "m.rgp", *arguments, *option)
-    assert (code, err) == (0, "")
-    sizes = [(folder / name).stat().st_size / 1000 for name in ("tank.h", "tank.c")]
-    assert out == "".join(
-        f"wrote {name}, {size:.1f} kB\n" for name, size in zip(("tank.h", "tank.c"), sizes, strict=True)
-    )
+    out = succeed(capsys, "export", "m.rgp", *arguments, *option)
+    sizes = {name: (folder / name).stat().st_size / 1000 for name in ("tank.h", "tank.c")}
+    assert out == "".join(f"wrote {name}, {size:.1f} kB\n" for name, size in sizes.items())
     assert list_new(folder) == ["tank.c", "tank.h"]
     header = (folder / "tank.h").read_text()
     assert '"valve", unit "%"' in header and '"pressure [bar]", unit "bar"' in header and "void pump_step(" in header
@@ -51,34 +46,27 @@ def test_c_files_that_compile_and_simulate(capsys, folder, model, option, tolera
     np.testing.assert_allclose(found, model.simulate(u).mean, rtol=tolerance, atol=tolerance)
 
 
-@with_compiler
+@needs_compiler
 def test_c_files_with_standard_deviations(capsys, folder, model):
-    assert run(capsys, "export", "m.rgp", "-o", "tank.c", "--with-std")[0] == 0
+    succeed(capsys, "export", "m.rgp", "-o", "tank.c", "--with-std")
     u, path = small.record(3).u, model.simulate(small.record(3).u)
-    found = run_moments(build(folder / "tank.c", main_text=MOMENTS), u, 1)
+    found = run_moments(build(folder / "tank.c", calls=MOMENTS), u, 1)
     np.testing.assert_allclose(found, (path.mean, path.std), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("ending", ["onnx", "casadi", pytest.param("fmu", marks=with_compiler)])
+@pytest.mark.parametrize("ending", ["onnx", "casadi", pytest.param("fmu", marks=needs_compiler)])
 def test_the_ending_says_the_format(capsys, folder, model, ending):
-    code, out, err = run(capsys, "export", "m.rgp", "-o", f"x.{ending}")
-    assert (code, err) == (0, "") and out.startswith(f"wrote x.{ending}, ") and out.endswith(" kB\n")
+    out = succeed(capsys, "export", "m.rgp", "-o", f"x.{ending}")
+    assert out.startswith(f"wrote x.{ending}, ") and out.endswith(" kB\n")
     assert list_new(folder) == [f"x.{ending}"]
 
 
 @pytest.mark.parametrize("option", ["--with-std", "--step"])
 def test_onnx_files_of_the_step(capsys, folder, option):
     small.spec().fit(small.record()).save("m.rgp")
-    assert run(capsys, "export", "m.rgp", "-o", "x.onnx", option)[0] == 0
+    succeed(capsys, "export", "m.rgp", "-o", "x.onnx", option)
     names = [each.name for each in onnx.load("x.onnx").graph.output]
     assert names == (["next_state", "y", "std"] if option == "--with-std" else ["next_state", "y"])
-
-
-def test_no_compiler_for_an_fmu(capsys, folder, model, monkeypatch):
-    monkeypatch.setenv("PATH", str(folder))
-    code, _, err = run(capsys, "export", "m.rgp", "-o", "x.fmu")
-    assert code == 2 and "an FMU needs a C compiler, and none of cc, gcc, clang is installed" in err
-    assert err.count("\n") == 1 and list_new(folder) == []
 
 
 @pytest.mark.skipif(sys.platform.startswith("win"), reason="signals of POSIX")

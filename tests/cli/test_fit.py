@@ -12,10 +12,9 @@ import pytest
 
 import revarb
 from revarb.cli import fit_request
-from revarb.data.table_file import write_table
 from revarb.models.status import Status
 from support import small
-from support.command_line import FIT, START, run, with_cells
+from support.command_line import FIT, START, run, succeed, write_record
 from support.journals import count_evaluations
 from support.processes import environment
 from support.small_choice import SAMPLES, press_ctrl_c, use_quick_candidates
@@ -23,49 +22,32 @@ from support.waiting import DEADLINE, read_until
 
 
 @pytest.mark.slow
-def test_several_files_are_several_records(capsys, folder):
-    code, out, _ = run(capsys, "fit", "train.csv", "more.csv", *FIT[2:], "--no-calibrate")
-    assert code == 0 and "fitted 2 record(s), 120 samples" in out
-
-
-@pytest.mark.slow
 def test_a_fit_reports_its_calibration(capsys, folder):
-    write_table(
-        "train.csv", {"valve": small.record(samples=150).u[:, 0], "pressure": small.record(samples=150).y[:, 0]}
-    )
+    write_record("train.csv", small.record(samples=150))
     quick = (*FIT, "--hidden", "1")
-    code, out, err = run(capsys, *quick)
-    assert code == 0, err
+    out = succeed(capsys, *quick)
     found = revarb.load("m.rgp").calibration
     assert f"\ncalibrated on 12 held-out blocks: median error {found.error:.2f} of the output's std; noise" in out
     times = found.output_noise / float(revarb.load("m.rgp").trained.chain.output.sigma2)
     assert f"latent x {found.latent_scale:g}, output x {times:.3g}; long-run band x {found.factors[-1]:.2f}\n" in out
 
-    code, out, _ = run(capsys, *quick, "--restarts", "2")
+    out = run(capsys, *quick, "--restarts", "2")[1]
     errors = sorted(f"{member.calibration.error:.2f}" for member in revarb.load("m.rgp").members)
     text = errors[0] if errors[0] == errors[1] else " to ".join(errors)
-    assert code == 0 and out.count("calibrated") == 1 and f"median error {text} of" in out
+    assert out.count("calibrated") == 1 and f"median error {text} of" in out
 
     with count_evaluations() as seen:
-        code, out, _ = run(capsys, *quick, "--no-calibrate")
-    assert code == 0 and "not calibrated: switched off\n" in out and revarb.load("m.rgp").calibration is None
+        out = run(capsys, *quick, "--no-calibrate")[1]
+    assert "not calibrated: switched off\n" in out and revarb.load("m.rgp").calibration is None
 
     with count_evaluations(press_at=len(seen) + 3):  # the fit of the first fold
         code, out, _ = run(capsys, *quick)
     assert code == 130 and "not calibrated: interrupted\n" in out
 
 
-@pytest.mark.slow
-def test_the_picture_of_a_fit_shows_gaps(capsys, folder, drawn):
-    assert run(capsys, *FIT)[0] == 0
-    with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])
-    assert run(capsys, "fit", "train.csv", "gaps.csv", *FIT[2:])[0] == 0
-    assert "95 % band, not measured" not in drawn[0][1] and "95 % band, not measured" in drawn[1][1]
-
-
 def test_the_usual_end_of_a_fit_is_no_failure(capsys, folder):
-    code, out, err = run(capsys, *FIT, "--no-calibrate")
-    assert code == 0 and "seed 0: finished after 15 iterations, bound" in out and err == ""
+    out = succeed(capsys, *FIT, "--no-calibrate")
+    assert "seed 0: finished after 15 iterations, bound" in out
     model = revarb.load("m.rgp")
     assert model.status is Status.ITERATION_LIMIT and "status='finished'" in repr(model)
     assert "finished, seed 0" in str(model.summary())
@@ -87,9 +69,8 @@ def test_a_failed_fit_is_a_warning(capsys, folder, monkeypatch, status, steps, w
         return replace(model, status=status, history=(model.history * 3)[:steps])
 
     monkeypatch.setattr(revarb.RGP, "fit", fit_badly)
-    code, out, err = run(capsys, *FIT, "--no-calibrate")
     said = "" if why is None else f"warning: the fit with seed 0 failed: {why}; try another --seed, or fewer lags\n"
-    assert code == 0 and f"seed 0: {status} after {steps} iterations" in out and err == said
+    assert f"seed 0: {status} after {steps} iterations" in succeed(capsys, *FIT, "--no-calibrate", err=said)
 
 
 @pytest.mark.slow
@@ -113,21 +94,21 @@ def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     """
     (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
     command = [sys.executable, "-m", "revarb", *START, "--config", "long.toml"]
-    first, code, out, err = interrupt_on_terminal(folder, command)
-    assert code == 130, first
-    assert b"interrupted: the best model so far was kept; rerun with --resume to continue" in err
+    code, out, screen = interrupt_on_terminal(folder, command)
+    assert code == 130, screen
+    assert b"interrupted: the best model so far was kept; rerun with --resume to continue" in screen
     assert "interrupted after" in out and "not calibrated: interrupted\n" in out
     model = revarb.load("m.rgp")
     assert model.status == "interrupted" and (folder / "m.fit.png").exists()
 
-    _, code, _, err = interrupt_on_terminal(folder, [*command, "--resume"])
-    assert code == 130 and b"warning" not in err
+    code, _, screen = interrupt_on_terminal(folder, [*command, "--resume"])
+    assert code == 130 and b"warning" not in screen
     history = revarb.load("m.rgp").history
     assert history[: len(model.history)] == model.history and len(history) > len(model.history)
 
 
 def interrupt_on_terminal(folder, command):
-    """Press Ctrl-C after the first iteration: what was on the screen before, exit status, both outputs."""
+    """Press Ctrl-C after the first iteration: exit status, standard output, and what was on the screen."""
     ours, theirs = pty.openpty()
     variables = environment(TERM="xterm", XDG_CACHE_HOME=str(folder / "cache"))
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=variables)
@@ -135,11 +116,7 @@ def interrupt_on_terminal(folder, command):
     screen = read_until(ours, lambda text: b"bound" in text)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=DEADLINE)
-    return screen, process.returncode, out, read_until(ours)
-
-
-def write_record(name, record):
-    write_table(name, {"valve": record.u[:, 0], "pressure": record.y[:, 0]})
+    return process.returncode, out, screen + read_until(ours)
 
 
 @pytest.fixture
@@ -148,44 +125,6 @@ def choosing(folder, monkeypatch):
     use_quick_candidates(monkeypatch)
     write_record("train.csv", small.record(samples=SAMPLES))
     return folder
-
-
-@pytest.mark.slow
-def test_without_lags_the_model_is_chosen(capsys, choosing):
-    code, out, err = run(capsys, *START, "--jobs", "1")
-    assert code == 0 and err == ""
-    model = revarb.load("m.rgp")
-    choice = model.choice
-    assert isinstance(model, revarb.FittedRGP) and choice.taken.startswith("RGP, small, 2 lags")
-    assert f"chosen on 1 record(s), {SAMPLES} samples in" in out
-    assert choice.sentence in " ".join(out.split()) and "calibrated on 12 held-out blocks" in out
-    assert all(candidate.name in out for candidate in choice.candidates)
-    for name in ("m.rgp", "m.fit.png", "m.choice.png"):
-        assert f"wrote {name}\n" in out and (choosing / name).stat().st_size > 1000
-
-    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
-    assert run(capsys, "predict", "m.rgp", "test.csv", "--horizon", "3", "-o", "ahead.csv")[0] == 0
-    assert (choosing / "path.csv").exists() and (choosing / "ahead.csv").exists()
-
-
-@pytest.mark.slow
-def test_a_mixture_of_candidates(capsys, choosing):
-    code, out, err = run(capsys, *START, "--jobs", "1", "--members", "2")
-    assert code == 0, err
-    model = revarb.load("m.rgp")
-    assert isinstance(model, revarb.Ensemble) and model.choice.taken in out
-    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
-
-
-@pytest.mark.slow
-def test_a_linear_model_where_nothing_nonlinear_is_found(capsys, choosing):
-    write_record("train.csv", linear_record())
-    code, out, err = run(capsys, *START, "--jobs", "1")
-    assert code == 0 and err == ""
-    assert isinstance(revarb.load("m.rgp"), revarb.baselines.FittedARX)
-    assert "A linear model is enough" in out and "the bands of the linear model are set by its errors" in out
-    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
-    assert run(capsys, "predict", "m.rgp", "test.csv", "-o", "ahead.csv")[0] == 0
 
 
 def linear_record():
@@ -198,54 +137,65 @@ def linear_record():
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
-    fitted = press_ctrl_c(monkeypatch, fit=2)
-    code, out, err = run(capsys, *START, "--jobs", "1")
-    assert code == 130 and fitted() == [0, 1]
-    assert err == "interrupted: the best candidate so far was kept; rerun with --resume to continue\n"
-    assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
-
-    code, _, err = run(capsys, *START, "--jobs", "1", "--resume")
-    assert code == 0 and err == "" and fitted() == [0, 1, 1, 2, 3]
-    assert revarb.load("m.rgp").status != "interrupted"
+@pytest.mark.parametrize(
+    ("kind", "record", "options", "said"),
+    [
+        (revarb.FittedRGP, None, (), "calibrated on 12 held-out blocks"),
+        (revarb.Ensemble, None, ("--members", "2"), "calibrated on 12 held-out blocks"),
+        (revarb.baselines.FittedARX, linear_record(), (), "the bands of the linear model are set by its errors"),
+    ],
+)
+def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, options, said):
+    if record is not None:
+        write_record("train.csv", record)
+    out = succeed(capsys, *START, "--jobs", "1", *options)
+    model = revarb.load("m.rgp")
+    choice = model.choice
+    assert isinstance(model, kind) and ("A linear model is enough" in out) is (kind is revarb.baselines.FittedARX)
+    assert f"chosen on 1 record(s), {SAMPLES} samples in" in out and said in out
+    assert choice.sentence in " ".join(out.split())
+    assert all(candidate.name in out for candidate in choice.candidates) and choice.taken in out
+    for name in ("m.rgp", "m.fit.png", "m.choice.png"):
+        assert f"wrote {name}\n" in out and (choosing / name).stat().st_size > 1000
+    for command in ("simulate", "predict"):
+        assert "wrote p.csv" in run(capsys, command, "m.rgp", "test.csv", "-o", "p.csv")[1]
 
 
 @pytest.mark.slow
-def test_after_ctrl_c_a_fit_to_parts_of_the_records_is_drawn_without_them(capsys, folder, monkeypatch):
-    only = revarb.Candidate("RGP, small", 0.5, None, 3, 0.0, "taken")
-    choice = revarb.Choice((only,), only.name, "Interrupted.", "cold runs")
-    part = small.spec().fit(revarb.Series(*small_part(), 1.0, ("valve",), ("pressure",)))
-    model = replace(part, status=Status.INTERRUPTED, choice=choice)
-    monkeypatch.setattr(fit_request, "choose_model", lambda *arguments, **options: model)
-    code, out, _ = run(capsys, *START)
-    assert code == 130 and "wrote m.fit.png" in out and (folder / "m.fit.png").exists()
+def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
+    fitted = press_ctrl_c(monkeypatch, fit=2)
+    code, out, err = run(capsys, *START, "--jobs", "1")
+    assert code == 130 and fitted == [0, 1]
+    assert err == "interrupted: the best candidate so far was kept; rerun with --resume to continue\n"
+    assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
+
+    succeed(capsys, *START, "--jobs", "1", "--resume")
+    assert fitted == [0, 1, 1, 2, 3] and revarb.load("m.rgp").status != "interrupted"
 
 
-def small_part():
-    record = small.record(samples=40)
-    return record.u, record.y
-
-
-def test_a_default_model_is_not_drawn_as_a_choice(capsys, folder, monkeypatch):
+@pytest.mark.parametrize(("samples", "status"), [(60, Status.ITERATION_LIMIT), (40, Status.INTERRUPTED)])
+def test_the_picture_of_a_model_without_a_comparison(capsys, folder, monkeypatch, samples, status):
+    """A default model is not drawn as a choice; after Ctrl-C a fit to parts of the records is drawn without them."""
     only = revarb.Candidate("RGP, small", None, None, 0, 0.0, "taken")
     choice = revarb.Choice((only,), only.name, "Nothing was compared.", "nothing")
-    records = revarb.read_records("train.csv", inputs="valve", outputs="pressure")
-    model = replace(small.spec().fit(records), choice=choice)
+    part = small.record(samples=samples)
+    model = small.spec().fit(revarb.Series(part.u, part.y, 1.0, ("valve",), ("pressure",)))
+    model = replace(model, status=status, choice=choice)
     monkeypatch.setattr(fit_request, "choose_model", lambda *arguments, **options: model)
     code, out, _ = run(capsys, *START)
-    assert code == 0 and "Nothing was compared." in out and "calibrated" not in out
-    assert (folder / "m.fit.png").exists() and not (folder / "m.choice.png").exists()
+    assert code == (130 if status is Status.INTERRUPTED else 0)
+    assert "Nothing was compared." in out and "calibrated" not in out
+    assert "wrote m.fit.png" in out and (folder / "m.fit.png").exists() and not (folder / "m.choice.png").exists()
 
 
 @pytest.mark.slow
 def test_a_record_too_short_to_hold_anything_out(capsys, folder):
     write_record("train.csv", small.record(samples=24))
-    code, out, err = run(capsys, *START)
     warning = (
         "the records are too short, or too little of them is measured, to hold anything out: a default model is "
         "fitted, and its bands are not calibrated"
     )
-    assert code == 0 and err == f"warning: {warning}\n"
+    out = succeed(capsys, *START, err=f"warning: {warning}\n")
     assert "nothing was compared" in out and "calibrated on" not in out
     model = revarb.load("m.rgp")
     assert model.choice.taken_candidate.error is None and model.calibration is None
@@ -253,25 +203,13 @@ def test_a_record_too_short_to_hold_anything_out(capsys, folder):
 
 
 @pytest.mark.slow
-def test_a_choice_among_all_candidates(capsys, folder):
-    write_record("train.csv", small.record(samples=200))
-    code, out, err = run(capsys, *START)
-    assert code == 0 and err == ""
-    choice = revarb.load("m.rgp").choice
-    assert {"taken"} <= {candidate.note for candidate in choice.candidates} and choice.sentence in " ".join(out.split())
-    assert run(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")[0] == 0
-
-
-@pytest.mark.slow
 def test_student_noise_says_how_many_outliers_there_are(capsys, folder):
     record = small.record(samples=80)
-    y = record.y[:, 0].copy()
-    y[[30, 55]] += 4.0 * y.std() * np.array([1.0, -1.3])
-    write_table("spiked.csv", {"valve": record.u[:, 0], "pressure": y})
+    record.y[[30, 55], 0] += 4.0 * record.y.std() * np.array([1.0, -1.3])
+    write_record("train.csv", record)
     (folder / "robust.toml").write_text(
         "lags = 2\ninput_lags = 2\ninducing = 12\n[[recipe.stages]]\nfree = ['mu', 'zeta', 'tau']\niterations = 25\n"
     )
     options = ("--config", "robust.toml", "--hidden", "1", "--no-calibrate", "--noise", "student-t")
-    code, out, err = run(capsys, "fit", "spiked.csv", *START[2:], *options)
-    assert code == 0, err
+    out = run(capsys, *START, *options)[1]
     assert "2 outlier(s) among the training samples; the worst is 'pressure' in row 55 (rows count from 0" in out

@@ -1,6 +1,5 @@
 """What the commands refuse: one line on the standard error, exit status 2, no output, no file."""
 
-import json
 import shlex
 
 import numpy as np
@@ -42,19 +41,7 @@ def folder(tmp_path_factory):
         record = revarb.Series(plain.u, plain.y, 1.0, ["valve"], ["pressure"])
         for name, spec in {"rgp": small.spec(hidden=1), "arx": revarb.ARX(2, 2), "mean": revarb.Mean()}.items():
             spec.fit(record).save(f"{name}.rgp")
-        make_newer(folder / "arx.rgp", folder / "newer.rgp")
     return folder
-
-
-def make_newer(source, target):
-    """The model file with the schema of a version to come."""
-    content = source.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    inner = json.loads(header["__metadata__"]["revarb"])
-    header["__metadata__"]["revarb"] = json.dumps({**inner, "schema": 999})
-    text = json.dumps(header).encode()
-    target.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
 
 
 CASES = [
@@ -82,7 +69,6 @@ CASES = [
     (f"{FIT} --colour red", "No such option: --colour"),
     (f"{FIT} --config bad.toml", "unknown key 'lag'"),
     (f"{FIT} --config train.csv", "is not a TOML file"),
-    (f"{FIT} --seed -1", "seed must be a whole number from 0 to"),
     (f"{FIT} --recipe R9", "R9"),
     (f"{FIT} --noise cauchy", "noise must be 'gaussian' or 'student-t', received 'cauchy'"),
     (f"{FIT} --jobs 0", "jobs (or -1 for one per core) must be a whole number of at least 1, received 0"),
@@ -102,7 +88,6 @@ CASES = [
     (f"{FIT} --model gpssm --states 0", "states must be a whole number of at least 1"),
     *((f"{FIT} --model arx {option}", f"{option.split()[0]} is not for --model arx")
       for option in ("--no-calibrate", "--config rgp.toml", "--restarts 2 --jobs 2", "--members 2", "--resume")),
-    (f"{FIT} --model arx --lags 0", "lags must be a whole number of at least 1"),
     # Refits
     *((f"{REFIT} {option}", f"{option.split()[0]} cannot be used with --from, which keeps the model's configuration")
       for option in ("--lags 3", "--input-delay 0", "--config rgp.toml", "--model arx", "--restarts 2", "--seed 0",
@@ -143,18 +128,11 @@ CASES = [
     ("check arx.rgp few.csv", "residual analysis takes at least 20: pass a longer record"),
     # Exports
     ("export arx.rgp -o x.txt", "the ending of 'x.txt' is that of no export; choose one of these, or pass to=: c (.c)"),
-    ("export arx.rgp -o x.c --to matlab", "a model can be exported to c (.c), fmu (.fmu), "),
     ("export arx.rgp -o arx.rgp --to onnx", "-o arx.rgp would overwrite the model; choose another name"),
     ("export arx.rgp -o - --to onnx", "-o -: an export cannot be written to the standard output; name a file"),
-    ("export arx.rgp -o none/x.c", "the folder none does not exist; create it first"),
-    ("export arx.rgp -o x.c --name '2 pumps'", "name must be an identifier of C"),
     ("export arx.rgp -o x.c --unit valve", "--unit takes COLUMN=UNIT, received 'valve'"),
-    ("export arx.rgp -o x.c --unit fan=%", "units has the column 'fan', but those of the model are"),
-    ("export arx.rgp -o x.fmu --with-std", "an export to fmu has no option with_std; leave it out"),
     ("export arx.rgp -o x.onnx --float", "an export to onnx has no option precision"),
-    ("export none.rgp -o x.c", "none.rgp"),
     ("export train.csv -o x.c", "train.csv"),
-    ("export newer.rgp -o x.c", "newer.rgp has schema 999, but this revarb reads up to 2; upgrade"),
     ("export mean.rgp -o x.c", "a FittedMean cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX"),
     # Comparisons, data sets, the demonstration, commands that are gone
     ("compare train.csv no.csv -u valve -y pressure", "cannot read no.csv"),

@@ -122,7 +122,5 @@ def test_a_comment_stays_a_comment(text):
 
 def test_units_are_given_or_in_brackets():
     assert find_units(["level [cm]", "T[°C] ", "[m]", "flow", "a []"], None) == {"level [cm]": "cm", "T[°C] ": "°C"}
-    assert find_units(["level [cm]", "flow"], {"level [cm]": "m", "flow": " l/s "}) == {
-        "level [cm]": "m",
-        "flow": "l/s",
-    }
+    given = {"level [cm]": "m", "flow": " l/s "}
+    assert find_units(["level [cm]", "flow"], given) == {"level [cm]": "m", "flow": "l/s"}

@@ -31,42 +31,36 @@ def test_a_header_that_cannot_be_written_is_refused_before_the_work(tmp_path):
     assert list_names(tmp_path) == ["m.h"]
 
 
+@pytest.fixture
+def before_each_file(monkeypatch):
+    """Add an action before every file that is written."""
+    write = writer.write_atomic
+
+    def add(act):
+        monkeypatch.setattr(writer, "write_atomic", lambda path, content: (act(path), write(path, content))[1])
+
+    return add
+
+
 @pytest.mark.parametrize("before", [None, b"an older header"])
-def test_a_source_that_cannot_be_written_leaves_the_header_of_before(tmp_path, monkeypatch, before):
-    header, write = tmp_path / "m.h", writer.write_atomic
+def test_a_source_that_cannot_be_written_leaves_the_header_of_before(tmp_path, before_each_file, before):
+    header = tmp_path / "m.h"
     if before is not None:
         header.write_bytes(before)
 
-    def fail_at_source(path, content):
+    def fail_at_source(path):
         if path.suffix == ".c":
             raise InputError("cannot write: no space left")
-        return write(path, content)
 
-    monkeypatch.setattr(writer, "write_atomic", fail_at_source)
+    before_each_file(fail_at_source)
     with pytest.raises(InputError, match="no space left"):
         fit_small("ARX").export(tmp_path / "m.c")
     assert list_names(tmp_path) == ([] if before is None else ["m.h"])
     assert before is None or header.read_bytes() == before
 
 
-def test_ctrl_c_between_the_two_files_waits_until_both_are_written(tmp_path, monkeypatch):
-    write = writer.write_atomic
-
-    def interrupt(path, content):
-        os.kill(os.getpid(), signal.SIGINT)
-        return write(path, content)
-
-    monkeypatch.setattr(writer, "write_atomic", interrupt)
+def test_ctrl_c_between_the_two_files_waits_until_both_are_written(tmp_path, before_each_file):
+    before_each_file(lambda path: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         fit_small("ARX").export(tmp_path / "m.c")
     assert list_names(tmp_path) == ["m.c", "m.h"]
-
-
-def test_ctrl_c_while_the_program_is_made_leaves_nothing(tmp_path, monkeypatch):
-    def interrupt(program, header_file):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(writer, "make_c", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fit_small("ARX").export(tmp_path / "m.c")
-    assert list_names(tmp_path) == []

@@ -3,6 +3,7 @@
 import pytest
 
 from revarb import cli
+from revarb.data.table_file import write_table
 
 CONFIG = """
 lags = 2
@@ -12,6 +13,9 @@ inducing = 12
 free = ["mu", "lam", "zeta", "w"]
 iterations = 15
 """
+COLUMNS = ("-u", "valve", "-y", "pressure")
+START = ("fit", "train.csv", *COLUMNS, "-o", "m.rgp")
+FIT = (*START, "--config", "rgp.toml")
 
 
 def run(capsys, *arguments):
@@ -22,9 +26,24 @@ def run(capsys, *arguments):
     return end.value.code, out, err
 
 
-FIT = ("fit", "train.csv", "-u", "valve", "-y", "pressure", "--config", "rgp.toml", "-o", "m.rgp")
-START = ("fit", "train.csv", "-u", "valve", "-y", "pressure", "-o", "m.rgp")
-COLUMNS = ("-u", "valve", "-y", "pressure")
+def succeed(capsys, *arguments, err=""):
+    """Standard output of a call that ends well, with nothing (or this) on the standard error."""
+    code, out, said = run(capsys, *arguments)
+    assert (code, said) == (0, err)
+    return out
+
+
+def refuse(capsys, *arguments):
+    """The one line of a call that is refused."""
+    code, _, err = run(capsys, *arguments)
+    assert (code, err.count("\n")) == (2, 1), err
+    return err
+
+
+def write_record(name, record, t=None, **changed):
+    """A record as a table, with a column of times if they are given."""
+    times = {} if t is None else {"t": t}
+    write_table(name, {**times, "valve": record.u[:, 0], "pressure": record.y[:, 0], **changed})
 
 
 def cut(folder, name, begin, end):

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from revarb import ARX, Ensemble, FittedRGP, Mean, Series
-from revarb.baselines.training_rows import MIN_ROWS
 from revarb.cli.application import print_line, screen
 from revarb.errors import RevarbError
-from revarb.fitting.held_out import cut_held_out_blocks
+from revarb.fitting.held_out import MIN_HELD_OUT_ROWS, cut_held_out_blocks
 from revarb.models.base import Fitted
 from revarb.models.choice import describe_held_out
 from revarb.models.fitted_arx import FittedARX
@@ -104,7 +103,7 @@ def _explain_no_calibration(model: FittedRGP, records: Sequence[Series]) -> str:
         return "interrupted"
     if not cut_held_out_blocks(records, model.preprocessor):
         several = "record is" if len(records) == 1 else "records are"
-        return f"the {several} too short (fewer than {MIN_ROWS} samples once runs have settled)"
+        return f"the {several} too short (fewer than {MIN_HELD_OUT_ROWS} samples once runs have settled)"
     return "a fit without one of the blocks failed"
 
 
