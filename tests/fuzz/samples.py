@@ -11,6 +11,7 @@ from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM, Re
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import initial_states
+from revarb.fitting.arx import ARX
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.weight_path import build_model
 from revarb.models.calibration import Calibration

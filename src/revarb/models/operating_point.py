@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ RESIDUAL = 1e-10  # largest one at a root, z-scored
 APPROACH = 0.95  # a slow run has come nearer by this factor at least in its second half
 
 
+@runtime_checkable
 class DynamicModel(Protocol):
     """What responses need of a trained model: a `chain`, or those of its `members`, and how it simulates from rest."""
 
