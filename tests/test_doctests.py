@@ -17,7 +17,6 @@ MODULES = sorted(
 COMPILED_LONG = (  # their examples fit models
     "revarb.baselines.state_space.gpssm",
     "revarb.baselines.state_space.reduced_rank",
-    "revarb.config.rgp",
     "revarb.models.fitted_rgp",
     "revarb.models.live",
 )

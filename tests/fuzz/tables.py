@@ -108,17 +108,13 @@ def table_is_sound(case: tuple[str, bytes, tuple]) -> bool:
 def _column_is_sound(table: Table, name: str) -> bool:
     whole, with_gaps = (attempt(lambda gaps=gaps: table.columns([name], missing=gaps)) for gaps in (False, True))
     assert whole is None or (whole.shape == (len(table), 1) and np.isfinite(whole).all())
-    assert with_gaps is None or (with_gaps.shape == (len(table), 1) and not np.isinf(with_gaps).any())
-    _measured_is_sound(table, name)
-    _interval(table, name)
-    return with_gaps is not None
-
-
-def _measured_is_sound(table: Table, name: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).* it counts as missing", UserWarning)
         measured = attempt(lambda: table.measured([name]))
-    assert measured is None or (measured.shape == (len(table), 1) and not np.isinf(measured).any())
+    for found in (with_gaps, measured):
+        assert found is None or (found.shape == (len(table), 1) and not np.isinf(found).any())
+    _interval(table, name)
+    return with_gaps is not None
 
 
 def interval_is_sound(content: bytes) -> bool:

@@ -9,13 +9,21 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent.parent
-GROUPS = ("model_files", "arguments", "fits")
 RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 """Modules that execute the data they read."""
 
 
-def fuzzed(group, length, record_property):
-    """All properties of a group; a crash or a hang of their process is a failure too."""
+@pytest.mark.parametrize(
+    ("group", "length"),
+    [
+        ("arguments", "short"),
+        *(pytest.param(*run, marks=pytest.mark.slow) for run in (
+            ("model_files", "short"), ("model_files", "long"), ("arguments", "long"), ("fits", "long"),
+        )),
+    ],
+)  # fmt: skip
+def test_every_case_is_a_result_or_a_clear_error(group, length, record_property):
+    """A crash or a hang of their process is a failure too."""
     command = [sys.executable, "-m", "fuzz", group, length]
     done = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, check=False)
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
@@ -26,19 +34,6 @@ def fuzzed(group, length, record_property):
     assert not failures, "\n".join(failures)
     assert done.returncode == 0, done.stderr[-6000:]
     assert sum(outcome["cases"] for outcome in outcomes) > 0
-
-
-@pytest.mark.parametrize(
-    "group", [pytest.param("model_files", marks=pytest.mark.slow), "arguments"]
-)  # fits only in the long run
-def test_every_case_is_a_result_or_a_clear_error(group, record_property):
-    fuzzed(group, "short", record_property)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
-def test_every_case_of_many_is_a_result_or_a_clear_error(group, record_property):
-    fuzzed(group, "long", record_property)
 
 
 def test_the_package_executes_no_data():

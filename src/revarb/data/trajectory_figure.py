@@ -1,6 +1,7 @@
 """Figure of a simulated or predicted trajectory: inputs, outputs with their band and the measured ones, errors."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import rc_context
@@ -9,7 +10,6 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import as_matrix, row_index, same_labels
-from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError
 from revarb.runtime.figure_style import (
     ALERT,
@@ -26,6 +26,9 @@ from revarb.runtime.figure_style import (
     thin_line,
 )
 
+if TYPE_CHECKING:
+    from revarb.data.trajectory import Trajectory
+
 INPUT_HEIGHT, OUTPUT_HEIGHT, ERROR_HEIGHT = 0.7, 2.2, 0.9  # inches of a panel
 OTHERS_MARGIN = 0.35  # of the height of an axis that lines of other models may add: one that diverges flattens nothing
 MAX_SAMPLES = 30  # sampled trajectories that are drawn
@@ -33,7 +36,7 @@ MAX_SAMPLES = 30  # sampled trajectories that are drawn
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
 def draw_trajectory(
-    path: Trajectory, measured: ArrayLike | None, title: str, others: Mapping[str, Trajectory]
+    path: "Trajectory", measured: ArrayLike | None, title: str, others: Mapping[str, "Trajectory"]
 ) -> Figure:
     """Every input in a panel, then every output with its 95 % band and, where it was measured, its error.
 
@@ -69,13 +72,13 @@ def draw_measured(axes: Axes, time: np.ndarray, values: np.ndarray, width: float
         axes.plot(time[isolated], values[isolated], color=MEASURED, marker=".", ms=3, lw=0, zorder=3)
 
 
-def draw_band(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> None:
+def draw_band(axes: Axes, time: np.ndarray, path: "Trajectory", column: int) -> None:
     """The 95 % band of one output."""
     lower, upper = path.interval(0.95)
     axes.fill_between(*thin_band(time, lower[:, column], upper[:, column]), color=BAND, lw=0, label="95 % band")
 
 
-def _draw_input(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> None:
+def _draw_input(axes: Axes, time: np.ndarray, path: "Trajectory", column: int) -> None:
     # Steps, as a controller holds its output; dots where the model was not trained.
     assert path.inputs is not None
     values = path.inputs[:, column]
@@ -87,7 +90,7 @@ def _draw_input(axes: Axes, time: np.ndarray, path: Trajectory, column: int) -> 
     axes.tick_params(labelsize=7)
 
 
-def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, measured: np.ndarray | None) -> None:
+def _draw_output(axes: Axes, time: np.ndarray, path: "Trajectory", column: int, measured: np.ndarray | None) -> None:
     if path.std is not None:
         draw_band(axes, time, path, column)
     if path.samples is not None:
@@ -102,7 +105,7 @@ def _draw_output(axes: Axes, time: np.ndarray, path: Trajectory, column: int, me
     axes.set_ylabel(path.output_names[column])
 
 
-def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, Trajectory], column: int) -> None:
+def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, "Trajectory"], column: int) -> None:
     low, high = axes.get_ylim()
     margin = OTHERS_MARGIN * (high - low)
     for number, (name, other) in enumerate(others.items()):
@@ -112,7 +115,7 @@ def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, Trajectory],
     axes.set_ylim(max(lowest, low - margin), min(highest, high + margin))
 
 
-def _draw_error(axes: Axes, time: np.ndarray, path: Trajectory, column: int, measured: np.ndarray) -> None:
+def _draw_error(axes: Axes, time: np.ndarray, path: "Trajectory", column: int, measured: np.ndarray) -> None:
     if path.std is not None:
         half = path.interval(0.95)[1][:, column] - path.mean[:, column]
         axes.fill_between(*thin_band(time, -half, half), color=BAND, lw=0)
@@ -122,7 +125,7 @@ def _draw_error(axes: Axes, time: np.ndarray, path: Trajectory, column: int, mea
     axes.tick_params(labelsize=7)
 
 
-def _shade_settling(first_output: Axes, path: Trajectory) -> None:
+def _shade_settling(first_output: Axes, path: "Trajectory") -> None:
     # The rows of a cold run that scores leave out.
     if not 0 < path.skip < len(path):
         return
@@ -143,7 +146,7 @@ def _shade_extrapolation(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None
     axes.axvline(time[np.argmax(rows)], color=ALERT, lw=0.8, ls="--")
 
 
-def _check_others(path: Trajectory, others: Mapping[str, Trajectory]) -> None:
+def _check_others(path: "Trajectory", others: Mapping[str, "Trajectory"]) -> None:
     for name, other in others.items():
         if other.mean.shape != path.mean.shape:
             raise InputError(
@@ -152,7 +155,7 @@ def _check_others(path: Trajectory, others: Mapping[str, Trajectory]) -> None:
             )
 
 
-def _check_measured(path: Trajectory, measured: ArrayLike) -> np.ndarray:
+def _check_measured(path: "Trajectory", measured: ArrayLike) -> np.ndarray:
     values = as_matrix("measured", measured, gaps=True, columns=path.output_names)
     if values.shape != path.mean.shape:
         raise InputError(

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import rc_context
@@ -11,11 +12,14 @@ from matplotlib.ticker import MaxNLocator
 
 from revarb.data.trajectory_figure import draw_band
 from revarb.errors import shorten
-from revarb.models.linearisation import FrequencyResponse, Linearisation
 from revarb.models.operating_point import describe_inputs
-from revarb.models.residuals import ONE_LAG, Residuals
-from revarb.models.responses import StaticGainCurve, StepResponse
+from revarb.models.residual_findings import ONE_LAG
 from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
+
+if TYPE_CHECKING:
+    from revarb.models.linearisation import FrequencyResponse, Linearisation
+    from revarb.models.residuals import Residuals
+    from revarb.models.responses import StaticGainCurve, StepResponse
 
 MOST_INPUTS = 6  # panels of a residual analysis in a row; those with the largest correlations are drawn
 PANEL_WIDTH, PANEL_HEIGHT, LEAST_WIDTH = 2.1, 1.45, 9.0  # inches
@@ -29,7 +33,7 @@ SETTLED = 1e-3  # they end where the slowest pole has decayed to this
 
 
 @rc_context({"text.parse_math": False, "font.size": 8})  # a column may be named a$b$
-def draw_residuals(residuals: Residuals, title: str, rows: Sequence[int]) -> Figure:
+def draw_residuals(residuals: "Residuals", title: str, rows: Sequence[int]) -> Figure:
     """Autocorrelation, cross-correlation with every input, and histogram of some outputs (by their numbers)."""
     inputs = _choose_inputs(residuals, rows)
     width = max(LEAST_WIDTH, PANEL_WIDTH * (len(inputs) + 2))
@@ -50,13 +54,13 @@ def draw_residuals(residuals: Residuals, title: str, rows: Sequence[int]) -> Fig
     return figure
 
 
-def _choose_inputs(residuals: Residuals, rows: Sequence[int]) -> list[int]:
+def _choose_inputs(residuals: "Residuals", rows: Sequence[int]) -> list[int]:
     peaks = [residuals.cross_correlation_peaks[row] for row in rows]
     largest = [max((each[name].ratio for each in peaks if name in each), default=0.0) for name in residuals.input_names]
     return sorted(np.argsort(-np.array(largest), kind="stable")[:MOST_INPUTS].tolist())
 
 
-def _draw_residual_row(panels: np.ndarray, residuals: Residuals, row: int, inputs: Sequence[int]) -> None:
+def _draw_residual_row(panels: np.ndarray, residuals: "Residuals", row: int, inputs: Sequence[int]) -> None:
     factor, lags = residuals.joint_factor, np.arange(1, residuals.max_lag + 1)
     own, crossed = residuals.autocorrelation, residuals.cross_correlation
     _draw_correlation(panels[0], lags, own[1:, row], residuals.autocorrelation_std[1:, row], factor)
@@ -103,7 +107,7 @@ def _draw_histogram(axes: Axes, errors: np.ndarray) -> None:
 
 
 @rc_context({"text.parse_math": False})
-def draw_linearisation(linear: Linearisation) -> Figure:
+def draw_linearisation(linear: "Linearisation") -> Figure:
     """Responses to unit steps, a panel per output, and to the right the poles in the unit circle."""
     outputs, inputs = linear.D.shape
     figure = Figure(figsize=(10.0, max(4.2, 1.2 + 1.6 * outputs)), layout="constrained")
@@ -140,7 +144,7 @@ def _draw_poles(axes: Axes, poles: np.ndarray) -> None:
 
 
 @rc_context({"text.parse_math": False})
-def draw_step_response(response: StepResponse) -> Figure:
+def draw_step_response(response: "StepResponse") -> Figure:
     """The input that steps, then every output from a little before the step."""
     path = response.path
     heights = [0.7, *[2.2] * len(path.output_names)]
@@ -159,7 +163,7 @@ def draw_step_response(response: StepResponse) -> Figure:
     return figure
 
 
-def _draw_response(axes: Axes, response: StepResponse, column: int, before: float) -> None:
+def _draw_response(axes: Axes, response: "StepResponse", column: int, before: float) -> None:
     path, start, final = response.path, response.point.outputs[column], response.final[column]
     if path.std is not None:
         draw_band(axes, response.time, path, column)
@@ -175,7 +179,7 @@ def _draw_response(axes: Axes, response: StepResponse, column: int, before: floa
 
 
 @rc_context({"text.parse_math": False})
-def draw_frequency_response(response: FrequencyResponse) -> Figure:
+def draw_frequency_response(response: "FrequencyResponse") -> Figure:
     """Magnitude above phase, a column of panels per input and a line per output."""
     inputs, nyquist = len(response.input_names), 0.5 / response.dt
     figure = Figure(figsize=(max(7.0, 1.0 + 3.6 * inputs), 5.2), layout="constrained")
@@ -198,7 +202,7 @@ def draw_frequency_response(response: FrequencyResponse) -> Figure:
 
 
 @rc_context({"text.parse_math": False})
-def draw_static_gain_curve(curve: StaticGainCurve) -> Figure:
+def draw_static_gain_curve(curve: "StaticGainCurve") -> Figure:
     """Every output at rest over the input, and its slope to the right."""
     outputs = len(curve.output_names)
     figure = Figure(figsize=(9.0, 1.2 + 2.4 * outputs), layout="constrained")
@@ -220,7 +224,7 @@ def draw_static_gain_curve(curve: StaticGainCurve) -> Figure:
     return figure
 
 
-def _shade_unrest(axes: Axes, curve: StaticGainCurve, row: int) -> None:
+def _shade_unrest(axes: Axes, curve: "StaticGainCurve", row: int) -> None:
     lost = np.isnan(curve.outputs[:, row])
     if lost.any():
         axes.fill_between(

@@ -77,6 +77,10 @@ def joint_factor(level: float, tests: int) -> float:
     return float(ndtri(0.5 + 0.5 * level ** (1.0 / tests)))
 
 
+LEVEL = 0.95  # of the bands, and of the joint limit
+ONE_LAG = joint_factor(LEVEL, 1)
+
+
 def inflate_variance(e: Float64[np.ndarray, " N"], u: Float64[np.ndarray, " N"]) -> float:
     """By what factor the variance of a cross-correlation exceeds that of a white `e` (Bartlett's formula).
 

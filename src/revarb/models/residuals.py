@@ -15,6 +15,8 @@ from revarb.data.windows import Order
 from revarb.errors import InputError, check_integer
 from revarb.models.residual_findings import (
     LEAST_PAIRS,
+    LEVEL,
+    ONE_LAG,
     Evidence,
     Peak,
     correlate,
@@ -28,8 +30,6 @@ from revarb.models.summary import Summary, SummaryTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEVEL = 0.95  # of the bands, and of the joint limit
-ONE_LAG = joint_factor(LEVEL, 1)
 USUAL_LAGS = 25
 BEYOND_REACH = 10  # lags older than the oldest input of a model that are tested, too
 
