@@ -49,7 +49,7 @@ def make_arx(past, inputs=(1.0,), offset=0.0):
 
 def step_raw(model, x, u):
     """One step of the state vector of a linearisation by NumPy; inputs raw, states in the units of the model."""
-    [member] = make_step_model(model).members
+    [member] = make_step_model(model.step_parts()).members
     order, scaling, size = member.order, member.scaling, member.states
     units = np.tile(scaling.y_std, order.lags) if member.output is None else np.ones(size)
     shift = np.tile(scaling.y_mean, order.lags) if member.output is None else np.zeros(size)
@@ -62,7 +62,7 @@ def step_raw(model, x, u):
 
 def state_vector(model, point):
     """The state of a linearisation at rest, by its documented layout."""
-    [member], [rest] = make_step_model(model).members, point.states
+    [member], [rest] = make_step_model(model.step_parts()).members, point.states
     own = np.asarray(rest.mean)
     if member.output is None:
         own = own * np.tile(member.scaling.y_std, member.order.lags) + np.tile(member.scaling.y_mean, member.order.lags)
