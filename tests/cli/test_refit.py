@@ -41,7 +41,7 @@ def test_the_bands_are_calibrated_again_on_request(capsys, folder):
     succeed(capsys, *FIT, "--hidden", "1")
     assert "\ncalibrated, as before\n" in run(capsys, *REFIT)[1]
     assert revarb.load("m2.rgp").calibration == revarb.load("m.rgp").calibration
-    assert "held-out blocks: median error" in run(capsys, *REFIT, "--calibrate")[1]
+    assert "held-out blocks: held-out error" in run(capsys, *REFIT, "--calibrate")[1]
     assert revarb.load("m2.rgp").calibration != revarb.load("m.rgp").calibration
 
 

@@ -90,7 +90,7 @@ def describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]
     )  # fmt: skip
     which = "" if len(found) == len(members) else f"{len(found)} of {len(members)} fits "
     return (
-        f"{which}calibrated on {found[0][1].stretches} held-out blocks: median error {_range(errors, '.2f')} of the "
+        f"{which}calibrated on {found[0][1].stretches} held-out blocks: held-out error {_range(errors, '.2f')} of the "
         f"output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
         f"long-run band x {_range(far, '.2f')}"
     )
@@ -113,7 +113,7 @@ def _range(values: Sequence[float], form: str) -> str:
 
 
 def describe_baseline(model: Fitted, spec: Any, records: Sequence[Series]) -> str:
-    """What the held-out error of a baseline says, where it has one."""
+    """What the error of a baseline on a part of the records that it was not fitted to says, where it has one."""
     if not isinstance(model, FittedByResiduals):
         return (
             "nothing was held out: revarb compare, or revarb simulate on a test record, shows the error of this model"
@@ -124,7 +124,8 @@ def describe_baseline(model: Fitted, spec: Any, records: Sequence[Series]) -> st
             linear = _measure_error(ARX(input_delay=spec.input_delay).fit(records))
         except RevarbError:
             linear = None
-    return describe_held_out(_measure_error(model), linear, _measure_error(Mean().fit(records)))
+    mean = _measure_error(Mean().fit(records))
+    return describe_held_out(_measure_error(model), linear, mean, name="error on the last quarter")
 
 
 def _measure_error(model: FittedByResiduals) -> float:

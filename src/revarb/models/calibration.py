@@ -33,7 +33,7 @@ class Calibration:
     stretches : int
         Number of held-out blocks behind these numbers.
     error : float
-        Root mean square error of the median block, z-scored, in a free run from the beginning of its record.
+        Held-out error: the geometric mean over the held-out blocks of the root mean square error of a free run, z-scored.
     linear_error, mean_error : float or None
         The same of ARX models, and of the training mean. None where no ARX model could be fitted, and in files written
         before version 0.2.
@@ -137,7 +137,7 @@ class Calibration:
         steps = [*(f"up to {edge} steps" for edge in self.edges), "beyond, and cold runs"]
         rows = [
             ("held-out blocks", str(self.stretches)),
-            ("median held-out error", f"{self.error:.3g} of the output's standard deviation"),
+            ("held-out error", f"{self.error:.3g} of the output's standard deviation"),
             *((f"band width, {where}", f"x {each:.3g}") for where, each in zip(steps, self.factors, strict=True)),
         ]
         return SummaryTable("calibration", ("", ""), rows)

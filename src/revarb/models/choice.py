@@ -186,13 +186,16 @@ class Choice:
         return cls(**{**values, "candidates": tuple(Candidate(**each) for each in values["candidates"])})
 
 
-def describe_held_out(error: float, linear: float | None, mean: float, try_first: str = "") -> str:
-    """What the held-out error of a model means, beside that of a linear model and of the training mean.
+def describe_held_out(
+    error: float, linear: float | None, mean: float, try_first: str = "", name: str = "held-out error"
+) -> str:
+    """What an error of a model means, beside that of a linear model and of the training mean.
 
-    Errors are in units of the outputs' standard deviation. `try_first` is what this model lacks, if anything.
+    Errors are in units of the outputs' standard deviation. `try_first` is what this model lacks, if anything; `name`
+    says which error it is.
     """
     beside = "" if linear is None else f"ARX {linear:.2g}, "
-    numbers = f"held-out error {error:.2g} of the output's standard deviation ({beside}the training mean {mean:.2g})"
+    numbers = f"{name} {error:.2g} of the output's standard deviation ({beside}the training mean {mean:.2g})"
     advice = f"try {try_first}" if try_first else "try revarb.fit, more or other inputs, or a longer record"
     if error >= NO_BETTER * mean:
         return f"{numbers}: no better than the mean, do not use it; {advice}"
