@@ -54,7 +54,7 @@ def test_a_model_by_its_name_is_fitted_simulated_and_predicts(capsys, folder, dr
     assert "fitted 1 record(s), 60 samples in" in out
     model = revarb.load("m.rgp")
     assert type(model) is kind and model.seed == 3
-    held_out = "nothing was held out" if name == "gp-narx" else "held-out error "
+    held_out = "nothing was held out" if name == "gp-narx" else "error on held-out quarters "
     assert held_out in out and ("(ARX " in out) is (name in ("mlp-narx", "lstm"))
     assert "wrote m.rgp\nwrote m.fit.png\n" in out and drawn[-1][0].startswith("Training records")
 

@@ -125,10 +125,10 @@ def describe_baseline(model: Fitted, spec: Any, records: Sequence[Series]) -> st
         except RevarbError:
             linear = None
     mean = _measure_error(Mean().fit(records))
-    return describe_held_out(_measure_error(model), linear, mean, name="error on the last quarter")
+    return describe_held_out(_measure_error(model), linear, mean, name="error on held-out quarters")
 
 
 def _measure_error(model: FittedByResiduals) -> float:
-    # In standard deviations of the outputs. That of an MLP is over four pieces of the records, of the others over the
+    # In standard deviations of the outputs. That of an MLP is over four quarters of the records, of the others over the
     # last one.
     return float(np.sqrt(np.mean(model.residual_std**2)))

@@ -33,7 +33,7 @@ class Calibration:
     stretches : int
         Number of held-out blocks behind these numbers.
     error : float
-        Held-out error: the geometric mean over the held-out blocks of the root mean square error of a free run, z-scored.
+        Held-out error: the geometric mean over the blocks of the root mean square error of a free run, z-scored.
     linear_error, mean_error : float or None
         The same of ARX models, and of the training mean. None where no ARX model could be fitted, and in files written
         before version 0.2.
