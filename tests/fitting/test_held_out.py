@@ -42,9 +42,6 @@ RECORD = small.record(samples=150)
 CUT = cut_held_out_blocks([RECORD], preprocessor_of(RECORD))
 
 
-# Blocks and folds ----------------------------------------------------------------------------------------------------
-
-
 def test_blocks_cover_a_record_and_neighbours_are_in_other_folds():
     assert len(CUT) == HELD_OUT_BLOCKS and {block.fold for block in CUT} == set(range(FOLDS))
     assert CUT[0].begin == preprocessor_of(RECORD).skip and CUT[-1].end == len(RECORD)
@@ -76,9 +73,6 @@ def test_too_short_a_record_has_none():
     record = small.record(samples=60)
     assert cut_held_out_blocks([record], preprocessor_of(record)) == []
     assert small.spec(hidden=1, calibrate=True).fit(record).calibration is None
-
-
-# Runs and errors -----------------------------------------------------------------------------------------------------
 
 
 class SimulatesOnly:

@@ -71,9 +71,6 @@ def test_orders_that_are_tried():
     assert list_orders(Order(2, 2, 3)) == [Order(a, b, 3) for a in (1, 2) for b in (1, 2)]
 
 
-VANISHING = Recipe(kernel_variance=1e-14)  # of the GP parts
-
-
 @with_numerics
 def simulate_start(spec, records, test):
     """The mean-only run at the start values, z-scored, and the preprocessor."""
@@ -93,11 +90,9 @@ def simulate_start(spec, records, test):
     ],
 )
 def test_without_a_gp_part_the_model_is_arx(hidden, order, first):
-    records, test = [small.record(0), small.record(1, samples=45)], small.record(5)
-    lags = vars(order)
-    run, prep = simulate_start(
-        small.spec(hidden=hidden, linear=True, recipe=VANISHING, inducing=5, **lags), records, test
-    )
+    records, test, lags = [small.record(0), small.record(1, samples=45)], small.record(5), vars(order)
+    spec = small.spec(hidden=hidden, linear=True, recipe=Recipe(kernel_variance=1e-14), inducing=5, **lags)
+    run, prep = simulate_start(spec, records, test)
     path = ARX(**lags).fit(records).simulate(test.u)
     np.testing.assert_allclose(run[first:], prep.scaling.outputs(path.mean)[first:], atol=1e-8)
 
@@ -110,25 +105,18 @@ def embed(model, order):
     return expected
 
 
-@pytest.mark.parametrize("gaps", [(), (slice(20, 24), slice(33, 34))])
-def test_the_first_layer_is_arx_and_layers_above_copy_the_one_below(gaps):
+@pytest.mark.parametrize(("input_lags", "gaps"), [(3, ()), (3, (slice(20, 24), slice(33, 34))), (6, ())])
+def test_the_first_layer_is_arx_and_stable_and_layers_above_copy_the_one_below(input_lags, gaps):
     record = small.with_gaps(small.record(), *gaps)
-    layers = small.problem(small.spec(hidden=3, lags=4, input_lags=3, linear=True), record).start.layers
-    model = ARX(lags=4, input_lags=3).fit(record)
+    layers = small.problem(small.spec(hidden=3, lags=4, input_lags=input_lags, linear=True), record).start.layers
+    model = ARX(lags=4, input_lags=input_lags).fit(record)
     first, *above = (layer.linear.coefficients[:, 0] for layer in layers)
-    np.testing.assert_allclose(first, embed(model, Order(4, 3, 1)), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(first, embed(model, Order(4, input_lags, 1)), rtol=1e-9, atol=1e-12)
+    assert np.abs(np.roots([1.0, *-first[:4]])).max() < 1.0  # the spectral radius of its recursion
     for copied in above[:-1]:
         np.testing.assert_array_equal(copied, np.eye(8)[4])  # the newest state of the one below
     np.testing.assert_array_equal(above[-1], np.eye(4)[0])
     assert not any(np.any(layer.linear.offset) for layer in layers[1:])
-
-
-def test_the_first_layer_simulates_stably():
-    """The spectral radius of its recursion, also where lags enter that the inputs' window makes longer."""
-    for input_lags in (2, 6):
-        spec = small.spec(hidden=1, lags=4, input_lags=input_lags, linear=True)
-        a = np.asarray(small.problem(spec, small.record()).start.layers[0].linear.coefficients)[:4, 0]
-        assert np.abs(np.roots([1.0, *-a])).max() < 1.0
 
 
 @pytest.mark.slow

@@ -113,9 +113,6 @@ def test_parts_without_a_measured_output_are_left_out():
     assert len(parts) == 3 and not any(part.missing for part in parts)
 
 
-# What is held out ----------------------------------------------------------------------------------------------------
-
-
 def test_the_window_of_inputs_must_be_full_where_the_first_block_begins():
     for lengths, order, enough in (
         ([240], (2, 100, 1), True),
