@@ -12,15 +12,9 @@ from revarb.models.recipe import Recipe
 from support import small
 
 RECIPE = Recipe(
-    hidden_noise=0.07,
-    output_noise=0.02,
-    latent_variance=0.3,
-    lengthscale_factor=1.5,
-    kernel_variance=0.8,
-    zeta_noise=0.0,
-    initial_mean=0.1,
-    initial_variance=1.3,
-)
+    hidden_noise=0.07, output_noise=0.02, latent_variance=0.3, lengthscale_factor=1.5, kernel_variance=0.8,
+    zeta_noise=0.0, initial_mean=0.1, initial_variance=1.3,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
