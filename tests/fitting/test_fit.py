@@ -16,7 +16,7 @@ from revarb.models.rgp import RGP
 from revarb.models.status import Status
 from revarb.variational.parameters import flatten, select_entries
 from support import small
-from support.journals import assert_same, count_evaluations
+from support.journals import count_evaluations
 
 
 def flat(model):
@@ -46,12 +46,6 @@ def test_every_shape_of_the_model_fits_and_simulates(changes, inputs, outputs):
     assert path.mean.shape == path.std.shape == (30, outputs)
     assert np.isfinite(path.mean).all() and (path.std > 0).all()
     assert [len(path) for path in model.smooth()] == [n - model.order.first_row for n in (40, 25)]
-
-
-def test_same_seed_same_numbers_and_another_seed_others():
-    first, again, other = (small.spec().fit(small.record(), seed=seed) for seed in (3, 3, 4))
-    assert_same(first, again)
-    assert first.bound != other.bound
 
 
 def test_the_bound_grows_and_the_fit_follows_the_record():

@@ -95,7 +95,7 @@ def test_batched_cold_runs_are_single_ones(problem, means):
 
 def test_runs_from_states_cover_every_measured_row_once(problem, runs_from_states):
     assert runs_from_states.y.shape == (STEPS, 4 + 3, 2)
-    measured = sum(np.isfinite(record.y[problem.layout.lags :]).sum() for record in make_records())
+    measured = sum(np.isfinite(record.y[problem.preprocessor.order.first_row :]).sum() for record in make_records())
     assert runs_from_states.weights.sum() == measured
     # The second record's states follow the 28 of the first; the first run starts after its two initial states.
     np.testing.assert_array_equal(runs_from_states.windows[[0, 1, 4, 5]], [[1, 0], [8, 7], [29, 28], [36, 35]])

@@ -4,8 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.baselines.per_output import PerOutput
-from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.fitting.arx import ARX, limit_order, list_orders
 from revarb.fitting.initial_values import initialise_means, start_linear_parts
@@ -30,14 +28,6 @@ def solve_complete_rows(records, scaling, order):
                 design.append(row)
                 targets.append(y[i])
     return np.linalg.lstsq(np.array(design), np.array(targets))[0], len(design)
-
-
-def test_gaps_in_one_output_do_not_touch_the_others_fitted_alone():
-    whole = small.record(outputs=2)
-    model = PerOutput(ARX(2, 2)).fit(small.with_gaps(whole, (slice(7, 9), 1)))
-    alone = ARX(2, 2).fit(Series(whole.u, whole.y[:, 0]))
-    u = small.record(5).u
-    np.testing.assert_array_equal(model.simulate(u).mean[:, 0], alone.simulate(u).mean[:, 0])
 
 
 def with_tail(number, first, count):

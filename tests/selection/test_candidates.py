@@ -138,7 +138,8 @@ def test_what_differs_between_the_structures(delay):
         assert path.weights[0] == 0.0 and path.weights[-1] >= WEIGHT
         assert list(path.weights) == sorted(set(path.weights))
         assert not path.linear_part or path.spec.latent_dims[0] == 2  # a linear part maps states to outputs
-        assert (path.trial == path.spec) == (path.spec.hidden == 1)  # fewer iterations of two hidden layers
+        few = FEW_ITERATIONS if path.spec.hidden == 2 else path.spec.recipe.iterations[:2]
+        assert path.trial.recipe.iterations[:2] == few
         assert replace(path.trial, recipe=path.spec.recipe) == path.spec
     [quick] = DefaultCandidates(linear_only=True).list_paths(records, delay)
     assert quick.linear_part and quick == paths[0]
