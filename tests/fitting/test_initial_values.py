@@ -12,23 +12,13 @@ from revarb.models.recipe import Recipe
 from support import small
 
 RECIPE = Recipe(
-    hidden_noise=0.07,
-    output_noise=0.02,
-    latent_variance=0.3,
-    lengthscale_factor=1.5,
-    kernel_variance=0.8,
-    zeta_noise=0.0,
-    initial_mean=0.1,
-    initial_variance=1.3,
-)
+    hidden_noise=0.07, output_noise=0.02, latent_variance=0.3, lengthscale_factor=1.5, kernel_variance=0.8,
+    zeta_noise=0.0, initial_mean=0.1, initial_variance=1.3,
+)  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def problem():
-    return small.problem(small.spec(recipe=RECIPE), small.record())
-
-
-def test_values_of_the_recipe(problem):
+def test_values_of_the_recipe():
+    problem = small.problem(small.spec(recipe=RECIPE), small.record())
     parameters, y = problem.start, problem.preprocessor.scaling.outputs(small.record().y)
     assert [float(layer.sigma2) for layer in parameters.layers] == pytest.approx([0.07, 0.07, 0.02])
     assert [float(layer.variance) for layer in parameters.layers] == pytest.approx([0.8] * 3)
@@ -38,19 +28,13 @@ def test_values_of_the_recipe(problem):
         np.testing.assert_allclose(prior.prior_mean, 0.1)
         np.testing.assert_allclose(prior.variance, 1.3)
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(parameters))
-
-
-def test_lengthscales_follow_the_range_of_their_regressor(problem):
-    x_hats = regressors(problem.start.states.mu, problem.rows.u_bar, 2, problem.layout.lengths)
-    for layer, x_hat in zip(problem.start.layers, x_hats, strict=True):
+    x_hats = regressors(parameters.states.mu, problem.rows.u_bar, 2, problem.layout.lengths)
+    for layer, x_hat in zip(parameters.layers, x_hats, strict=True):  # lengthscales follow the range of their regressor
         expected = 1.5 * np.ptp(np.asarray(x_hat), axis=0) / np.sqrt(2.0)
         np.testing.assert_allclose(1.0 / np.sqrt(layer.w), expected, rtol=1e-9)
-
-
-def test_inducing_inputs_are_centres_moved_by_the_noise(problem):
     moved = small.problem(small.spec(recipe=replace(RECIPE, zeta_noise=0.2)), small.record())
     # The first layer's centres are drawn before any noise is: the difference is the noise alone.
-    assert (moved.start.layers[0].zeta - problem.start.layers[0].zeta).std() == pytest.approx(0.2, rel=0.3)
+    assert (moved.start.layers[0].zeta - parameters.layers[0].zeta).std() == pytest.approx(0.2, rel=0.3)
 
 
 def test_latent_means_start_at_the_output_or_its_principal_components(rng):

@@ -4,8 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.baselines.per_output import PerOutput
-from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.fitting.arx import ARX, limit_order, list_orders
 from revarb.fitting.initial_values import initialise_means, start_linear_parts
@@ -30,14 +28,6 @@ def solve_complete_rows(records, scaling, order):
                 design.append(row)
                 targets.append(y[i])
     return np.linalg.lstsq(np.array(design), np.array(targets))[0], len(design)
-
-
-def test_gaps_in_one_output_do_not_touch_the_others_fitted_alone():
-    whole = small.record(outputs=2)
-    model = PerOutput(ARX(2, 2)).fit(small.with_gaps(whole, (slice(7, 9), 1)))
-    alone = ARX(2, 2).fit(Series(whole.u, whole.y[:, 0]))
-    u = small.record(5).u
-    np.testing.assert_array_equal(model.simulate(u).mean[:, 0], alone.simulate(u).mean[:, 0])
 
 
 def with_tail(number, first, count):
@@ -71,9 +61,6 @@ def test_orders_that_are_tried():
     assert list_orders(Order(2, 2, 3)) == [Order(a, b, 3) for a in (1, 2) for b in (1, 2)]
 
 
-VANISHING = Recipe(kernel_variance=1e-14)  # of the GP parts
-
-
 @with_numerics
 def simulate_start(spec, records, test):
     """The mean-only run at the start values, z-scored, and the preprocessor."""
@@ -93,11 +80,9 @@ def simulate_start(spec, records, test):
     ],
 )
 def test_without_a_gp_part_the_model_is_arx(hidden, order, first):
-    records, test = [small.record(0), small.record(1, samples=45)], small.record(5)
-    lags = vars(order)
-    run, prep = simulate_start(
-        small.spec(hidden=hidden, linear=True, recipe=VANISHING, inducing=5, **lags), records, test
-    )
+    records, test, lags = [small.record(0), small.record(1, samples=45)], small.record(5), vars(order)
+    spec = small.spec(hidden=hidden, linear=True, recipe=Recipe(kernel_variance=1e-14), inducing=5, **lags)
+    run, prep = simulate_start(spec, records, test)
     path = ARX(**lags).fit(records).simulate(test.u)
     np.testing.assert_allclose(run[first:], prep.scaling.outputs(path.mean)[first:], atol=1e-8)
 
@@ -123,12 +108,12 @@ def test_the_first_layer_is_arx_and_layers_above_copy_the_one_below(gaps):
     assert not any(np.any(layer.linear.offset) for layer in layers[1:])
 
 
-def test_the_first_layer_simulates_stably():
+@pytest.mark.parametrize("input_lags", [2, 6])
+def test_the_first_layer_simulates_stably(input_lags):
     """The spectral radius of its recursion, also where lags enter that the inputs' window makes longer."""
-    for input_lags in (2, 6):
-        spec = small.spec(hidden=1, lags=4, input_lags=input_lags, linear=True)
-        a = np.asarray(small.problem(spec, small.record()).start.layers[0].linear.coefficients)[:4, 0]
-        assert np.abs(np.roots([1.0, *-a])).max() < 1.0
+    spec = small.spec(hidden=1, lags=4, input_lags=input_lags, linear=True)
+    a = np.asarray(small.problem(spec, small.record()).start.layers[0].linear.coefficients)[:4, 0]
+    assert np.abs(np.roots([1.0, *-a])).max() < 1.0
 
 
 @pytest.mark.slow

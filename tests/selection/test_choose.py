@@ -1,6 +1,6 @@
 """`revarb.fit` from end to end, with small candidates."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import joblib
@@ -30,8 +30,7 @@ from support.journals import assert_same
 from support.linear_systems import arx_record
 from support.small_choice import count_calls, press_ctrl_c, use_defaults
 
-ITERATIONS = (8, 7)
-STAGES = tuple(Stage(("mu", "lam", "zeta", "w"), iterations) for iterations in ITERATIONS)
+STAGES = (Stage(("mu", "lam", "zeta", "w"), 8), Stage(("mu", "lam", "zeta", "w"), 7))
 FIRST = small.spec(hidden=1, inducing=8, recipe=Recipe(stages=STAGES, free_run_weight=2.0, free_run_iterations=8))
 SECOND = replace(FIRST, recipe=replace(FIRST.recipe, latent_variance=0.4))  # the same compiled program
 LINEAR = revarb.ARX(3, 3)
@@ -65,9 +64,6 @@ def assert_same_choice(model, other):
     ours, theirs = ([replace(row, seconds=0.0) for row in each.choice.candidates] for each in (model, other))
     assert ours == theirs
     assert (model.choice.taken, model.choice.sentence) == (other.choice.taken, other.choice.sentence)
-
-
-# What is chosen ------------------------------------------------------------------------------------------------------
 
 
 def test_a_linear_record_gives_a_linear_model(tmp_path):
@@ -160,8 +156,10 @@ def test_weak_candidates_are_dropped_after_the_first_fold(monkeypatch):
     poor = replace(FIRST, recipe=replace(FIRST.recipe, hidden_noise=5.0, latent_variance=2.0))
     calls = count_calls(monkeypatch, schedule, "fit_whole_path")
     model = revarb.fit(RECORD, jobs=1, candidates={"line": LINEAR, "good": FIRST, "poor": poor})
-    folds = {number: [args[3] for args in calls if args[0] == spec] for number, spec in enumerate((FIRST, poor))}
-    assert folds == {0: [0, 1, 2, 3], 1: [0]}
+    assert sorted((spec == poor, fold) for spec, _, _, fold, *_ in calls) == [
+        *((False, k) for k in range(4)),
+        (True, 0),
+    ]
     notes = {candidate.name.split(",")[0]: candidate.note for candidate in model.choice.candidates}
     assert notes["poor"] == "dropped" and "line" in notes and model.choice.taken.startswith("good, 2 lags, w = ")
 
@@ -200,43 +198,28 @@ def test_where_the_last_fit_fails_the_next_candidate_is_taken(monkeypatch):
         choose_from(RECORD)
 
 
-# Candidates of other kinds -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Own:
-    """A user's own configuration: y[k] = gain · u[k−1]; `fitted` collects the numbers of rows it was fitted to."""
+    """A user's own configuration, y[k] = gain · u[k−1], of a model that has nothing but `simulate`."""
 
-    gain: float = 0.5
-    fitted: list = None
-
-    def __hash__(self):
-        return hash(self.gain)
+    gain: float
+    rows: list = field(default_factory=list, compare=False, repr=False)  # of every fit
 
     def fit(self, train, seed=0):
-        if self.fitted is not None:
-            self.fitted.append(sum(len(record) for record in train))
-        return OwnModel(self.gain)
-
-
-class OwnModel:
-    """Has nothing but `simulate`."""
-
-    def __init__(self, gain):
-        self.gain = gain
+        self.rows.append(sum(len(record) for record in train))
+        return SimpleNamespace(simulate=self.simulate)
 
     def simulate(self, u):
         return SimpleNamespace(mean=self.gain * np.concatenate([[0.0], u[:-1, 0]]))
 
 
 def test_models_of_any_kind_are_candidates():
-    u = np.random.default_rng(0).normal(size=SAMPLES)
-    record = Series(u, 0.5 * np.concatenate([[0.0], u[:-1]]) + 0.01 * np.random.default_rng(1).normal(size=SAMPLES))
-    rows = []
-    good = Own(0.5, rows)
-    model = revarb.fit(record, jobs=1, candidates={"good": good, "bad": Own(0.1), "mean": revarb.Mean()})
-    assert isinstance(model, OwnModel) and model.choice.taken == "good" and model.choice.linear_error is None
-    assert len(rows) == 5 and rows[-1] == SAMPLES and max(rows[:4]) < SAMPLES  # without each fold, then everything
+    y = 0.5 * np.roll(LINE.u, 1) + 0.01 * np.random.default_rng(1).normal(size=LINE.u.shape)
+    good = Own(0.5)
+    candidates = {"good": good, "bad": Own(0.1), "mean": revarb.Mean()}
+    model = revarb.fit(Series(LINE.u, y), jobs=1, candidates=candidates)
+    assert model.simulate == good.simulate and model.choice.taken == "good" and model.choice.linear_error is None
+    assert len(good.rows) == 5 and max(good.rows[:4]) < good.rows[-1] == SAMPLES  # without each fold, then everything
     table = {row.name: row for row in model.choice.candidates}
     assert table["bad"].note == "dropped" and table["good"].error < 0.1 < table["bad"].error
 
@@ -262,9 +245,6 @@ def test_rgps_without_a_path_of_weights():
 def test_several_linear_models_alone():
     model = revarb.fit(LINE, candidates={"short": revarb.ARX(2, 2), "late": revarb.ARX(2, 2, 3)})
     assert model.choice.taken == "short" and [row.name for row in model.choice.candidates] == ["short", "late"]
-
-
-# Records -------------------------------------------------------------------------------------------------------------
 
 
 def start_path(spec, records, blocks, fold, seed, *rest):
@@ -372,9 +352,6 @@ def test_records_that_leave_nothing_to_hold_out(record, monkeypatch, tmp_path):
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
-# Ctrl-C --------------------------------------------------------------------------------------------------------------
-
-
 def assert_resumed(monkeypatch, chosen, folds):
     """With `resume` the rest of the folds is fitted, and the model is that of an uninterrupted choice."""
     fitted = press_ctrl_c(monkeypatch, 0)
@@ -406,18 +383,16 @@ def test_an_interrupted_second_call_keeps_its_fits(chosen, monkeypatch, unfinish
     assert_resumed(monkeypatch, chosen, [2, 3])
 
 
-def test_ctrl_c_before_anything_is_finished(monkeypatch):
-    press_ctrl_c(monkeypatch, 1)
-    with pytest.raises(KeyboardInterrupt):
-        revarb.fit(RECORD, jobs=1, candidates=[FIRST])
-
-
 def test_ctrl_c_keeps_a_candidate_that_is_complete(monkeypatch, tmp_path):
-    press_ctrl_c(monkeypatch, 8)  # the last fold of the second one
-    model = choose_from(RECORD, FIRST, SECOND)
+    with pytest.MonkeyPatch.context() as patch:
+        press_ctrl_c(patch, 8)  # the last fold of the second one
+        model = choose_from(RECORD, FIRST, SECOND)
     assert isinstance(model, FittedRGP) and model.status is Status.INTERRUPTED and model.calibration is None
     assert model.choice.sentence.endswith("It was fitted to a part of the records, and its bands are not calibrated.")
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
+    press_ctrl_c(monkeypatch, 1)  # before anything is finished
+    with pytest.raises(KeyboardInterrupt):
+        revarb.fit(RECORD, jobs=1, candidates=[FIRST])
 
 
 def test_ctrl_c_in_the_last_fit(chosen, monkeypatch):

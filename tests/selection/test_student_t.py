@@ -8,7 +8,6 @@ import pytest
 import revarb
 from revarb.data.windows import Order
 from revarb.models.recipe import R0_FREE, Recipe, Stage
-from revarb.selection import student_t
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.student_t import has_heavy_tails, leave_out_outliers
 from support import small
@@ -43,12 +42,6 @@ def test_spikes_are_heavy_tails_if_the_output_has_them(share):
     assert not has_heavy_tails(errors, make_outputs(make_errors()))  # the output does nothing unusual there
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    recipe = Recipe(stages=(Stage(R0_FREE, 15),), free_run_weight=1.0)
-    use_defaults(monkeypatch, small.spec(hidden=1, calibrate=True, recipe=recipe))
-
-
 def spoil(record, share=0.06, seed=0):
     rng, y = np.random.default_rng(seed), record.y.copy()
     rows = 10 + rng.choice(len(y) - 10, int(share * len(y)), replace=False)
@@ -57,9 +50,11 @@ def spoil(record, share=0.06, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_a_choice_on_a_record_with_spikes_takes_student_noise():
-    spoiled, rows = spoil(small.record(samples=SAMPLES))
+def test_a_choice_takes_student_noise_on_a_record_with_spikes_only(monkeypatch):
+    recipe = Recipe(stages=(Stage(R0_FREE, 15),), free_run_weight=1.0)
+    use_defaults(monkeypatch, small.spec(hidden=1, calibrate=True, recipe=recipe))
+    clean = small.record(samples=SAMPLES)
+    spoiled, rows = spoil(clean)
     model = revarb.fit(spoiled, jobs=1)
     assert model.choice.taken.startswith("RGP, small, Student-t noise")
     assert "heavy tails" in model.choice.sentence and model.spec.noise == "student-t"
@@ -67,14 +62,7 @@ def test_a_choice_on_a_record_with_spikes_takes_student_noise():
     found = {each.row for each in model.outliers()}
     assert len(found & set(rows.tolist())) >= 0.8 * len(rows)
     assert model.calibration.degrees_of_freedom is not None
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_a_choice_on_a_clean_record_does_not_try_it(monkeypatch):
-    monkeypatch.setattr(student_t, "measure_densities", None)
-    model = revarb.fit(small.record(samples=SAMPLES), jobs=1)
-    assert not any("Student" in each.name for each in model.choice.candidates)
+    assert not any("Student" in each.name for each in revarb.fit(clean, jobs=1).choice.candidates)
 
 
 def test_outliers_are_left_out_of_the_errors():
