@@ -19,7 +19,7 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.operating_point import find_operating_point
 from revarb.models.status import Status
 from support.export_models import SPECS, fit_small, make_record
-from support.numpy_step import advance
+from support.numpy_step import step_vector
 
 AT = [3.5, 2.2]
 
@@ -47,26 +47,28 @@ def make_arx(past, inputs=(1.0,), offset=0.0):
     return make_narx(Linear(coefficients, np.array([offset])), len(past), len(inputs))
 
 
+def find_units(model):
+    """Factors and shifts of the state vector: past outputs are raw, latent states are not."""
+    step = make_step_model(model.step_parts())
+    [member] = step.members
+    units, shift = np.ones(step.state_size), np.zeros(step.state_size)
+    if member.output is None:
+        units[: member.states] = np.tile(member.scaling.y_std, member.order.lags)
+        shift[: member.states] = np.tile(member.scaling.y_mean, member.order.lags)
+    return step, units, shift
+
+
 def step_raw(model, x, u):
-    """One step of the state vector of a linearisation by NumPy; inputs raw, states in the units of the model."""
-    [member] = make_step_model(model.step_parts()).members
-    order, scaling, size = member.order, member.scaling, member.states
-    units = np.tile(scaling.y_std, order.lags) if member.output is None else np.ones(size)
-    shift = np.tile(scaling.y_mean, order.lags) if member.output is None else np.zeros(size)
-    recent = np.concatenate([x[size:], u]).reshape(-1, len(u))
-    z = scaling.inputs(recent)
-    window = np.concatenate([z[order.reach - order.input_delay - age] for age in range(order.input_lags)])
-    state, y = advance(member, (x[:size] - shift) / units, window)
-    return np.concatenate([state * units + shift, recent[1:].ravel()]), scaling.raw_outputs(y)
+    """One step of the state vector of a linearisation by NumPy."""
+    step, units, shift = find_units(model)
+    state, y = step_vector(step, (x - shift) / units, u)
+    return state * units + shift, y
 
 
 def state_vector(model, point):
     """The state of a linearisation at rest, by its documented layout."""
-    [member], [rest] = make_step_model(model.step_parts()).members, point.states
-    own = np.asarray(rest.mean)
-    if member.output is None:
-        own = own * np.tile(member.scaling.y_std, member.order.lags) + np.tile(member.scaling.y_mean, member.order.lags)
-    return np.concatenate([own, np.tile(point.inputs, member.order.reach)])
+    (_, units, shift), [rest] = find_units(model), point.states
+    return np.concatenate([rest.mean, np.tile(point.inputs, model.order.reach)]) * units + shift
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -78,12 +78,6 @@ def test_targets_of_the_gp_by_a_loop(linear, x_hat, y):
     assert float(got.variance_sum) == pytest.approx(variance, rel=1e-12)
 
 
-def test_targets_at_known_regressors_have_no_variance(linear, x_hat, y):
-    got = subtract_linear(linear, x_hat._replace(variance=None), Targets(y, 0.0))
-    assert got.variance_sum == 0.0
-    np.testing.assert_array_equal(got.mean, subtract_linear(linear, x_hat, Targets(y, 0.0)).mean)
-
-
 def expect(function, x_hat, i):
     """E[function(x̂)] of row i by quadrature over its uncertain regressors."""
     known = x_hat.mean[i, 2:]
@@ -155,13 +149,6 @@ def test_limit_of_an_exact_gp_on_the_residuals(rng, linear, variance):
     expected, expected_spread = predict(jax.jit(exact_posterior)(layer, rest), new)
     np.testing.assert_allclose(mean, expected + linear.mean(new), atol=1e-5)
     np.testing.assert_allclose(spread, expected_spread, atol=1e-5)
-
-
-def test_far_from_the_data_the_layer_is_its_linear_part(rng, linear, x_hat, y):
-    trained = compiled_posterior(make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2, linear), x_hat, y, 1e-6)
-    far = np.array([[1e3, -1e3, 1e3]])
-    np.testing.assert_allclose(predict(trained, far)[0], linear.mean(far), rtol=1e-13)
-    np.testing.assert_allclose(predict(trained, far)[1], VARIANCE)
 
 
 @pytest.mark.parametrize("rows", ["uncertain", "known"])

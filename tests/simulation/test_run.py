@@ -88,6 +88,8 @@ def test_where_a_system_is_nearly_linear_all_methods_agree():
     np.testing.assert_allclose(moments.mean, mean.mean, atol=0.02 * moments.std.max())
     np.testing.assert_allclose(samples.mean, moments.mean, atol=0.2 * moments.std.max())
     np.testing.assert_allclose(samples.std, moments.std, rtol=0.15)
+    np.testing.assert_allclose(samples.samples.mean(0), samples.mean, atol=5.0 * samples.std.max() / np.sqrt(500))
+    np.testing.assert_allclose(samples.samples.std(0), samples.std, rtol=0.15)
     assert samples.disagreement < 0.1 and samples.warning is None
     assert moments.disagreement is None and mean.warning is None
     # By hand, after the warm-up, less the Monte Carlo error, which does not contain the noise of y.
