@@ -18,19 +18,8 @@ from revarb.runtime import journal
 from revarb.runtime import unfinished as store
 from revarb.runtime.journal import Journal
 from revarb.runtime.unfinished import Checkpoint
-from support import small
-from support.journals import (
-    LONG,
-    NETWORKS,
-    TWO_STAGES,
-    Killed,
-    assert_same,
-    count_evaluations,
-    entry_ends,
-    entry_names,
-    fit_with_journal,
-    kill_fit,
-)
+from support import journals, small
+from support.journals import assert_same, count_evaluations, entry_ends, kill_fit
 from support.processes import environment
 from support.waiting import wait_until
 
@@ -40,7 +29,7 @@ SPEC = small.spec()
 @pytest.fixture
 def finished(unfinished, at_once):
     """A fit that was not interrupted, and the path and content of its journal."""
-    return fit_with_journal(unfinished, SPEC)
+    return journals.fit_with_journal(unfinished, SPEC)
 
 
 def resume(spec=SPEC, **arguments):
@@ -48,9 +37,9 @@ def resume(spec=SPEC, **arguments):
 
 
 def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
-    spec = small.spec(recipe=TWO_STAGES)
+    spec = small.spec(recipe=journals.TWO_STAGES)
     plain = spec.fit(small.record())
-    model, path, content = fit_with_journal(unfinished, spec)
+    model, path, content = journals.fit_with_journal(unfinished, spec)
     assert_same(model, plain)
     ends = entry_ends(content)
     assert {step.stage for step in model.history} == {1, 2} and len(ends) > 15
@@ -66,13 +55,13 @@ def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
 
 @pytest.mark.slow
 def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
-    spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
+    spec = small.spec(hidden=1, calibrate=True, recipe=journals.TWO_STAGES)
     record = small.record(samples=130)
     with count_evaluations() as seen:
         plain = spec.fit(record)
     whole = len(seen)
     for evaluation in (whole // 4, whole - 2):  # in the first fold, or near it, and in the last
-        with count_evaluations(kill_at=evaluation), pytest.raises(Killed):
+        with count_evaluations(kill_at=evaluation), pytest.raises(journals.Killed):
             spec.fit(record)
         with count_evaluations() as seen:
             again = spec.fit(record, resume=True)
@@ -185,9 +174,9 @@ def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["output-error", "free-form"])
 def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
-    spec = small.spec(recognition=replace(NETWORKS, start=start))
-    model, path, content = fit_with_journal(unfinished, spec)
-    parts = [(name, len([*same])) for name, same in itertools.groupby(entry_names(content))]
+    spec = small.spec(recognition=replace(journals.NETWORKS, start=start))
+    model, path, content = journals.fit_with_journal(unfinished, spec)
+    parts = [(name, len([*same])) for name, same in itertools.groupby(journals.entry_names(content))]
     if start == "output-error":
         assert parts[:3] == [(journal.FORMAT, 1), ("output error", 2), ("rounds of Adam", 5)] and parts[3][0] == "fit"
     for end in entry_ends(content)[::3]:
@@ -199,8 +188,8 @@ def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
 @pytest.mark.slow
 def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, recwarn):
     """After an interrupt the fit ends at once and journals that too; a resumed fit must not use that entry."""
-    spec = small.spec(recognition=NETWORKS)
-    model, path, _ = fit_with_journal(unfinished, spec)
+    spec = small.spec(recognition=journals.NETWORKS)
+    model, path, _ = journals.fit_with_journal(unfinished, spec)
     real, calls = Journal._replay_or_compute, itertools.count()
 
     def pressed(self, name, question, compute):
@@ -211,7 +200,7 @@ def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, re
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Journal, "_replay_or_compute", pressed)
         assert spec.fit(small.record()).status == "interrupted"
-    assert "fit" in entry_names(path.read_bytes())
+    assert "fit" in journals.entry_names(path.read_bytes())
     assert_same(resume(spec), model)
     assert not [each for each in recwarn if "unfinished" in str(each.message)]
 
@@ -248,9 +237,9 @@ journals.LONG.fit(small.record(), restarts=4, jobs=2)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     with count_evaluations() as seen:
-        resumed = resume(LONG, restarts=4)
+        resumed = resume(journals.LONG, restarts=4)
     with count_evaluations() as all_of_them:
-        whole = LONG.fit(small.record(), restarts=4)
+        whole = journals.LONG.fit(small.record(), restarts=4)
     for ours, theirs in zip(resumed.members, whole.members, strict=True):
         assert_same(ours, theirs)
     assert len(seen) < 0.75 * len(all_of_them)
