@@ -1,12 +1,12 @@
 """Resumed fits after a kill or a damaged journal have the numbers of an uninterrupted fit."""
 
-import io
 import itertools
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -121,7 +121,10 @@ def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
 def test_answers_of_another_rounding_are_dropped_with_one_warning(finished):
     model, path, content = finished
     ends = entry_ends(content)
-    entry = journal._read_entry(io.BytesIO(content[ends[3] : ends[4]]))
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        file.seek(ends[3])
+        entry = journal._read_entry(file)
     bound, gradient = entry.results
     forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
     path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
@@ -153,7 +156,7 @@ def test_a_fit_warns_that_an_earlier_one_can_be_resumed(unfinished, at_once, mon
     assert not path.exists()
 
 
-def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_path, monkeypatch):
+def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, monkeypatch):
     model, path, content = finished
     with monkeypatch.context() as patch:
         patch.setattr(journal, "MAX_BYTES", len(content) // 2)
@@ -166,8 +169,7 @@ def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_
 
     monkeypatch.setattr(journal, "write_atomic", full)
     assert_same(SPEC.fit(small.record()), model)
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(store, "user_cache_path", lambda name: tmp_path / "file" / name)
+    monkeypatch.setattr(store, "user_cache_path", lambda name: Path(__file__) / name)
     assert_same(SPEC.fit(small.record()), model)
 
 
