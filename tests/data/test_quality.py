@@ -48,8 +48,8 @@ LIMITED = np.round(127 * np.clip(1.2 * SINE, -1.0, 1.0)) / 127
 HELD, REST = hold(WHITE, 100, 129, 9.0), settle(PRBS)
 STUCK = hold(NOISY, 200, 239)
 WARNED = [
-    (PRBS, CLIPPED, rf"output 'y' is at its largest value, 0.5, in {(CLIPPED == 0.5).sum()} of {ROWS} rows, up to .*make "
-     r"these values missing \(NaN\) or measure with a wider range; if it is a limit of the system, nothing is"),
+    (PRBS, CLIPPED, rf"output 'y' is at its largest value, 0.5, in {(CLIPPED == 0.5).sum()} of {ROWS} rows, up to .*"
+     r"make these values missing \(NaN\) or measure with a wider range; if it is a limit of the system, nothing is"),
     (settle(WHITE), BOTH, f"is at its smallest value, -1.5, in {(BOTH == -1.5).sum()} and at its largest value, 1.5, "
      f"in {(BOTH == 1.5).sum()} of {ROWS} rows"),
     (SINE, LIMITED, "output 'y' is at its smallest value, -1, in "),
