@@ -225,7 +225,6 @@ def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
 
 @pytest.mark.slow
 def test_restarts_in_processes_resume_as_well(unfinished, at_once):
-    """The worker processes are killed, and the pool with them; their journals remain."""
     program = """
 import sys; from pathlib import Path
 from revarb.runtime import unfinished

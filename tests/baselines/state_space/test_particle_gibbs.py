@@ -57,7 +57,6 @@ def sample_paths(rows, noise, particles, sweeps):
     ids=["two records", "two outputs"],
 )
 def test_paths_have_the_smoothed_moments(rng, noise, lengths, gaps):
-    """Also where an output is missing."""
     records = [draw_record(rng, length, noise) for length in lengths]
     for gap in gaps:
         records[0][1][gap] = np.nan
