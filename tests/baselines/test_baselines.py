@@ -67,7 +67,6 @@ def test_same_seed_same_numbers_and_another_seed_another_start(name):
 
 @pytest.mark.parametrize("name", QUICK_MODELS)
 def test_raw_units_go_in_and_come_out(name):
-    """Other units of u and y: the same trajectory in those units."""
     scaled = Series(1000.0 * RECORD.u - 7.0, 0.01 * RECORD.y + 50.0)
     plain, moved = trained(name).simulate(U), MODELS[name].fit(scaled, seed=3).simulate(1000.0 * U - 7.0)
     np.testing.assert_allclose(moved.mean, 0.01 * plain.mean + 50.0, atol=2e-4)
@@ -87,7 +86,6 @@ def test_wrong_arguments_are_refused(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ARX", "MLP-NARX", "GP-NARX", "GP-NARX, sparse", "GP-NARX, per output", *STATE_SPACE])
 def test_a_few_gaps_change_a_model_a_little(name):
-    """Two outputs, missing at different rows: the model is a little different, and finite."""
     record = small.record(samples=80, outputs=2)
     fits = [MODELS[name].fit(small.with_gaps(record, *gaps)) for gaps in ([(slice(20, 23), 0), (60, 1)], [])]
     with_gaps, complete = (model.simulate(U).mean for model in fits)

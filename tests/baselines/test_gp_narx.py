@@ -11,7 +11,7 @@ from revarb.fitting.arx import build_narx_rows, mark_complete
 from revarb.gp.posterior import predict_certain
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean
-from revarb.simulation.moments import Moments, run_moments
+from revarb.simulation.moments import run_moments
 from revarb.simulation.samples import run_samples
 from support import oracles, small
 from support.chains import correlated_start, monte_carlo, smooth_chain
@@ -146,49 +146,43 @@ def rows_of(model, record):
     return np.column_stack([z[1:-1], z[:-2]]), model.scaling.outputs(record.y)
 
 
-def after(model, y, row):
-    """The state of known outputs after a row: two lags, newest first."""
-    window = y[row - 1 : row + 1][::-1].ravel()
-    return StartState(window, np.zeros((len(window), len(window))), np.zeros((2, 1)))
+def run_after(model, record, row, steps):
+    """Moments of a run from known outputs: two lags, newest first."""
+    u_bar, y = rows_of(model, record)
+    start = StartState(y[row - 1 : row + 1][::-1].ravel(), np.zeros((2, 2)), np.zeros((2, 1)))
+    return run_moments(model.chain, start, u_bar[row + 1 : row + 1 + steps], 0)
 
 
-def check_rows(model, path, expected, rows):
+def check_rows(model, path, rows, means, variances):
     """Mean and variance of some rows are the expected ones, z-scored."""
-    np.testing.assert_allclose(model.scaling.outputs(path.mean)[rows], [each.mean for each in expected], atol=1e-8)
-    variance = (path.std / model.scaling.y_std)[rows] ** 2
-    np.testing.assert_allclose(variance, [each.variance for each in expected], rtol=1e-6)
+    np.testing.assert_allclose(model.scaling.outputs(path.mean)[rows], means, atol=1e-8)
+    np.testing.assert_allclose((path.std / model.scaling.y_std)[rows] ** 2, variances, rtol=1e-6)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_one_step_ahead_is_the_gp_at_measured_lags(outputs):
     record = small.record(3, outputs=outputs)
     model = SPEC.fit(small.record(outputs=outputs))
-    u_bar, y = rows_of(model, record)
-    path, gp, rows, expected = model.predict(record), model.chain.hidden[0], range(2, 60), []
-    for row in rows:
-        mean, variance = predict_certain(gp, np.concatenate([y[row - 1], y[row - 2], u_bar[row]])[None])
-        expected.append(Moments(np.asarray(mean[0]), np.full(outputs, variance[0] + gp.sigma2)))
-    check_rows(model, path, expected, rows)
+    (u_bar, y), path, gp = rows_of(model, record), model.predict(record), model.chain.hidden[0]
+    mean, variance = predict_certain(gp, np.hstack([y[1:-1], y[:-2], u_bar[2:]]))
+    check_rows(model, path, range(2, 60), mean, np.tile(variance[:, None] + gp.sigma2, outputs))
     assert (path.method, path.start, path.skip) == ("moments", "1 step ahead", model.skip)
 
 
 @pytest.mark.slow
 def test_several_steps_ahead_propagate_moments_from_measured_lags(model):
-    record, horizon = small.record(3), 4
-    u_bar, y = rows_of(model, record)
-    path, rows = model.predict(record, horizon), range(5, 60, 6)
-    runs = [run_moments(model.chain, after(model, y, i - horizon), u_bar[i - horizon + 1 : i + 1], 0) for i in rows]
-    check_rows(model, path, [Moments(run.mean[-1], run.variance[-1]) for run in runs], rows)
-    np.testing.assert_array_equal(path.mean[:horizon], model.simulate(record.u).mean[:horizon])
+    record, rows = small.record(3), range(5, 60, 6)
+    path, runs = model.predict(record, 4), [run_after(model, record, row - 4, 4) for row in rows]
+    check_rows(model, path, rows, [run.mean[-1] for run in runs], [run.variance[-1] for run in runs])
+    np.testing.assert_array_equal(path.mean[:4], model.simulate(record.u).mean[:4])
 
 
 def test_a_prediction_right_after_a_gap_is_one_over_the_gap(model):
     """What is not known of missing outputs is in the band; after two measured ones it is over."""
     record = small.record(3)
     path = model.predict(small.with_gaps(record, slice(30, 33)))
-    u_bar, y = rows_of(model, record)
-    run = run_moments(model.chain, after(model, y, 29), u_bar[30:34], 0)
-    check_rows(model, path, [Moments(run.mean[k], run.variance[k]) for k in range(4)], range(30, 34))
+    run = run_after(model, record, 29, 4)
+    check_rows(model, path, range(30, 34), run.mean, run.variance)
     complete = model.predict(record)
     same = [*range(30), *range(35, 60)]
     np.testing.assert_allclose(path.mean[same], complete.mean[same], rtol=1e-9)

@@ -19,16 +19,14 @@ from support import small
 def test_the_network_has_the_documented_formula(rng):
     network = Perceptron.draw(3, 4, 2, jax.random.key(0))
     x = rng.normal(size=(5, 3))
-    hidden = np.tanh(x @ np.asarray(network.hidden.weight).T + np.asarray(network.hidden.bias))
-    expected = hidden @ np.asarray(network.readout.weight).T + np.asarray(network.readout.bias)
-    np.testing.assert_allclose(network.mean(x), expected, atol=1e-12)
+    hidden = np.tanh(x @ network.hidden.weight.T + network.hidden.bias)
+    np.testing.assert_allclose(network.mean(x), hidden @ network.readout.weight.T + network.readout.bias, atol=1e-12)
     assert network.outputs == 2
 
 
 def test_units_are_chosen_by_the_simulation_of_held_out_pieces():
     """A network with one hidden unit cannot represent the nonlinearity of this system."""
-    rng = np.random.default_rng(0)
-    u = rng.uniform(-2, 2, size=300)
+    u = np.random.default_rng(0).uniform(-2, 2, size=300)
     y = np.concatenate([[0.0], np.sin(3.0 * u[:-1])])
     model = MLPNARX(lags=1, input_lags=1, units=(1, 12), weight_decay=1e-5).fit(Series(u, y))
     assert model.model.hidden.weight.shape[0] == 12

@@ -39,10 +39,8 @@ def test_unambiguous_files_are_read(tmp_path, text):
     [
         ("t;y\n0;1,500\n1;2,250\n", {"decimal": ","}),
         ("Logger 7\nno,1,of,2\nt,y\n0,1.5\n1,2.25\n", {"skip_rows": 2}),
-        ("t|y\n0|1.5\n1|2.25\n", {"separator": "|"}),
-        ("t|y\n0|1,5\n1|2,25\n", {"separator": "|"}),
-        ("t\ty\n0\t1.5\n1\t2.25\n", {"separator": "tab"}),
-        ("t\ty\n0\t1.5\n1\t2.25\n", {"separator": "\\t"}),
+        *[(f"t|y\n0|1{mark}5\n1|2{mark}25\n", {"separator": "|"}) for mark in ".,"],
+        *[("t\ty\n0\t1.5\n1\t2.25\n", {"separator": name}) for name in ("tab", "\\t")],
     ],
 )
 def test_options_read_the_others(tmp_path, text, form):

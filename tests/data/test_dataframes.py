@@ -65,8 +65,8 @@ def test_columns_are_matched_by_name():
     np.testing.assert_allclose(of_arrays.mean, expected.mean, rtol=1e-10)
 
 
-# Times as row labels.
 def series(times, **options):
+    """A record with times as row labels."""
     rows = np.arange(len(times))
     frame = pd.DataFrame({"u": np.sin(rows**1.5), "y": rows % 7.0 + np.sqrt(rows)}, index=times)
     return Series(frame[["u"]], frame[["y"]], **options)

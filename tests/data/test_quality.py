@@ -1,5 +1,6 @@
 """Warnings about clipped, rounded and stuck columns; none about records as they usually are."""
 
+import re
 import warnings
 
 import numpy as np
@@ -44,49 +45,28 @@ NOISY = settle(PRBS, noise=0.02)
 CLIPPED, BOTH = np.minimum(NOISY, 0.5), np.clip(WHITE, -1.5, 1.5)
 SLOW = np.clip(settle(WHITE), -0.25, 9.0)
 LIMITED = np.round(127 * np.clip(1.2 * SINE, -1.0, 1.0)) / 127
-WARNED = {
-    "clipped output": (
-        [Series(PRBS, CLIPPED, output_names=["level"])],
-        [f"output 'level' is at its largest value, 0.5, in {(CLIPPED == 0.5).sum()} of {ROWS} rows, up to ",
-         "make these values missing (NaN) or measure with a wider range; if it is a limit of the system, nothing is"],
-    ),
-    "clipped on both sides, for single rows": (
-        [Series(settle(WHITE), BOTH)],
-        [f"is at its smallest value, -1.5, in {(BOTH == -1.5).sum()} and at its largest value, 1.5, in "
-         f"{(BOTH == 1.5).sum()} of {ROWS} rows"],
-    ),
-    "rounded and clipped sine": ([Series(SINE, LIMITED)], ["output 'y' is at its smallest value, -1, in "]),
-    "the longest run": (
-        [Series(None, hold(WHITE, 100, 129, 9.0))], ["in 30 of 400 rows, up to 30 in a row (rows 100 to 129);"],
-    ),
-    "in the second record": (
-        [Series(None, WHITE[:80]), Series(None, hold(WHITE, 100, 129, 9.0))],
-        ["in 30 of 480 rows, up to 30 in a row (rows 100 to 129 of record 1);"],
-    ),
-    "clipped input": (
-        [Series(SLOW, settle(SLOW, noise=0.02))],
-        ["input 'u' is at its smallest value, -0.25, in ",
-         "pass the signal that acted on the system instead; if that was limited itself, nothing is wrong"],
-    ),
-    "stuck output": (
-        [Series(PRBS, hold(NOISY, 200, 239))],
-        ["output 'y' keeps one value for 40 rows (rows 200 to 239), usually for 1; if a sensor or "],
-    ),
-    "stuck twice": (
-        [Series(PRBS, hold(hold(NOISY, 200, 239), 300, 324))],
-        ["for 40 rows (rows 200 to 239, the longest of 2 such runs), usually for 1"],
-    ),
+HELD, REST = hold(WHITE, 100, 129, 9.0), settle(PRBS)
+STUCK = hold(NOISY, 200, 239)
+WARNED = [
+    (PRBS, CLIPPED, rf"output 'y' is at its largest value, 0.5, in {(CLIPPED == 0.5).sum()} of {ROWS} rows, up to .*"
+     r"make these values missing \(NaN\) or measure with a wider range; if it is a limit of the system, nothing is"),
+    (settle(WHITE), BOTH, f"is at its smallest value, -1.5, in {(BOTH == -1.5).sum()} and at its largest value, 1.5, "
+     f"in {(BOTH == 1.5).sum()} of {ROWS} rows"),
+    (SINE, LIMITED, "output 'y' is at its smallest value, -1, in "),
+    (None, HELD, r"in 30 of 400 rows, up to 30 in a row \(rows 100 to 129\);"),
+    (SLOW, settle(SLOW, noise=0.02), "input 'u' is at its smallest value, -0.25, in .*pass the signal that acted on "
+     "the system instead; if that was limited itself, nothing is wrong"),
+    (PRBS, STUCK, r"'y' keeps one value for 40 rows \(rows 200 to 239\), usually for 1; if a sensor or "),
+    (PRBS, hold(STUCK, 300, 324), r"40 rows \(rows 200 to 239, the longest of 2 such runs\), usually for 1"),
     # Without noise, and from the start of the record: only the input shows that the system cannot be at rest.
-    "stuck while an input moves": (
-        [Series(PRBS, hold(settle(PRBS), 0, 59, settle(PRBS)[60]))], ["for 61 rows (rows 0 to 60)"],
-    ),
-}  # fmt: skip
+    (PRBS, hold(REST, 0, 59, REST[60]), r"for 61 rows \(rows 0 to 60\)"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("records", "parts"), WARNED.values(), ids=WARNED)
-def test_columns_that_a_sensor_or_logger_has_spoiled(records, parts):
-    [message] = messages(*records)
-    assert all(part in message for part in parts), message
+@pytest.mark.parametrize(("u", "y", "expected"), WARNED)
+def test_columns_that_a_sensor_or_logger_has_spoiled(u, y, expected):
+    [message] = messages(Series(u, y))
+    assert re.search(expected, message), message
 
 
 def test_a_rounded_output_and_its_error_which_is_that_of_a_uniform_distribution(rng):
@@ -108,18 +88,17 @@ def test_every_kind_is_said_once_with_the_names_of_other_columns():
     assert "'y0' is at its largest value" in message
     assert "; likewise 'y1', 'y2', 'y3', 'y4', 'y5' and 2 more; if a sensor" in message
     assert other.startswith("output 'y8' has only 3 different values")
+    [message] = messages(Series(None, WHITE[:80]), Series(None, HELD))
+    assert "in 30 of 480 rows, up to 30 in a row (rows 100 to 129 of record 1);" in message
 
 
 SILENT = {
     # Repeated for long, but approached by smaller and smaller steps.
-    **{
-        f"settles, noise {noise}, {digits} digits": (STEPS, np.round(settle(STEPS, noise=noise), digits))
-        for noise in (0.0, 0.01, 0.05)
-        for digits in (16, 4, 3, 2)
-    },
+    **{f"settles, {noise}, {digits} digits": (STEPS, np.round(settle(STEPS, noise=noise), digits))
+       for noise in (0.0, 0.01, 0.05) for digits in (16, 4, 3, 2)},
     **{f"sine, {scale + 1}": (SINE, np.round(scale * SINE) / scale) for scale in (127, 2047)},
     **{f"slow sensor, {rows}": (None, np.repeat(WHITE[: ROWS // rows], rows)) for rows in (5, 10, 20)},
-    "at rest": (np.where(np.arange(ROWS) < 60, 1.0, PRBS), hold(settle(PRBS), 0, 59, settle(PRBS)[60])),
+    "at rest": (np.where(np.arange(ROWS) < 60, 1.0, PRBS), hold(REST, 0, 59, REST[60])),
     "dead time": (STEPS.clip(0, 1), np.round(np.concatenate([np.zeros(30), settle(STEPS.clip(0, 1))[:-30]]), 3)),
     "few values": (None, np.round(WHITE[:40])),
     "constant, which every fit refuses": (None, np.full(100, 3.0)),
@@ -127,7 +106,7 @@ SILENT = {
     "every other value missing": (None, np.tile([1.0, np.nan, 2.0, np.nan], 100)),
     "no rows": (None, np.zeros((0, 1))),
     "runs of 19 and 18 rows": (None, hold(hold(WHITE, 100, 137, 0.5), 119, 119, np.nan)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("u", "y"), SILENT.values(), ids=SILENT)

@@ -5,12 +5,10 @@ import pytest
 
 import revarb
 
-TABLE = "time,valve,level\n0.0,1,0.2\n0.5,0,\n1.0,1,0.1\n"
-
 
 def test_one_file_is_one_record(tmp_path):
     table = tmp_path / "tank.csv"
-    table.write_text(TABLE)
+    table.write_text("time,valve,level\n0.0,1,0.2\n0.5,0,\n1.0,1,0.1\n")
     [record] = revarb.read_records(table, inputs="valve", outputs=["level"], time="time")
     assert (record.input_names, record.output_names, record.dt) == (("valve",), ("level",), 0.5)
     np.testing.assert_array_equal(record.y[:, 0], [0.2, np.nan, 0.1])
@@ -41,10 +39,6 @@ def test_quality_is_judged_with_the_lines_of_the_file(tmp_path, rng):
     times = [*range(100), *range(500, 600)]
     rows = [f"{time},{u},{y}" for time, u, y in zip(times, rng.normal(size=200), level, strict=True)]
     (tmp_path / "t.csv").write_text("\n".join(["t,valve,level", "s,%,m", *rows]))
-    with (
-        pytest.warns(UserWarning, match="taken as the units"),
-        pytest.warns(
-            revarb.QualityWarning, match=r"output 'level' keeps one value for 30 rows \(.*, line 153 to line 182\)"
-        ),
-    ):
+    stuck = r"output 'level' keeps one value for 30 rows \(.*, line 153 to line 182\)"
+    with pytest.warns(UserWarning, match="taken as the units"), pytest.warns(revarb.QualityWarning, match=stuck):
         revarb.read_records(tmp_path / "t.csv", inputs="valve", outputs="level", time="t", split_gaps=True)

@@ -6,33 +6,21 @@ from scipy import stats
 
 from revarb.data.scaling import Standardiser, half_width, log_density, safe_rms, safe_std, share_below
 from revarb.data.series import Series
-
-
-def record(y, *gaps):
-    y = np.array(y, dtype=float)
-    for gap in gaps:
-        y[gap] = np.nan
-    return Series(np.arange(len(y)) % 3, y)
-
-
-def test_z_scores_and_back(rng):
-    records = [Series(rng.normal(3, 2, size=(20, 2)), rng.normal(-5, 0.1, size=20)) for _ in range(2)]
-    scaling = Standardiser.from_records(records)
-    z = np.concatenate([scaling.outputs(record.y) for record in records])
-    np.testing.assert_allclose([z.mean(), z.std()], [0, 1], atol=1e-12)
-    np.testing.assert_allclose(scaling.raw_outputs(scaling.outputs(records[0].y)), records[0].y)
+from support import small
 
 
 def test_only_measured_values_make_the_scaling(rng):
     values = rng.normal(-5, 0.1, size=(20, 2))
-    gaps = record(values, (slice(3, 9), 0), (0, 1))
+    whole = Series(np.arange(20) % 3, values)
+    gaps = small.with_gaps(whole, (slice(3, 9), 0), (0, 1))
     scaling = Standardiser.from_records([gaps])
     seen = np.delete(values[:, 0], range(3, 9))
     np.testing.assert_allclose((scaling.y_mean[0], scaling.y_std[0]), (seen.mean(), seen.std()))
     z = scaling.outputs(gaps.y)
     np.testing.assert_array_equal(np.isnan(z), np.isnan(gaps.y))
-    np.testing.assert_allclose((np.nanmean(z[:, 1]), np.nanstd(z[:, 1])), (0, 1), atol=1e-12)
-    several = Standardiser.from_records([record(values, (slice(None), 1)), record(values)])  # missing in one of them
+    np.testing.assert_allclose((np.nanmean(z, axis=0), np.nanstd(z, axis=0)), ([0, 0], [1, 1]), atol=1e-12)
+    np.testing.assert_allclose(scaling.raw_outputs(z), gaps.y)
+    several = Standardiser.from_records([small.with_gaps(whole, (slice(None), 1)), whole])  # missing in one of them
     np.testing.assert_allclose(several.y_mean, values.mean(0))
 
 

@@ -27,12 +27,6 @@ def test_a_gap_in_the_outputs_is_kept(y):
     assert "missing" not in repr(Series([1, 2], [1, 2]))
 
 
-def test_names_are_kept_or_numbered():
-    series = Series(np.zeros((2, 2)), [1, 2], input_names=["valve", "fan"], output_names=["pressure"])
-    assert (series.input_names, series.output_names) == (("valve", "fan"), ("pressure",))
-    assert Series(np.zeros((2, 2)), [1, 2]).input_names == ("u0", "u1")
-
-
 def test_a_slice_of_rows_is_a_record_again():
     record = Series([0.0, 1.0, 2.0, 3.0], [0.1, np.nan, 0.3, 0.4], 0.5, ["valve"], ["level"])
     part = record[1:3]

@@ -12,12 +12,10 @@ from revarb.data.trajectory import MAX_DISAGREEMENT, Trajectory
 PATH = Trajectory(np.zeros((3, 1)), None, "mean", 2, ("y",))
 
 
-def test_intervals():
+def test_intervals_and_the_warning_that_begins_above_the_threshold():
     lower, upper = replace(PATH, std=np.full((3, 1), 2.0)).interval(0.95)
     np.testing.assert_allclose(upper - lower, 2 * 1.959963984540054 * 2.0)
 
-
-def test_the_warning_begins_above_the_threshold():
     def warning(disagreement):
         return replace(PATH, disagreement=disagreement).warning
 
@@ -27,11 +25,6 @@ def test_the_warning_begins_above_the_threshold():
 
 
 def test_a_table_has_the_labels_of_its_rows_and_which_are_scored(tmp_path):
-    assert {name: values.tolist() for name, values in PATH.labelled_columns().items()} == {
-        "row": [0, 1, 2],
-        "scored": [0, 0, 1],
-        "y_mean": [0.0, 0.0, 0.0],
-    }
     assert PATH.to_csv(tmp_path / "no ending").read_text() == "row,scored,y_mean\n0,0,0.0\n1,0,0.0\n2,1,0.0\n"
     hours = pd.date_range("2026-11-15", periods=3, freq="h", name="when")
     for labels, name, first in (

@@ -1,5 +1,7 @@
 """Figures of a trajectory: panels, colours, marks, thinned lines."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -41,37 +43,29 @@ def test_other_models_are_thin_lines_that_do_not_flatten_the_rest(model):
     assert lowest <= low and high < highest < high + (high - low)
 
 
-def test_rows_that_are_not_scored_are_shaded_with_a_word(model):
-    figure = model.simulate(small.record(1, inputs=2).u).plot()
-    shaded = [patch for axes in figure.axes for patch in axes.patches]
-    assert len(shaded) == 4 and {patch.get_facecolor()[:3] for patch in shaded} == {to_rgb(SETTLING)}
-    assert [text.get_text().strip() for text in figure.axes[2].texts] == ["settling, not scored"]
-
-
-def test_inputs_outside_of_their_range_are_marked(model):
+def test_rows_that_are_not_scored_are_shaded_and_inputs_outside_of_their_range_are_marked(model):
     u = small.record(1, inputs=2).u.copy()
     u[30:33, 1] = 99.0
     with pytest.warns(UserWarning, match="leaves its training range"):
         figure = model.simulate(u).plot()
+    shaded = [patch for axes in figure.axes for patch in axes.patches]
+    assert len(shaded) == 4 and {patch.get_facecolor()[:3] for patch in shaded} == {to_rgb(SETTLING)}
+    assert [text.get_text().strip() for text in figure.axes[2].texts] == ["settling, not scored"]
     dots = [line for line in figure.axes[1].lines if line.get_color() == ALERT]
     np.testing.assert_array_equal(dots[0].get_xdata(), [30.0, 31.0, 32.0])
     assert not [line for line in figure.axes[0].lines if line.get_color() == ALERT]
     assert "outside of the training range" in [text.get_text() for text in figure.axes[0].get_legend().texts]
 
 
-def test_samples_are_drawn_and_time_has_its_unit():
+def test_samples_and_inputs_without_a_known_range_are_drawn_and_time_has_its_unit():
     mean = np.zeros((50, 1))
     path = Trajectory(mean, mean + 1.0, "samples", 0, ("y",), dt=0.5, samples=np.ones((40, 50, 1)))
     [axes] = path.plot().axes
     assert len(axes.lines) == 31 and axes.get_xlabel() == "time (s)"  # thirty samples and the mean
+    assert labels(replace(path, inputs=mean, input_names=("u",)).plot()) == ["u", "y"]
 
 
 def test_long_records_are_drawn_with_few_points(model):
     u = np.tile(small.record(1, inputs=2).u, (500, 1))
     figure = model.simulate(u).plot(np.zeros((len(u), 2)))
     assert len(u) > 20_000 and max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 3000
-
-
-def test_inputs_without_a_known_range_are_drawn():
-    path = Trajectory(np.zeros((9, 1)), None, "mean", 0, ("y",), inputs=np.ones((9, 1)), input_names=("u",))
-    assert labels(path.plot()) == ["u", "y"]

@@ -3,17 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revarb.data.windows import (
-    Order,
-    current_windows,
-    initial_states,
-    input_windows,
-    later_states,
-    map_blocks,
-    past_windows,
-    regressor_sizes,
-    regressors,
-)
+from revarb.data import windows
+from revarb.data.windows import Order, input_windows
 from support import oracles
 
 lag_choices = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 3))
@@ -31,8 +22,8 @@ def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
     states = [np.concatenate([block[h] for block in blocks]) for h in range(H)]
     lengths = [len(block[0]) for block in blocks]
     u_bar = np.concatenate([input_windows(u, order)[order.first_row - order.reach :] for _, u in records])
-    got = regressors(states, u_bar, L, lengths)
-    assert [table.shape[1] for table in got] == regressor_sizes(order, [Dx] * H, Du)
+    got = windows.regressors(states, u_bar, L, lengths)
+    assert [table.shape[1] for table in got] == windows.regressor_sizes(order, [Dx] * H, Du)
     for ours, theirs in zip(got, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -49,10 +40,10 @@ def test_regressors_equal_plain_loops(lag_choice, H, Dx, Du, extra_rows):
     ],
 )
 def test_windows_of_inputs_and_the_first_row_that_has_both_windows_full(order, reach, first, last):
-    windows = input_windows(np.arange(12.0)[:, None], order)
-    assert (order.reach, order.first_row, len(windows)) == (reach, first, 12 - reach)
-    np.testing.assert_array_equal(windows[-1], last)
-    np.testing.assert_array_equal(np.diff(windows, axis=0), 1.0)
+    table = input_windows(np.arange(12.0)[:, None], order)
+    assert (order.reach, order.first_row, len(table)) == (reach, first, 12 - reach)
+    np.testing.assert_array_equal(table[-1], last)
+    np.testing.assert_array_equal(np.diff(table, axis=0), 1.0)
 
 
 def test_a_system_without_inputs_has_empty_input_windows():
@@ -65,8 +56,9 @@ def test_a_system_without_inputs_has_empty_input_windows():
 def test_neighbours_of_one_length_have_the_windows_that_each_has_alone(lengths, rng):
     states = rng.normal(size=(sum(lengths), 2))
     blocks = np.split(states, np.cumsum(lengths)[:-1])
-    for windows in (past_windows, current_windows):
-        expected = np.concatenate([windows(block, 3) for block in blocks])
-        np.testing.assert_array_equal(map_blocks(windows, states, 3, lengths), expected)
-    np.testing.assert_array_equal(initial_states(states, 3, lengths), np.stack([block[:3] for block in blocks]))
-    np.testing.assert_array_equal(later_states(states, 3, lengths), np.concatenate([block[3:] for block in blocks]))
+    for cut in (windows.past_windows, windows.current_windows):
+        expected = np.concatenate([cut(block, 3) for block in blocks])
+        np.testing.assert_array_equal(windows.map_blocks(cut, states, 3, lengths), expected)
+    first, later = [block[:3] for block in blocks], [block[3:] for block in blocks]
+    np.testing.assert_array_equal(windows.initial_states(states, 3, lengths), first)
+    np.testing.assert_array_equal(windows.later_states(states, 3, lengths), np.concatenate(later))

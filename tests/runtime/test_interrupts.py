@@ -11,20 +11,17 @@ import pytest
 from revarb.runtime import interrupts
 
 
-def test_nested_captures_both_record_and_raise_after_a_number():
+def test_nested_captures_both_record_and_deferred_interrupts_are_raised_later():
     with interrupts.capture_interrupts() as outer, interrupts.capture_interrupts() as inner:
         signal.raise_signal(signal.SIGINT)
     assert len(outer) == len(inner) == 1
     with pytest.raises(KeyboardInterrupt), interrupts.capture_interrupts(raise_after=1):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
-
-
-def test_deferred_interrupts_are_raised_after_the_block():
     done = []
     with pytest.raises(KeyboardInterrupt), interrupts.defer_interrupts():
         signal.raise_signal(signal.SIGINT)
-        done.append(True)
+        done.append(True)  # deferred ones are raised after the block
     assert done
 
 

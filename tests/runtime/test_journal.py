@@ -1,12 +1,12 @@
 """Resumed fits after a kill or a damaged journal have the numbers of an uninterrupted fit."""
 
-import io
 import itertools
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -18,19 +18,8 @@ from revarb.runtime import journal
 from revarb.runtime import unfinished as store
 from revarb.runtime.journal import Journal
 from revarb.runtime.unfinished import Checkpoint
-from support import small
-from support.journals import (
-    LONG,
-    NETWORKS,
-    TWO_STAGES,
-    Killed,
-    assert_same,
-    count_evaluations,
-    entry_ends,
-    entry_names,
-    fit_with_journal,
-    kill_fit,
-)
+from support import journals, small
+from support.journals import assert_same, count_evaluations, entry_ends, kill_fit
 from support.processes import environment
 from support.waiting import wait_until
 
@@ -40,7 +29,7 @@ SPEC = small.spec()
 @pytest.fixture
 def finished(unfinished, at_once):
     """A fit that was not interrupted, and the path and content of its journal."""
-    return fit_with_journal(unfinished, SPEC)
+    return journals.fit_with_journal(unfinished, SPEC)
 
 
 def resume(spec=SPEC, **arguments):
@@ -48,9 +37,9 @@ def resume(spec=SPEC, **arguments):
 
 
 def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
-    spec = small.spec(recipe=TWO_STAGES)
+    spec = small.spec(recipe=journals.TWO_STAGES)
     plain = spec.fit(small.record())
-    model, path, content = fit_with_journal(unfinished, spec)
+    model, path, content = journals.fit_with_journal(unfinished, spec)
     assert_same(model, plain)
     ends = entry_ends(content)
     assert {step.stage for step in model.history} == {1, 2} and len(ends) > 15
@@ -66,13 +55,13 @@ def test_a_journal_cut_anywhere_gives_the_same_numbers(unfinished, at_once):
 
 @pytest.mark.slow
 def test_a_fit_killed_during_calibration_can_be_resumed(unfinished, at_once):
-    spec = small.spec(hidden=1, calibrate=True, recipe=TWO_STAGES)
+    spec = small.spec(hidden=1, calibrate=True, recipe=journals.TWO_STAGES)
     record = small.record(samples=130)
     with count_evaluations() as seen:
         plain = spec.fit(record)
     whole = len(seen)
     for evaluation in (whole // 4, whole - 2):  # in the first fold, or near it, and in the last
-        with count_evaluations(kill_at=evaluation), pytest.raises(Killed):
+        with count_evaluations(kill_at=evaluation), pytest.raises(journals.Killed):
             spec.fit(record)
         with count_evaluations() as seen:
             again = spec.fit(record, resume=True)
@@ -132,7 +121,10 @@ def test_a_journal_belongs_to_one_fit(unfinished, at_once, recwarn):
 def test_answers_of_another_rounding_are_dropped_with_one_warning(finished):
     model, path, content = finished
     ends = entry_ends(content)
-    entry = journal._read_entry(io.BytesIO(content[ends[3] : ends[4]]))
+    path.write_bytes(content)
+    with path.open("rb") as file:
+        file.seek(ends[3])
+        entry = journal._read_entry(file)
     bound, gradient = entry.results
     forged = journal._pack(entry.name, entry.digest, [bound, gradient * (1 + 1e-9)])
     path.write_bytes(content[: ends[3]] + forged + content[ends[4] :])
@@ -164,7 +156,7 @@ def test_a_fit_warns_that_an_earlier_one_can_be_resumed(unfinished, at_once, mon
     assert not path.exists()
 
 
-def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_path, monkeypatch):
+def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, monkeypatch):
     model, path, content = finished
     with monkeypatch.context() as patch:
         patch.setattr(journal, "MAX_BYTES", len(content) // 2)
@@ -177,17 +169,16 @@ def test_a_journal_that_is_full_or_cannot_be_written_does_no_harm(finished, tmp_
 
     monkeypatch.setattr(journal, "write_atomic", full)
     assert_same(SPEC.fit(small.record()), model)
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(store, "user_cache_path", lambda name: tmp_path / "file" / name)
+    monkeypatch.setattr(store, "user_cache_path", lambda name: Path(__file__) / name)
     assert_same(SPEC.fit(small.record()), model)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["output-error", "free-form"])
 def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
-    spec = small.spec(recognition=replace(NETWORKS, start=start))
-    model, path, content = fit_with_journal(unfinished, spec)
-    parts = [(name, len([*same])) for name, same in itertools.groupby(entry_names(content))]
+    spec = small.spec(recognition=replace(journals.NETWORKS, start=start))
+    model, path, content = journals.fit_with_journal(unfinished, spec)
+    parts = [(name, len([*same])) for name, same in itertools.groupby(journals.entry_names(content))]
     if start == "output-error":
         assert parts[:3] == [(journal.FORMAT, 1), ("output error", 2), ("rounds of Adam", 5)] and parts[3][0] == "fit"
     for end in entry_ends(content)[::3]:
@@ -199,8 +190,8 @@ def test_networks_resume_at_any_evaluation(unfinished, at_once, start):
 @pytest.mark.slow
 def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, recwarn):
     """After an interrupt the fit ends at once and journals that too; a resumed fit must not use that entry."""
-    spec = small.spec(recognition=NETWORKS)
-    model, path, _ = fit_with_journal(unfinished, spec)
+    spec = small.spec(recognition=journals.NETWORKS)
+    model, path, _ = journals.fit_with_journal(unfinished, spec)
     real, calls = Journal._replay_or_compute, itertools.count()
 
     def pressed(self, name, question, compute):
@@ -211,7 +202,7 @@ def test_ctrl_c_during_adam_is_resumed_without_a_warning(unfinished, at_once, re
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Journal, "_replay_or_compute", pressed)
         assert spec.fit(small.record()).status == "interrupted"
-    assert "fit" in entry_names(path.read_bytes())
+    assert "fit" in journals.entry_names(path.read_bytes())
     assert_same(resume(spec), model)
     assert not [each for each in recwarn if "unfinished" in str(each.message)]
 
@@ -234,7 +225,6 @@ def test_restarts_that_had_finished_are_replayed(unfinished, at_once):
 
 @pytest.mark.slow
 def test_restarts_in_processes_resume_as_well(unfinished, at_once):
-    """The worker processes are killed, and the pool with them; their journals remain."""
     program = """
 import sys; from pathlib import Path
 from revarb.runtime import unfinished
@@ -248,9 +238,9 @@ journals.LONG.fit(small.record(), restarts=4, jobs=2)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     with count_evaluations() as seen:
-        resumed = resume(LONG, restarts=4)
+        resumed = resume(journals.LONG, restarts=4)
     with count_evaluations() as all_of_them:
-        whole = LONG.fit(small.record(), restarts=4)
+        whole = journals.LONG.fit(small.record(), restarts=4)
     for ours, theirs in zip(resumed.members, whole.members, strict=True):
         assert_same(ours, theirs)
     assert len(seen) < 0.75 * len(all_of_them)

@@ -96,13 +96,12 @@ def test_a_worker_whose_parent_is_gone_stops():
 
 
 FIT = """
-import multiprocessing, sys
-import numpy as np, revarb
+import multiprocessing, revarb
+from support import small
 
 def fit(number):
-    u = np.sin(np.arange(60.0) ** 1.5)
     try:
-        return str(revarb.ARX(2, 2).fit(revarb.Series(u, np.cumsum(u))).status)
+        return str(revarb.ARX(2, 2).fit(small.record()).status)
     except revarb.InputError as error:
         return str(error)
 

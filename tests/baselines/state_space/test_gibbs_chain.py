@@ -9,11 +9,8 @@ from scipy import stats
 from revarb.baselines.state_space import gibbs_chain
 from revarb.baselines.state_space.gibbs_chain import (
     Hyperparameters,
-    WeightPrior,
     collect_statistics,
-    draw_inverse_wishart,
     make_weight_prior,
-    step_hyperparameters,
     update_weights,
 )
 from revarb.baselines.state_space.laplace_basis import LaplaceBasis, compute_features
@@ -29,7 +26,7 @@ def regression(rng):
 
 
 def fit(x, features, variances, scale=SCALE):
-    prior = WeightPrior(variances, np.array(5.0), scale)
+    prior = gibbs_chain.WeightPrior(variances, np.array(5.0), scale)
     return update_weights(prior, collect_statistics(x, features, np.ones(len(x))))
 
 
@@ -80,7 +77,7 @@ def test_rows_that_do_not_count_are_left_out(regression):
 @pytest.mark.slow
 def test_inverse_wishart_draws_have_their_moments():
     degrees, keys = np.array(9.0), jax.random.split(jax.random.key(3), 40000)
-    draws = np.asarray(jax.vmap(lambda key: draw_inverse_wishart(key, degrees, SCALE))(keys))
+    draws = np.asarray(jax.vmap(lambda key: gibbs_chain.draw_inverse_wishart(key, degrees, SCALE))(keys))
     theirs = stats.invwishart(9.0, SCALE)
     np.testing.assert_allclose(draws.mean(axis=0), theirs.mean(), rtol=0.03)
     np.testing.assert_allclose(draws.var(axis=0), theirs.var(), rtol=0.15)
@@ -127,7 +124,7 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
     statistics = draw_statistics(rng)
 
     def step(now, key):
-        new, _ = step_hyperparameters(key, now, BASIS, PROCESS, statistics)
+        new, _ = gibbs_chain.step_hyperparameters(key, now, BASIS, PROCESS, statistics)
         return new, new
 
     first = Hyperparameters(jnp.array(gibbs_chain.LOG_SIGNAL_MEAN), jnp.full(1, gibbs_chain.LOG_LENGTH_MEAN))
@@ -142,6 +139,6 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
 def test_the_posterior_belongs_to_the_hyperparameters(rng):
     statistics, first = draw_statistics(rng), Hyperparameters(np.array(3.0), np.zeros(1))
     for key in jax.random.split(jax.random.key(1), 5):
-        new, posterior = step_hyperparameters(key, first, BASIS, PROCESS, statistics)
+        new, posterior = gibbs_chain.step_hyperparameters(key, first, BASIS, PROCESS, statistics)
         expected = update_weights(make_weight_prior(new, BASIS, PROCESS), statistics)
         np.testing.assert_allclose(posterior.mean, expected.mean, rtol=1e-8)

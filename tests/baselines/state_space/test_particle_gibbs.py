@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revarb.baselines.state_space.gibbs_chain import (
-    OUTPUT_SCALE,
-    OUTPUT_SHAPE,
-    WeightPrior,
-    collect_statistics,
-    draw_output_noise,
-    update_weights,
-)
+from revarb.baselines.state_space import gibbs_chain
 from revarb.baselines.state_space.particle_gibbs import Noise, sample_path, stack_records
 
 A = np.array([[0.8, 0.3], [-0.2, 0.7]])
@@ -64,7 +57,6 @@ def sample_paths(rows, noise, particles, sweeps):
     ids=["two records", "two outputs"],
 )
 def test_paths_have_the_smoothed_moments(rng, noise, lengths, gaps):
-    """Also where an output is missing."""
     records = [draw_record(rng, length, noise) for length in lengths]
     for gap in gaps:
         records[0][1][gap] = np.nan
@@ -89,15 +81,15 @@ VARIANCE, DEGREES, SCALE = 4.0, 5.0, 0.5  # prior of a model with one state and 
 def sample_parameters(y, sweeps):
     """Draws of a, log q and log r of x_t = a x_{t−1} + v_t by particle Gibbs."""
     rows = stack_records([np.empty((len(y), 0))], [y])
-    prior = WeightPrior(np.array([VARIANCE]), np.array(DEGREES), np.array([[SCALE]]))
+    prior = gibbs_chain.WeightPrior(np.array([VARIANCE]), np.array(DEGREES), np.array([[SCALE]]))
 
     def sweep(state, key):
         path, r = state
         keys = jax.random.split(key, 3)
-        statistics = collect_statistics(path, jnp.roll(path, 1, axis=0), 1.0 - rows.is_initial)
-        a, Q = update_weights(prior, statistics).draw(keys[0])
+        statistics = gibbs_chain.collect_statistics(path, jnp.roll(path, 1, axis=0), 1.0 - rows.is_initial)
+        a, Q = gibbs_chain.update_weights(prior, statistics).draw(keys[0])
         path = sample_path(lambda x, _: x @ a.T, Noise(Q, r), rows, path, 8, keys[1])
-        r = draw_output_noise(keys[2], rows.y, path)
+        r = gibbs_chain.draw_output_noise(keys[2], rows.y, path)
         return (path, r), jnp.array([a[0, 0], jnp.log(Q[0, 0]), jnp.log(r[0])])
 
     start, keys = (jnp.zeros((len(rows.y), 1)), jnp.ones(1)), jax.random.split(jax.random.key(0), sweeps)
@@ -110,7 +102,7 @@ def integrate_parameters(y):
     q, r = np.exp(log_q), np.exp(log_r)
     log_weights = stats.norm.logpdf(a, 0.0, np.sqrt(q * VARIANCE))
     log_weights += stats.invgamma.logpdf(q, DEGREES / 2.0, scale=SCALE / 2.0) + log_q  # log: density of the logarithm
-    log_weights += stats.invgamma.logpdf(r, OUTPUT_SHAPE, scale=OUTPUT_SCALE) + log_r
+    log_weights += stats.invgamma.logpdf(r, gibbs_chain.OUTPUT_SHAPE, scale=gibbs_chain.OUTPUT_SCALE) + log_r
     mean, variance = np.zeros_like(a), np.ones_like(a)
     for value in y[:, 0]:
         mean, variance = a * mean, a**2 * variance + q

@@ -17,7 +17,6 @@ QUICK = ReducedRankGPSSM(states=1, basis=20, particles=6, burn_in=30, draws=20, 
 
 @pytest.fixture(scope="module")
 def model():
-    """A quick model of a small system."""
     return QUICK.fit(small.record(samples=100))
 
 

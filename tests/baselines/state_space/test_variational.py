@@ -5,19 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from revarb.baselines.state_space import variational
 from revarb.baselines.state_space.initial_states import start_corrections, start_transition
 from revarb.baselines.state_space.transition import Transition
-from revarb.baselines.state_space.variational import (
-    STRUCTURES,
-    Corrections,
-    RecognisedStart,
-    Segments,
-    SSMParameters,
-    estimate_elbo,
-    follow_corrected,
-    follow_prior,
-    gaussian_divergence,
-)
+from revarb.baselines.state_space.variational import STRUCTURES, Corrections, RecognisedStart
 from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.runtime.numerics import with_numerics
 from support.linear_state_space import LinearSystem
@@ -59,9 +50,11 @@ def exact_chain(u, y):
 
 def estimate(start, corrections, u, y, structure, samples=20_000):
     segment = jax.tree.map(lambda leaf: leaf[None], corrections)
-    segments = Segments(u[None, :, None], y[None, :, None], np.zeros((1, 1)), segment)
-    parameters = SSMParameters(linear_transition(), start, corrections)
-    return float(estimate_elbo(parameters, segments, len(y), STRUCTURES[structure], samples, jax.random.key(0)))
+    segments = variational.Segments(u[None, :, None], y[None, :, None], np.zeros((1, 1)), segment)
+    parameters = variational.SSMParameters(linear_transition(), start, corrections)
+    return float(
+        variational.estimate_elbo(parameters, segments, len(y), STRUCTURES[structure], samples, jax.random.key(0))
+    )
 
 
 @pytest.mark.parametrize("structure", [pytest.param("mean-field", marks=pytest.mark.slow), "markov"])
@@ -102,7 +95,10 @@ def test_a_correction_that_changes_nothing_follows_the_prior(rng):
     x, u = rng.normal(size=(30_000, 1)), rng.normal(size=(30_000, 1))
     drawn, ones = linear_transition().draw(jax.random.key(0), len(x)), np.ones((len(x), 1))
     nothing = Corrections(ones[..., None], 0.0 * ones, raw(SYSTEM.q) * ones)
-    free, corrected = (follow(drawn, nothing, x, u, jax.random.key(1)) for follow in (follow_prior, follow_corrected))
+    free, corrected = (
+        follow(drawn, nothing, x, u, jax.random.key(1))
+        for follow in (variational.follow_prior, variational.follow_corrected)
+    )
     np.testing.assert_allclose(corrected.divergence, 0.0, atol=1e-12)
     np.testing.assert_allclose(corrected.x.mean(), free.x.mean(), atol=0.01)
     np.testing.assert_allclose(corrected.x.var(), free.x.var(), rtol=0.03)
@@ -115,7 +111,9 @@ def test_the_divergence_of_gaussians_is_that_by_quadrature():
     x = mean + np.sqrt(variance) * nodes
     log_ratio = -0.5 * (nodes**2 + np.log(variance)) + 0.5 * ((x - other) ** 2 / width + np.log(width))
     expected = weights @ log_ratio / np.sqrt(2.0 * np.pi)
-    found = gaussian_divergence(np.array([[mean]]), np.array([variance]), np.array([other]), np.array([width]))
+    found = variational.gaussian_divergence(
+        np.array([[mean]]), np.array([variance]), np.array([other]), np.array([width])
+    )
     np.testing.assert_allclose(found, [expected], rtol=1e-10)
 
 
@@ -127,12 +125,12 @@ def test_gradients_are_finite_differences_with_common_random_numbers(structure, 
     transition = start_transition(x, u, 1, np.arange(1, 20), 5, True, rng)
     start = RecognisedStart(Linear(rng.normal(size=(3, 2)), rng.normal(size=2)), raw(np.full(2, 0.1)))
     corrections = start_corrections(structure, x[:8])
-    parameters = jax.tree.map(jnp.asarray, SSMParameters(transition, start, corrections))
+    parameters = jax.tree.map(jnp.asarray, variational.SSMParameters(transition, start, corrections))
 
     def bound(parameters):
         each = jax.tree.map(lambda leaf: leaf[None], parameters.corrections)
-        segments = Segments(u[None, :8], x[None, :8, :1], np.ones((1, 3)), each)
-        return estimate_elbo(parameters, segments, 8, STRUCTURES[structure], 3, jax.random.key(0))
+        segments = variational.Segments(u[None, :8], x[None, :8, :1], np.ones((1, 3)), each)
+        return variational.estimate_elbo(parameters, segments, 8, STRUCTURES[structure], 3, jax.random.key(0))
 
     bound = jax.jit(bound)
     slope = jax.grad(bound)(parameters)
