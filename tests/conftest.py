@@ -118,14 +118,8 @@ def in_empty_folder(tmp_path, monkeypatch):
 def pytest_terminal_summary(terminalreporter):
     """Print how many cases the fuzz tests (tests/fuzz) have run."""
     reports = [report for several in terminalreporter.stats.values() for report in several]
-    lines = [
-        text
-        for report in reports
-        if getattr(report, "when", "") == "call"
-        for key, text in report.user_properties
-        if key == "fuzzed"
-    ]
+    called = [report for report in reports if getattr(report, "when", "") == "call"]
+    lines = [text for report in called for key, text in report.user_properties if key == "fuzzed"]
     if lines:
         terminalreporter.section("fuzzing and killing")
-        for line in lines:
-            terminalreporter.write_line(line)
+        terminalreporter.write_line("\n".join(lines))

@@ -27,7 +27,7 @@ def states(draw) -> StartState:
     """The state of this or another model, possibly with values that are not finite."""
     others = st.sampled_from([make_cold_start(*shape) for shape in OTHER_SHAPES])
     state = draw(mostly(st.sampled_from(samples.model().final_states), others))
-    parts = {name: np.array(values) for name, values in vars(state).items()}
+    parts = {name: np.array(getattr(state, name)) for name in ("mean", "cov", "past_u")}
     spoiled = parts[draw(st.sampled_from(list(parts)))]
     if spoiled.size:
         spoiled.flat[draw(st.integers(0, spoiled.size - 1))] = draw(real)
