@@ -75,7 +75,6 @@ KINDS_OF_GAPS = ["stretch", "one output", "beginning", "all but the first", "all
 
 
 def gaps(rows: int, columns: int) -> st.SearchStrategy[Gaps]:
-    """Gaps for outputs of this shape."""
     begin, column = st.integers(0, max(0, rows - 1)), st.integers(0, columns - 1)
     return st.builds(Gaps, st.sampled_from(KINDS_OF_GAPS), begin, st.integers(0, 6), column)
 
