@@ -11,6 +11,7 @@ from studies.outliers import CLEAN, GAUSSIAN, SPIKES, STUCK, STUDENT, Condition,
 from studies.records import Benchmark
 from studies.study import Fit
 from studies.tables import select
+from support import small
 from support.quick_study import run_quick
 
 SHARES = (0.02, 0.05, 0.10, 0.20)
@@ -171,23 +172,16 @@ def test_the_tables_of_made_up_rows():
     assert detection.rows[1] == ["10 % spikes", "95.0 %", "50.0 %", "1.0 %"]
 
 
-def test_outliers_are_found_by_their_weights(spiky_model):
+def test_outliers_are_found_by_their_weights():
     """Weights of good samples are above those of the spike; 5 % of the good ones are below the threshold."""
-    model, marks = spiky_model
+    u, marks = np.sin(0.3 * np.arange(60.0)), np.zeros((60, 1), dtype=bool)
+    y = np.convolve(u, [0.0, 0.5, 0.3])[:60]
+    marks[[25, 40]] = True
+    y[[25, 40]] += 4.0, -3.0
+    recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta", "tau"), 20),))
+    model = small.spec(hidden=1, inducing=10, recipe=recipe, noise="student-t").fit(revarb.Series(u, y))
     found = measure_detection(model, marks)
     assert found["found"] == 1.0 and found["listed"] == 1.0 and found["listed_falsely"] < 0.1
     none = measure_detection(model, np.zeros_like(marks))
     assert none["found"] is None and none["listed"] is None and 0.0 < none["listed_falsely"] < 0.1
     assert measure_detection(revarb.Mean().fit(revarb.Series(np.arange(9.0), np.arange(9.0))), marks) == {}
-
-
-@pytest.fixture(scope="module")
-def spiky_model():
-    u = np.sin(0.3 * np.arange(60.0))
-    y = np.convolve(u, [0.0, 0.5, 0.3])[:60]
-    marks = np.zeros((60, 1), dtype=bool)
-    marks[[25, 40]] = True
-    y[25], y[40] = y[25] + 4.0, y[40] - 3.0
-    recipe = {"stages": [{"free": ["mu", "zeta", "tau"], "iterations": 20}]}
-    spec = {"lags": 2, "input_lags": 2, "hidden": 1, "inducing": 10, "recipe": recipe, "calibrate": False}
-    return revarb.RGP.from_dict({**spec, "noise": "student-t"}).fit(revarb.Series(u, y)), marks
