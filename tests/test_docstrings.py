@@ -75,24 +75,18 @@ def test_methods_and_properties(name):
 
 def test_the_rules_find_what_is_missing():
     class Example:
-        def undocumented(self): ...
-
         def method(self, x) -> int:
             """Do something."""
 
         def other(self, x) -> int:
             """Do something; as in `method`."""
 
-        @property
-        def value(self) -> int:
-            """A number."""
+        value = property(lambda self: 0, doc="A number.")
+        undocumented = property(lambda self: 0)
 
     Example.__module__ = "revarb.example"
     found = {name: find_problems(member, is_member=True) for name, member in public_members(Example)}
-    assert found == {
-        "undocumented": ["no docstring"],
-        "method": ['no "Parameters"', 'no "Returns"'],
-        "other": [],
-        "value": [],
-    }
+    incomplete = ['no "Parameters"', 'no "Returns"']
+    assert found == {"method": incomplete, "other": [], "value": [], "undocumented": ["no docstring"]}
     assert find_problems(Example) == ["no docstring"]
+    assert find_problems(Example.method) == ['no "Examples"', *incomplete]

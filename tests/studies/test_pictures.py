@@ -7,6 +7,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.ImageSequence import Iterator
 
 from revarb import InputError
 from studies.output import MEASURED, MODEL, encode_figure
@@ -31,12 +32,8 @@ def pictures_of(gif):
     """The pictures of a GIF, as pixels, and how long each is shown, in milliseconds."""
     with Image.open(io.BytesIO(gif)) as image:
         assert image.format == "GIF" and image.info["loop"] == 0
-        pictures, shown = [], []
-        for number in range(getattr(image, "n_frames", 1)):
-            image.seek(number)
-            shown.append(image.info["duration"])
-            pictures.append(np.array(image.convert("RGB")).astype(int))
-    return np.array(pictures), shown
+        frames = [(np.array(each.convert("RGB")).astype(int), each.info["duration"]) for each in Iterator(image)]
+    return np.array([pixels for pixels, _ in frames]), [shown for _, shown in frames]
 
 
 def test_a_strip_has_a_row_per_motion():
