@@ -29,13 +29,12 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True, scope="session")
 def no_downloads():
     """A test that needs real data asks for `recorded_data`: none depends on the network, nor on the user's cache."""
-    import pooch
 
     def refuse(*arguments, **options):
         pytest.fail("this test would download a file; it needs the fixture `recorded_data`")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooch, "retrieve", refuse)
+        patch.setattr("pooch.retrieve", refuse)
         yield
 
 
@@ -48,19 +47,15 @@ def rng():
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
     """Keep what unfinished fits, choices and comparisons leave behind in a temporary folder, not the user's cache."""
-    from revarb.runtime import unfinished
-
     folder = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr(unfinished, "user_cache_path", lambda name: folder / name)
+    monkeypatch.setattr("revarb.runtime.unfinished.user_cache_path", lambda name: folder / name)
     return folder / "revarb" / "unfinished"
 
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     """No lines of progress on stderr, however slow the machine is."""
-    from revarb.runtime import progress
-
-    monkeypatch.setattr(progress, "LOG_SECONDS", 1e6)
+    monkeypatch.setattr("revarb.runtime.progress.LOG_SECONDS", 1e6)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -76,18 +71,14 @@ def few_programs():
 @pytest.fixture
 def kept_programs(monkeypatch):
     """Programs are released before the test, never during it: for tests that count what is compiled."""
-    from revarb.runtime import compilation
-
     jax.clear_caches()
-    monkeypatch.setattr(compilation, "CHECK_SECONDS", float("inf"))
+    monkeypatch.setattr("revarb.runtime.compilation.CHECK_SECONDS", float("inf"))
 
 
 @pytest.fixture
 def at_once(monkeypatch):
     """Write journals from the start of a fit, without the delay of a minute."""
-    from revarb.runtime import unfinished
-
-    monkeypatch.setattr(unfinished, "DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("revarb.runtime.unfinished.DELAY_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -118,14 +109,8 @@ def in_empty_folder(tmp_path, monkeypatch):
 def pytest_terminal_summary(terminalreporter):
     """Print how many cases the fuzz tests (tests/fuzz) have run."""
     reports = [report for several in terminalreporter.stats.values() for report in several]
-    lines = [
-        text
-        for report in reports
-        if getattr(report, "when", "") == "call"
-        for key, text in report.user_properties
-        if key == "fuzzed"
-    ]
+    called = [report for report in reports if getattr(report, "when", "") == "call"]
+    lines = [text for report in called for key, text in report.user_properties if key == "fuzzed"]
     if lines:
         terminalreporter.section("fuzzing and killing")
-        for line in lines:
-            terminalreporter.write_line(line)
+        terminalreporter.write_line("\n".join(lines))

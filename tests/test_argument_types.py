@@ -11,12 +11,10 @@ CASES = {
     "RGP.from_dict({'recipe': {'stages': 3}})": "recipe.stages must be a list of Stage(free, iterations), received 3",
     "RGP.from_dict({'recipe': {'stages': [{'free': 'mu', 'iterations': 3}]}})": "must be a list of parameter groups",
     "RGP(recipe='R9')": "recipe must be a revarb.Recipe or one of 'R0', 'fixed', ",
-    "RGP(recipe=3)": "recipe must be a revarb.Recipe or one of 'R0', 'fixed', ",
     "RGP(linear='yes')": "linear must be true or false, received 'yes'",
     "Recipe(free_run=2.5)": "recipe.free_run must be a whole number of at least 1, received 2.5",
     "Recipe(jitter='small')": "recipe.jitter must be a finite number above 0, received 'small'",
     "small.spec().fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",
-    "small.spec().fit(np.zeros(9), np.zeros(9))": "as the seed; wrap u and y: fit(revarb.Series(u, y))",
     "revarb.ARX().fit(np.zeros(9), np.zeros(9))": "as the seed; wrap u and y: fit(revarb.Series(u, y))",
     "revarb.fit(np.zeros(9), [0.0] * 9)": "received a list as the seed; wrap u and y: fit(revarb.Series(u, y))",
     "revarb.fit({'u': [1.0], 'y': [2.0]})": "received dict; wrap it: revarb.Series(u, y)",
@@ -48,19 +46,14 @@ CASES = {
     "revarb.read_records('a.csv', outputs='y', split_gaps=1)": "split_gaps must be true or false, received 1",
     "revarb.read_records('a.csv', outputs='y', skip_rows=1.5)": "skip_rows must be a whole number of at least 0, rec",
     "Series([1, 2], [1, 2], time_name=3)": "a column of times must be named by a text, received 3",
-    "revarb.fit(np.zeros((5, 2)))": "record 0 is a ndarray, not a Series; wrap it: revarb.Series(u, y)",
-    "revarb.fit(None)": "a record must be a Series or a list of Series, received NoneType",
     "revarb.fit(small.record(), seed='a')": "seed must be a whole number from 0 to",
     "revarb.fit(small.record(), jobs='two')": "a whole number of at least 1, received 'two'",
-    "revarb.fit(small.record(), jobs=1.5)": "a whole number of at least 1, received 1.5",
     "revarb.fit(small.record(), jobs=np.ones((2, 2)))": "jobs (or -1 for one per core) must be a whole number of at",
     "revarb.fit(small.record(), members=2.5)": "members must be a whole number of at least 1, received 2.5",
     "revarb.Chosen(members='x').fit(small.record())": "members must be a whole number of at least 1, received 'x'",
     "revarb.Candidate('a', 'x', None, 1, 0.0)": "error must be a finite number of at least 0, received 'x'",
     "revarb.Candidate(3, 0.1, None, 1, 0.0)": "names and sentences of a choice must be texts of at most 2000",
     "revarb.Choice((), 'a', 'b', 'c')": "the candidate that was taken, 'a', is not among those that were tried",
-    "revarb.Choice((), 'a', None, 'c')": "names and sentences of a choice must be texts of at most 2000",
-    "revarb.load('no such file')": "cannot read the model file no such file",
 }
 PROGRAM = """
 import numpy as np, revarb
@@ -73,13 +66,13 @@ for case in {cases!r}:
         print(error)
     else:
         print("accepted", case)
+assert RGP(recipe="fixed") == RGP.from_dict({{"recipe": "fixed"}})  # a recipe by its name
 """
 
 
 @pytest.fixture(scope="module")
 def answers():
-    program = PROGRAM.format(cases=list(CASES))
-    done = run_python("-c", program)
+    done = run_python("-c", PROGRAM.format(cases=list(CASES)))
     assert done.returncode == 0, done.stderr
     return dict(zip(CASES, done.stdout.splitlines(), strict=True))
 
@@ -87,8 +80,3 @@ def answers():
 @pytest.mark.parametrize("case", CASES)
 def test_a_wrong_type_is_refused_in_one_line(answers, case):
     assert CASES[case] in answers[case]
-
-
-def test_a_recipe_by_its_name():
-    done = run_python("-c", "from revarb import RGP; print(RGP(recipe='fixed') == RGP.from_dict({'recipe': 'fixed'}))")
-    assert done.stdout.strip() == "True", done.stderr

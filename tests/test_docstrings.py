@@ -23,11 +23,9 @@ REFERENCE = re.compile(r"\b(as in|see) `", re.IGNORECASE)
 def public_members(cls):
     """(name, member) of the public methods and properties of a class that are defined in revarb, inherited or not."""
     bases = [base for base in cls.__mro__ if base.__module__.startswith("revarb.")]
-    for name in dict.fromkeys(name for base in bases for name in vars(base)):
-        member = inspect.getattr_static(cls, name)
-        if name.startswith("_") or isinstance(member, type):
-            continue
-        if callable(member) or isinstance(member, property | classmethod | staticmethod):
+    for name in dict.fromkeys(name for base in bases for name in vars(base) if not name.startswith("_")):
+        static, member = inspect.getattr_static(cls, name), getattr(cls, name)
+        if isinstance(static, property) or (callable(member) and not isinstance(member, type)):
             yield name, member
 
 
@@ -35,41 +33,30 @@ def has_section(doc, title):
     return re.search(rf"^{title}\n-+$", doc, re.MULTILINE) is not None
 
 
-def problems_of_function(function, doc):
-    """Rule 2. `function` is bound, or its first parameter is `self`."""
-    signature = inspect.signature(function)
-    if REFERENCE.search(doc):
-        return
-    if set(signature.parameters) - {"self"} and not has_section(doc, "Parameters"):
-        yield 'no "Parameters"'
-    if signature.return_annotation not in (None, "None", inspect.Signature.empty) and not has_section(doc, "Returns"):
-        yield 'no "Returns"'
+def needed_sections(value, doc, is_member):
+    """Rules 2 and 3. A method is bound, or its first parameter is `self`."""
+    if not is_member and not (isinstance(value, type) and issubclass(value, Exception | tuple)):
+        yield "Examples"
+    if not isinstance(value, type) and not REFERENCE.search(doc):
+        signature = inspect.signature(value)
+        if set(signature.parameters) - {"self"}:
+            yield "Parameters"
+        if signature.return_annotation not in (None, "None", inspect.Signature.empty):
+            yield "Returns"
 
 
-def problems_of_member(cls, name, member):
-    doc = inspect.getdoc(getattr(cls, name))
+def find_problems(value, is_member=False):
+    doc = inspect.getdoc(value) if is_member else inspect.cleandoc(value.__doc__ or "")
     if not doc:
-        yield "no docstring"
-    elif not isinstance(member, property):
-        yield from problems_of_function(getattr(cls, name), doc)
-
-
-def problems_of_value(value):
-    doc = inspect.cleandoc(value.__doc__ or "")
-    if not doc:
-        yield "no docstring"
-    elif isinstance(value, type):
-        if not issubclass(value, Exception | tuple) and not has_section(doc, "Examples"):
-            yield 'no "Examples"'
-    elif not isinstance(value, ModuleType):
-        yield from problems_of_function(value, doc)
-        if not has_section(doc, "Examples"):
-            yield 'no "Examples"'
+        return ["no docstring"]
+    if isinstance(value, ModuleType | property):
+        return []
+    return [f'no "{title}"' for title in needed_sections(value, doc, is_member) if not has_section(doc, title)]
 
 
 PUBLIC = {name: getattr(revarb, name) for name in revarb.__all__}
 MEMBERS = {
-    f"{class_name}.{name}": (cls, name, member)
+    f"{class_name}.{name}": member
     for class_name, cls in PUBLIC.items()
     if isinstance(cls, type)
     for name, member in public_members(cls)
@@ -78,36 +65,28 @@ MEMBERS = {
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names(name):
-    assert list(problems_of_value(PUBLIC[name])) == []
+    assert find_problems(PUBLIC[name]) == []
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_methods_and_properties(name):
-    assert list(problems_of_member(*MEMBERS[name])) == []
+    assert find_problems(MEMBERS[name], is_member=True) == []
 
 
 def test_the_rules_find_what_is_missing():
     class Example:
-        def undocumented(self): ...
-
         def method(self, x) -> int:
             """Do something."""
 
         def other(self, x) -> int:
             """Do something; as in `method`."""
 
-        @property
-        def value(self) -> int:
-            """A number."""
+        value = property(lambda self: 0, doc="A number.")
+        undocumented = property(lambda self: 0)
 
     Example.__module__ = "revarb.example"
-    members = dict(public_members(Example))
-    assert list(members) == ["undocumented", "method", "other", "value"]
-    found = {name: list(problems_of_member(Example, name, member)) for name, member in members.items()}
-    assert found == {
-        "undocumented": ["no docstring"],
-        "method": ['no "Parameters"', 'no "Returns"'],
-        "other": [],
-        "value": [],
-    }
-    assert list(problems_of_value(Example)) == ["no docstring"]
+    found = {name: find_problems(member, is_member=True) for name, member in public_members(Example)}
+    incomplete = ['no "Parameters"', 'no "Returns"']
+    assert found == {"method": incomplete, "other": [], "value": [], "undocumented": ["no docstring"]}
+    assert find_problems(Example) == ["no docstring"]
+    assert find_problems(Example.method) == ['no "Examples"', *incomplete]

@@ -20,8 +20,6 @@ from revarb.data.series import as_records
 from revarb.data.table_file import Table
 from revarb.data.windows import Order
 
-# Arrays -------------------------------------------------------------------------------------------------------------
-
 
 def series_is_sound(case) -> bool:
     """Matrices of finite numbers, but for outputs that were not measured."""
@@ -51,10 +49,8 @@ def z_scores_are_finite(case) -> bool:
 
 
 def simulation_is_finite(u) -> bool:
-    """A simulation by mean and by moments."""
-    paths = [
-        attempt(lambda method=method: samples.model().simulate(u, method=method)) for method in ("mean", "moments")
-    ]
+    model = samples.model()
+    paths = [attempt(lambda method=method: model.simulate(u, method=method)) for method in ("mean", "moments")]
     for path in paths:
         check_path(path)
         assert path is None or (len(path) == len(u) and (path.std is None or (path.std > 0.0).all()))
@@ -62,7 +58,6 @@ def simulation_is_finite(u) -> bool:
 
 
 def live_step_is_finite(u) -> bool:
-    """One step of a live run."""
     step = attempt(lambda: revarb.Live(samples.model(), samples=2).step(u))
     assert step is None or (np.isfinite(step.mean).all() and np.isfinite(step.samples).all())
     return step is not None
@@ -86,13 +81,10 @@ def scores_are_numbers(case) -> bool:
 
 
 def interval_is_finite(level) -> bool:
-    """Ends of a band."""
     ends = attempt(lambda: samples.path().interval(level))
     assert ends is None or (np.isfinite(ends).all() and (ends[0] <= ends[1]).all())
     return ends is not None
 
-
-# Configurations -----------------------------------------------------------------------------------------------------
 
 CLASSES = (
     *(revarb.RGP, revarb.Recipe, revarb.Recognition, revarb.Stage),
@@ -131,7 +123,6 @@ def configuration_is_sound(case) -> bool:
 
 @st.composite
 def constructions(draw):
-    """A class of configurations, and keywords for it."""
     cls = draw(st.sampled_from(CLASSES))
     return cls, draw(st.dictionaries(st.sampled_from(FIELDS[cls]), values, min_size=1, max_size=2))
 
@@ -146,26 +137,21 @@ def construction_is_sound(case) -> bool:
     return spec is not None
 
 
-# Choices ------------------------------------------------------------------------------------------------------------
-
-
 def choice_is_refused(case) -> bool:
     """Arguments of `revarb.fit`; the record is too short for any model, so that nothing is fitted."""
     train, arguments = case
-    model = attempt(lambda: revarb.fit(train, **arguments))
-    assert model is None, "a record of two rows"
+    assert attempt(lambda: revarb.fit(train, **arguments)) is None, "a record of two rows"
     return False
 
 
 @st.composite
 def choices(draw):
-    """Records and arguments for `revarb.fit`."""
     record = revarb.Series(samples.U[:2], samples.U[:2])
     arguments = draw(st.dictionaries(st.sampled_from(["seed", "jobs", "members"]), values, max_size=2))
     return draw(mostly(st.just(record), odd_objects | plain | st.lists(odd_objects, max_size=2))), arguments
 
 
-# Through the command line -------------------------------------------------------------------------------------------
+FIT = ("fit", "none.csv", "-u", "u", "-y", "y", "-o", "m.rgp")  # no table, so that nothing is fitted
 
 
 def command(*arguments: str) -> int:
@@ -194,16 +180,14 @@ toml_files = st.lists(toml_lines, max_size=4).map("\n".join).map(str.encode) | s
 
 
 def config_file_is_read(content: bytes) -> bool:
-    """Read a configuration file; the table does not exist, so that nothing is fitted."""
     Path("c.toml").write_bytes(content)
-    return command("fit", "none.csv", "-u", "u", "-y", "y", "--config", "c.toml", "-o", "m.rgp") == 0
+    return command(*FIT, "--config", "c.toml") == 0
 
 
 def baseline_is_named(case: tuple[str, list[tuple[str, str]]]) -> bool:
-    """A model by its name with any options; the table does not exist, so that nothing is fitted."""
+    """A model by its name with any options."""
     name, options = case
-    given = [word for option in options for word in option if word]
-    return command("fit", "none.csv", "-u", "u", "-y", "y", "-o", "m.rgp", "--model", name, *given) == 0
+    return command(*FIT, "--model", name, *(word for option in options for word in option if word)) == 0
 
 
 def table_is_simulated(content: bytes) -> bool:

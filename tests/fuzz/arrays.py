@@ -56,26 +56,21 @@ class Gaps(NamedTuple):
 
     def cut_into(self, y: np.ndarray) -> np.ndarray:
         """The same outputs with NaN there."""
-        begin, few, missing = self.begin, self.few, np.zeros(y.shape, dtype=bool)
-        match self.kind:
-            case "one output":
-                missing[begin:, self.column] = True
-            case "stretch":
-                missing[begin : begin + 1 + 3 * few] = True
-            case "beginning":
-                missing[: begin + 1] = True
-            case "all but the first":
-                missing[few:] = True
-            case "all but a few":
-                missing[:begin] = missing[begin + few :] = True
-        return np.where(missing, np.nan, y)
+        begin, few, (row, column) = self.begin, self.few, np.indices(y.shape)
+        missing = {
+            "stretch": (row >= begin) & (row <= begin + 3 * few),
+            "one output": (row >= begin) & (column == self.column),
+            "beginning": row <= begin,
+            "all but the first": row >= few,
+            "all but a few": (row < begin) | (row >= begin + few),
+        }
+        return np.where(missing[self.kind], np.nan, y)
 
 
 KINDS_OF_GAPS = ["stretch", "one output", "beginning", "all but the first", "all but a few"]
 
 
 def gaps(rows: int, columns: int) -> st.SearchStrategy[Gaps]:
-    """Gaps for outputs of this shape."""
     begin, column = st.integers(0, max(0, rows - 1)), st.integers(0, columns - 1)
     return st.builds(Gaps, st.sampled_from(KINDS_OF_GAPS), begin, st.integers(0, 6), column)
 

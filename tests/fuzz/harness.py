@@ -46,16 +46,13 @@ def run(name: str, one: Property, length: str) -> Outcome:
         faulthandler.dump_traceback_later(CASE_TIMEOUT, exit=True)
         answers.append(one.holds(case))
 
-    drawn = settings(
-        max_examples=max(10, round(one.count * SHARES[length])),
-        deadline=None,
-        derandomize=True,
-        database=None,
+    repeatable = settings(
+        max_examples=max(10, round(one.count * SHARES[length])), deadline=None, derandomize=True, database=None,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
-    )(given(one.cases)(watched))
+    )  # fmt: skip
     try:
-        drawn()
+        repeatable(given(one.cases)(watched))()
         failure = ""
     except BaseException:  # a failure is reported, also that of memory, or a SystemExit
         failure = traceback.format_exc()[-6000:]
@@ -79,8 +76,7 @@ def strict_warnings() -> None:
 
 def check_path(path: Trajectory | None) -> None:
     """Assert that a trajectory, if there is one, and its band are finite."""
-    if path is not None:
-        assert np.isfinite(path.mean).all()
+    assert path is None or np.isfinite(path.mean).all()
     if path is not None and path.std is not None:
         assert np.isfinite(path.std).all() and (path.std >= 0.0).all()
         band = attempt(lambda: path.interval(0.95))

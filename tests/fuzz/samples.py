@@ -1,26 +1,14 @@
 """Small valid models to damage, made of the initial values of a fit, which takes a second."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
-from revarb.baselines.state_space.gpssm import GPSSM, FittedGPSSM
-from revarb.baselines.state_space.reduced_rank import FittedReducedRankGPSSM, ReducedRankGPSSM
-from revarb.data.series import Series
-from revarb.data.trajectory import Trajectory
+import revarb
 from revarb.data.windows import initial_states
-from revarb.fitting.arx import ARX
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.weight_path import build_model
-from revarb.models.calibration import Calibration
-from revarb.models.choice import Candidate, Choice
-from revarb.models.ensemble import Ensemble
-from revarb.models.fitted_arx import FittedARX
-from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recipe import Recognition
-from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
 from revarb.variational.networks import RecognisedStates, draw_networks
 from revarb.variational.parameters import Parameters, flatten
@@ -32,94 +20,82 @@ U = small.record(3, samples=ROWS).u
 
 
 @cache
-def model(seed: int = 0) -> FittedRGP:
+def model(seed: int = 0):
     """Two records, two hidden layers, five inducing inputs."""
     return at_the_start(small.spec(inducing=5), seed)
 
 
 @cache
-def with_networks() -> FittedRGP:
+def with_networks():
     """The same with a recognition model."""
-    return at_the_start(small.spec(inducing=5, recognition=Recognition(hidden=(3,))), 0)
+    return at_the_start(small.spec(inducing=5, recognition=revarb.Recognition(hidden=(3,))), 0)
 
 
 @cache
-def calibrated() -> FittedRGP:
+def calibrated():
     """Two outputs with gaps of their own, and bands from held-out stretches."""
-    uncalibrated = at_the_start(small.spec(inducing=5), 0, [_with_gaps(14), _with_gaps(10)])
-    return replace(uncalibrated, calibration=Calibration(0.3, 0.05, (2, 5), (1.2, 0.9, 1.5), 12, 0.4))
-
-
-def _with_gaps(length: int) -> Series:
-    record = small.record(0, samples=length, outputs=2)
-    y = record.y.copy()
-    y[4:7, 0] = y[6:9, 1] = np.nan
-    return Series(record.u, y)
+    whole = [small.record(0, samples=length, outputs=2) for length in (14, 10)]
+    records = [small.with_gaps(record, np.s_[4:7, 0], np.s_[6:9, 1]) for record in whole]
+    uncalibrated = at_the_start(small.spec(inducing=5), 0, records)
+    return replace(uncalibrated, calibration=revarb.Calibration(0.3, 0.05, (2, 5), (1.2, 0.9, 1.5), 12, 0.4))
 
 
 @cache
-def linear() -> FittedARX:
+def linear():
     """Two outputs, two records, a band for three horizons."""
     records = [small.record(seed, samples=24, outputs=2) for seed in (0, 1)]
-    return replace(ARX(2, 2).fit(records), horizon_std=np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.3]]))
+    return replace(revarb.ARX(2, 2).fit(records), horizon_std=np.array([[0.1, 0.2], [0.2, 0.3], [0.3, 0.3]]))
 
 
 @cache
-def state_space() -> FittedGPSSM:
+def state_space():
     """Two states, four inducing inputs, after one call of the optimiser."""
-    return GPSSM(states=2, inducing=4, subsequence=6, window=2, batch=1, samples=1, updates=1).fit(RECORDS)
+    return revarb.GPSSM(states=2, inducing=4, subsequence=6, window=2, batch=1, samples=1, updates=1).fit(RECORDS)
 
 
 @cache
-def reduced_rank() -> FittedReducedRankGPSSM:
+def reduced_rank():
     """Three draws of six sines."""
-    return ReducedRankGPSSM(states=2, basis=6, particles=3, burn_in=1, draws=3, thinning=1).fit(RECORDS)
+    return revarb.ReducedRankGPSSM(states=2, basis=6, particles=3, burn_in=1, draws=3, thinning=1).fit(RECORDS)
 
 
-CHOICE = Choice(
+CHOICE = revarb.Choice(
     (
-        Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4),
-        Candidate("RGP, 2 lags, w = 2", 0.2, None, 12, 2.5, "taken"),
-        Candidate("RGP, 5 lags, w = 0", 0.4, None, 3, 1.5, "dropped"),
-        Candidate("RGP, 5 lags", None, None, 0, 0.0, "failed"),
+        revarb.Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4),
+        revarb.Candidate("RGP, 2 lags, w = 2", 0.2, None, 12, 2.5, "taken"),
+        revarb.Candidate("RGP, 5 lags, w = 0", 0.4, None, 3, 1.5, "dropped"),
+        revarb.Candidate("RGP, 5 lags", None, None, 0, 0.0, "failed"),
     ),
     "RGP, 2 lags, w = 2", "RGP, 2 lags, w = 2: it is the best.", "cold runs",
 )  # fmt: skip
 
 
 @cache
-def chosen() -> Ensemble:
+def chosen():
     """A mixture of two configurations, with what was tried."""
     other = at_the_start(small.spec(inducing=4, hidden=1), 0)
-    return replace(Ensemble.from_candidates([model(0), other]), choice=CHOICE)
+    return replace(revarb.Ensemble.from_candidates([model(0), other]), choice=CHOICE)
 
 
 @cache
-def ensemble() -> Ensemble:
-    """Two members."""
-    return Ensemble.from_members([model(0), model(1)])
+def ensemble():
+    return revarb.Ensemble.from_members([model(0), model(1)])
 
 
 @cache
-def path() -> Trajectory:
-    """A simulation."""
+def path():
     return model().simulate(U)
 
 
 def warm_up() -> None:
     """Make all of them, and compile what they need."""
     path()
-    for one in (model(), with_networks()):
-        one.simulate(U, method="mean")
-    with_networks().simulate(U, method="network")
-    for many in (ensemble(), chosen()):
-        many.simulate(U)
-    for relative in (linear(), state_space(), reduced_rank()):
-        for method in relative.methods:
-            relative.simulate(U, method=method)
+    for each in (model(), with_networks(), ensemble(), chosen(), linear(), state_space(), reduced_rank()):
+        for method in each.methods:
+            each.simulate(U, method=method)
 
 
-def at_the_start(spec: RGP, seed: int, records: Sequence[Series] = RECORDS) -> FittedRGP:
+def at_the_start(spec, seed, records=RECORDS):
     """The model at the initial values of a fit."""
     problem = small.problem(spec, *records, seed=seed)
     start, layout = problem.start, problem.layout

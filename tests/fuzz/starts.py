@@ -1,5 +1,7 @@
 """Where runs begin, and predictions from measured records."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -27,7 +29,7 @@ def states(draw) -> StartState:
     """The state of this or another model, possibly with values that are not finite."""
     others = st.sampled_from([make_cold_start(*shape) for shape in OTHER_SHAPES])
     state = draw(mostly(st.sampled_from(samples.model().final_states), others))
-    parts = {name: np.array(values) for name, values in vars(state).items()}
+    parts = {name: np.array(getattr(state, name)) for name in ("mean", "cov", "past_u")}
     spoiled = parts[draw(st.sampled_from(list(parts)))]
     if spoiled.size:
         spoiled.flat[draw(st.integers(0, spoiled.size - 1))] = draw(real)
@@ -45,32 +47,26 @@ def runs(draw):
     return model, draw(matrices(1)), draw(start)
 
 
-def run_is_finite(case) -> bool:
-    """A simulation from any start."""
-    model, u, start = case
-    path = attempt(lambda: model.simulate(u, start=start))
-    check_path(path)
-    assert path is None or len(path) == len(u)
-    return path is not None
-
-
 predictors = st.sampled_from(["calibrated", "linear"]).map(lambda name: getattr(samples, name)())
 record_or_junk = mostly(records(revarb.Series, 2), odd_objects | plain)
 horizons = mostly(st.sampled_from([1, 1, 1, 100, 10**4300]), st.integers(max_value=0) | real | text)
 
 
-def prediction_is_finite(case) -> bool:
-    """A row for every sample."""
-    model, record, horizon = case
-    path = attempt(lambda: model.predict(record, horizon))
+predictions = st.tuples(predictors, record_or_junk, horizons)
+
+
+def path_is_finite(case, method: str, argument: str) -> bool:
+    """A simulation from any start, or a prediction: a row for every sample."""
+    model, rows, value = case
+    path = attempt(lambda: getattr(model, method)(rows, **{argument: value}))
     check_path(path)
-    assert path is None or len(path) == len(record)
+    assert path is None or len(path) == len(rows)
     return path is not None
 
 
 PROPERTIES = {
-    "starts of simulations": Property(run_is_finite, runs(), 150),
+    "starts of simulations": Property(partial(path_is_finite, method="simulate", argument="start"), runs(), 150),
     "records and horizons into predict": Property(
-        prediction_is_finite, st.tuples(predictors, record_or_junk, horizons), 150
+        partial(path_is_finite, method="predict", argument="horizon"), predictions, 150
     ),
 }

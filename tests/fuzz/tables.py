@@ -118,7 +118,6 @@ def _column_is_sound(table: Table, name: str) -> bool:
 
 
 def interval_is_sound(content: bytes) -> bool:
-    """Of even times."""
     Path("t.csv").write_bytes(content)
     table = attempt(lambda: Table("t.csv"))
     return table is not None and _interval(table, "t") is not None

@@ -15,8 +15,8 @@ from studies.calibration import (
     hold_out_blocks,
     simulate_calibrated_arx,
 )
-from studies.study import RowsFile, check_rows, run_fits
 from studies.tables import names_of, select
+from support.quick_study import run_quick
 
 QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 
@@ -30,15 +30,10 @@ class QuickCalibration(Calibration):
         return RGP.from_dict({"lags": lags, "input_lags": lags, **QUICK})
 
 
-def test_the_study_is_of_the_default_model():
-    assert Calibration().spec(10) == RGP(10, 10) and RGP().calibrate
-
-
 @pytest.mark.slow
 def test_rows_of_a_quick_study():
     study = QuickCalibration(seeds=2)
-    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
-    check_rows(study, rows)
+    rows, drawn = run_quick(study)
     assert list(study.figures(rows, drawn)) == ["reliability_artificial_calibrated"]
     counts = {name: len(select(rows, model=name)) for name in names_of(rows, "model")}
     assert counts == {CALIBRATED: 6, AS_FITTED: 2, MIXTURE: 1, LINEAR: 1, NEXT: 6, INCOMPLETE: 4}
@@ -48,6 +43,7 @@ def test_rows_of_a_quick_study():
 
 
 def test_arx_is_calibrated_by_its_own_held_out_errors():
+    assert Calibration().spec(10) == RGP(10, 10) and RGP().calibrate  # the other model of the study
     split = datasets.load("artificial")
     held, path = hold_out_blocks(split), simulate_calibrated_arx(split)
     assert sum(map(len, held)) == len(split.train) - split.skip and len(held) == 12

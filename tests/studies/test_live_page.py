@@ -27,6 +27,7 @@ CHARTS = "Object.values(window.__viserTestpoints?.uplots ?? {})"
 CURVES = f"{CHARTS}.map((each) => each.chart.data.map((row) => [...row]))"
 LABEL = "[...document.querySelectorAll('label')].find((each) => each.textContent === '{}')"
 FIELD = f"document.getElementById({LABEL}.htmlFor)"
+TEXT = "document.body.innerText"
 SPEED = f"{FIELD.format('speed, m/s')}.parentElement.querySelector('input[inputmode]')"
 ROOT = Path(__file__).parents[2]  # the studies are not installed
 SMALL = (640, 480)  # fewer pixels to render without a graphics card
@@ -47,15 +48,6 @@ def serve(avatar, folder):
             loop.join()
 
 
-@contextmanager
-def launch(browser, folder, **options):
-    process = Chromium(browser, folder, **options)
-    try:
-        yield process
-    finally:
-        process.kill()
-
-
 def wait_for_motion(tab):
     """Wait for the skeleton, and for its next pose."""
     wait_until(lambda: tab.value(f"Boolean({NODE.format('/avatar/cylinders')})"))
@@ -72,7 +64,7 @@ def wait_for_speed(tab, speed):
 @pytest.mark.slow
 def test_the_controls_of_the_page(browser, recorded_data, tmp_path):
     avatar = LiveAvatar(trained(), gaits())
-    with serve(avatar, tmp_path / "out") as page, launch(browser, tmp_path / "profile", size=(1000, 700)) as process:
+    with serve(avatar, tmp_path / "out") as page, Chromium(browser, tmp_path / "profile", size=(1000, 700)) as process:
         tab = process.open(page.url)
         pose = wait_for_motion(tab)
         assert 1.2 < np.ptp(pose[:, 1]) < 2.0 and abs(pose[:, [0, 2]]).max() < 1.0
@@ -82,19 +74,10 @@ def test_the_controls_of_the_page(browser, recorded_data, tmp_path):
         check_pause_and_reset(tab, avatar)
         check_export(tab, tmp_path / "out")
         tab.value("document.querySelector('.mantine-Notification-closeButton')?.click()")  # there is no graphics card
-        picture = artefacts(tmp_path) / "avatar_page.png"
-        picture.write_bytes(tab.picture())
-        check_picture(matplotlib.image.imread(picture)[..., :3])
+        check_picture(tab, Path(os.environ.get("REVARB_ARTEFACTS", tmp_path)))  # set by .ci/run, to look at it
         local = (page.url, page.url.replace("http", "ws"), "data:", "blob:")
         assert [url for url in tab.asked_for() if not url.startswith(local)] == []
         assert tab.complaints() == []
-
-
-def artefacts(otherwise):
-    """Folder for files to look at after a run: REVARB_ARTEFACTS (set by .ci/run), or else this one."""
-    folder = Path(os.environ.get("REVARB_ARTEFACTS", otherwise))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def check_speed_and_preset(tab, avatar):
@@ -107,7 +90,7 @@ def check_speed_and_preset(tab, avatar):
     assert (upper >= mean).all() and (lower <= mean).all() and (upper - lower).max() > 0.0
     tab.choose(FIELD.format("preset"), "sine")
     wait_until(lambda: avatar.preset == "sine" and avatar.traces(0.1).speed[-1] < 3.0)
-    wait_until(lambda: "m/s (sine)" in tab.value("document.body.innerText"))
+    wait_until(lambda: "m/s (sine)" in tab.value(TEXT))
     tab.type(SPEED, "2")
     wait_until(lambda: avatar.preset is None and avatar.traces(0.1).speed[-1] == 2.0)
     wait_until(lambda: tab.value(f"{FIELD.format('preset')}.value") == "by hand")
@@ -117,16 +100,14 @@ def check_samples(tab):
     visible = f"{NODE.format('/sample2/cylinders')}.visibility"
     wait_until(lambda: tab.value(visible) is True)
     assert tab.value(f"{NODE.format('/sample3/cylinders')}.visibility") is False
-    tab.value(f"{FIELD.format('samples')}.click()")
-    wait_until(lambda: tab.value(visible) is False)
-    tab.value(f"{FIELD.format('samples')}.click()")
-    wait_until(lambda: tab.value(visible) is True)
+    for shown in (False, True):
+        tab.value(f"{FIELD.format('samples')}.click()")
+        wait_until(lambda shown=shown: tab.value(visible) is shown)
 
 
 def check_pause_and_reset(tab, avatar):
     tab.press("Pause")
-    wait_until(lambda: not avatar.playing)
-    wait_until(lambda: "paused" in tab.value("document.body.innerText"))
+    wait_until(lambda: not avatar.playing and "paused" in tab.value(TEXT))
     tab.press("Reset")
     wait_until(lambda: len(avatar.history().speeds) == 1)
     tab.press("Play")
@@ -135,14 +116,17 @@ def check_pause_and_reset(tab, avatar):
 
 def check_export(tab, folder):
     tab.press("Export")
-    said = wait_until(lambda: re.search(r"wrote (\S+): BVH, AMC, ASF, CSV, GIF", tab.value("document.body.innerText")))
+    said = wait_until(lambda: re.search(r"wrote (\S+): BVH, AMC, ASF, CSV, GIF", tab.value(TEXT)))
     assert said[1].startswith(str(folder))
     files = sorted(folder.iterdir())
     assert [file.suffix for file in files] == [".amc", ".asf", ".bvh", ".csv", ".gif"]
     assert all(str(file.with_suffix("")) == said[1] and file.stat().st_size > 1000 for file in files)
 
 
-def check_picture(pixels):
+def check_picture(tab, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "avatar_page.png").write_bytes(tab.picture())
+    pixels = matplotlib.image.imread(folder / "avatar_page.png")[..., :3]
     scene = pixels[:, : int(0.6 * pixels.shape[1])]
     red = (scene[..., 0] > 1.5 * scene[..., 1]) & (scene[..., 0] > 1.5 * scene[..., 2])
     assert red.mean() > 0.004 and (pixels.min(axis=2) > 0.9).mean() > 0.4
@@ -153,8 +137,8 @@ def test_the_server_continues_when_browsers_disconnect(browser, recorded_data, t
     avatar = LiveAvatar(trained(), gaits())
     with (
         serve(avatar, tmp_path) as page,
-        launch(browser, tmp_path / "one", size=SMALL) as one,
-        launch(browser, tmp_path / "two", size=SMALL) as two,
+        Chromium(browser, tmp_path / "one", size=SMALL) as one,
+        Chromium(browser, tmp_path / "two", size=SMALL) as two,
     ):
         tab, other = one.open(page.url), two.open(page.url)
         wait_for_motion(tab)
@@ -163,7 +147,7 @@ def test_the_server_continues_when_browsers_disconnect(browser, recorded_data, t
             tab.type(SPEED, f"{speed:.2f}")
         tab.type(SPEED, "2.5")
         wait_until(lambda: other.value(f"{SPEED}.value") == "2.5")
-        one.kill()
+        one.process.kill()
         wait_for_motion(other)
         other.close()
         another = two.open(page.url)

@@ -18,8 +18,7 @@ from support.bodies import ARM, ARM_FRAMES
 
 
 def test_an_arm_bends_where_it_should():
-    joints = Motion(ARM, ARM_FRAMES[:1]).joints()[0]
-    np.testing.assert_allclose(joints, [[1, 2, 3], [1, 4, 3], [1, 5, 3]], atol=1e-12)
+    np.testing.assert_allclose(Motion(ARM, ARM_FRAMES[:1]).joints()[0], [[1, 2, 3], [1, 4, 3], [1, 5, 3]], atol=1e-12)
     # The lower arm's own frame is turned by 90° about z, so its rx turns about the skeleton's y.
     bent = ARM_FRAMES[:1].copy()
     bent[0, 6:8] = 0.0, 90.0
@@ -75,15 +74,16 @@ def test_a_pose_is_the_motion_again(recorded_data, rng):
 def test_invalid_poses_and_missing_files_are_refused(recorded_data, tmp_path, monkeypatch):
     record = cmu35.load_series(5)
     names = list(record.output_names)
-    with pytest.raises(InputError, match=r"values has 56 column\(s\), so it needs as many channels, not 57"):
-        cmu35.to_motion(record.y[:, 1:], names)
-    with pytest.raises(InputError, match=r"channels lacks 'root\.rx'; a pose needs all"):
-        cmu35.to_motion(record.y[:, 1:], names[1:])
-    for wrong in ("tail.rx", "rfingers.rx", names[1]):
-        with pytest.raises(InputError, match=rf"each once; '{wrong}' is unknown or repeated"):
-            cmu35.to_motion(record.y, [wrong, *names[1:]])
-    with pytest.raises(InputError, match=r"root must be \[107, 3\], one row per row of values; received \(106, 3\)"):
-        cmu35.to_motion(record.y, names, np.zeros((106, 3)))
+    for arguments, message in (
+        ((record.y[:, 1:], names), r"values has 56 column\(s\), so it needs as many channels, not 57"),
+        ((record.y[:, 1:], names[1:]), r"channels lacks 'root\.rx'; a pose needs all"),
+        ((record.y, ["tail.rx", *names[1:]]), r"each once; 'tail.rx' is unknown or repeated"),
+        ((record.y, ["rfingers.rx", *names[1:]]), r"each once; 'rfingers.rx' is unknown or repeated"),
+        ((record.y, [names[1], *names[1:]]), rf"each once; '{names[1]}' is unknown or repeated"),
+        ((record.y, names, np.zeros((106, 3))), r"root must be \[107, 3\], .* of values; received \(106, 3\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            cmu35.to_motion(*arguments)
     with pytest.raises(InputError, match="subject 35 has no motion 27; there are 1 to 34, without 27"):
         cmu35.load_motion(27)
     monkeypatch.setenv("REVARB_DATA", str(tmp_path))
@@ -101,9 +101,8 @@ def test_signals_go_from_walking_to_running_and_back(recorded_data):
     found = make_speed_signals(gaits, cmu35.DT)
     assert list(found) == ["step", "ramp", "sine", "stop and go"]
     phases = find_phases(found["step"], gaits)
-    assert [(phase.name, phase.begin, phase.end) for phase in phases] == [
-        ("walk", 0, 600), ("run", 600, 1200), ("walk", 1200, 1800),
-    ]  # fmt: skip
+    expected = [("walk", 0, 600), ("run", 600, 1200), ("walk", 1200, 1800)]
+    assert [(phase.name, phase.begin, phase.end) for phase in phases] == expected
     assert np.abs(np.diff(found["ramp"])).max() < 0.01 and np.abs(np.diff(found["sine"])).max() < 0.02
     assert len(make_speed_signals(gaits, cmu35.DT, pace=0.5)["step"]) == 900
     walk = gaits.walks[0]

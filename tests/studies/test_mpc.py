@@ -15,8 +15,9 @@ from studies.mpc.controller import Controller, ControlSettings
 from studies.mpc.estimators import ARXEstimator, PlantEstimator, RGPEstimator, make_plant_step
 from studies.mpc.loop import ClosedLoop, Excitation, Scenario, Task, draw_scenario, record_plant, record_rest, run_loop
 from studies.mpc.reactor import ReactorState, _find_rates, advance_reactor, find_rest, run_reactor
-from studies.study import Fit, RowsFile, check_rows, run_fits, run_study
+from studies.study import Fit, run_study
 from support import small
+from support.quick_study import run_quick
 
 casadi = pytest.importorskip("casadi")
 
@@ -24,6 +25,8 @@ NOISE = 0.001
 EXCITATION = Excitation(150, (85.0, 95.0, 105.0, 110.0), 4, 15)
 TASK = Task(97.0, ((0.08, 5), (0.1, 25)), 20, -2.0)
 SETTINGS = ControlSettings(10, 85.0, 110.0, 0.13, 0.01, 5.0, 0.1, 100.0)
+QUICK_ARX = revarb.ARX(lags=3, input_lags=3, input_delay=0)
+QUICK_RGP = small.spec(hidden=1, lags=3, input_lags=3, input_delay=0, inducing=15)
 FREE = replace(SETTINGS, lowest=-1e3, highest=1e3, limit=1e3, output_scale=1.0, input_scale=1.0)
 
 
@@ -34,7 +37,7 @@ def record():
 
 @pytest.fixture(scope="module")
 def linear(record):
-    return revarb.ARX(lags=3, input_lags=3, input_delay=0).fit(record)
+    return QUICK_ARX.fit(record)
 
 
 def lag_step():
@@ -44,16 +47,19 @@ def lag_step():
     return casadi.Function("step", [x, u], [following, following])
 
 
-def solve(controller, state=0.0, last=0.0, offset=0.0, target=1.0, limits=None):
-    free = np.full(controller.settings.horizon, controller.settings.limit) if limits is None else limits
-    return controller.solve(np.array([state]), last, offset, target, free)
+def solve(controller, state=0.0, last=0.0, offset=0.0, target=1.0, limit=1e3):
+    return controller.solve(np.array([state]), last, offset, target, np.full(controller.settings.horizon, limit))
 
 
 def window(record, rows):
     return revarb.Window(record.u[:rows], record.y[:rows], 0.1, record.input_names, record.output_names)
 
 
-# The plant, records and tasks
+def follow(estimator, record, rows):
+    """Predictions of an estimator that is corrected by every measured row."""
+    for u, y in zip(record.u[rows, 0], record.y[rows, 0], strict=True):
+        yield estimator.predict(u)
+        estimator.correct(y)
 
 
 def test_the_plant_is_that_of_the_literature():
@@ -99,9 +105,6 @@ def test_a_task_is_drawn_from_its_seed():
     assert (one.noise != other.noise).any() and np.ptp(at_rest.y) == 0.0 and (at_rest.u == 97.0).all()
 
 
-# The controller
-
-
 def test_without_limits_it_is_the_least_squares_solution():
     plan = solve(Controller(lag_step(), FREE), state=0.3, last=0.5, offset=0.1)
     n = FREE.horizon
@@ -117,11 +120,11 @@ def test_without_limits_it_is_the_least_squares_solution():
 def test_inputs_keep_to_their_limits_and_outputs_to_theirs():
     plan = solve(Controller(lag_step(), replace(FREE, lowest=0.0, highest=1.2)))
     assert plan.solved and plan.inputs.max() <= 1.2 and plan.inputs[0] == pytest.approx(1.2, abs=2e-4)
-    low = solve(Controller(lag_step(), FREE), limits=np.full(10, 0.5))
+    low = solve(Controller(lag_step(), FREE), limit=0.5)
     outputs = np.convolve(0.2 * 0.8 ** np.arange(10), low.inputs)[:10]
     assert low.solved and max(outputs) == pytest.approx(0.5, abs=1e-3)
     # A state beyond the limit has a plan too.
-    plan = solve(Controller(lag_step(), replace(FREE, lowest=-1.0, highest=1.0)), state=2.0, limits=np.full(10, 0.5))
+    plan = solve(Controller(lag_step(), replace(FREE, lowest=-1.0, highest=1.0)), state=2.0, limit=0.5)
     assert plan.solved and plan.inputs[0] == pytest.approx(-1.0, abs=1e-4)
 
 
@@ -143,14 +146,9 @@ def test_where_gauss_and_newton_do_not_converge_the_exact_hessian_does():
     np.testing.assert_allclose(plan.inputs, 0.0, atol=1e-3)
 
 
-# Estimators
-
-
 def test_arx_predicts_one_step_ahead_as_the_model_does(linear, record):
-    estimator, predicted = ARXEstimator(linear, window(record, 40)), []
-    for u, y in zip(record.u[40:, 0], record.y[40:, 0], strict=True):
-        predicted.append(estimator.predict(u))
-        estimator.correct(y)
+    estimator = ARXEstimator(linear, window(record, 40))
+    predicted = list(follow(estimator, record, slice(40, None)))
     np.testing.assert_allclose(predicted, linear.predict(record).mean[40:, 0], rtol=1e-9)
     np.testing.assert_allclose(estimator.state(), linear.step_state(window(record, 150)), atol=1e-9)
     assert (estimator.predict_std(np.full(7, 95.0)) > 0.0).all()
@@ -158,11 +156,9 @@ def test_arx_predicts_one_step_ahead_as_the_model_does(linear, record):
 
 @pytest.mark.slow
 def test_the_observer_of_an_rgp_has_the_state_of_its_filter(record):
-    learnt = small.spec(hidden=1, lags=3, input_lags=3, input_delay=0, inducing=15).fit(record)
+    learnt = QUICK_RGP.fit(record)
     estimator, after, plan = RGPEstimator(learnt, window(record, 20)), window(record, 60), np.full(10, 100.0)
-    for u, y in zip(record.u[20:60, 0], record.y[20:60, 0], strict=True):
-        estimator.predict(u)
-        estimator.correct(y)
+    list(follow(estimator, record, slice(20, 60)))
     np.testing.assert_allclose(estimator.state(), learnt.step_state(after), atol=1e-6)
     expected = learnt.simulate(plan[:, None], start=learnt.resolve_start(after).state).std[:, 0]
     np.testing.assert_allclose(estimator.predict_std(plan), expected, rtol=1e-6)
@@ -175,12 +171,7 @@ def test_the_kalman_filter_finds_the_temperature():
         plant = advance_reactor(plant, u)
         estimator.predict(u)
         estimator.correct(plant.concentration + NOISE * rng.standard_normal())
-    concentration, temperature = estimator.state()
-    assert concentration == pytest.approx(plant.concentration, abs=6e-4)
-    assert temperature == pytest.approx(plant.temperature, abs=0.4)
-
-
-# The loop
+    assert (np.abs(estimator.state() - np.array(plant)) < [6e-4, 0.4]).all()
 
 
 def test_the_loop_reaches_its_set_point_and_rejects_the_disturbance():
@@ -210,9 +201,6 @@ def test_scores_of_a_loop():
     assert scores["largest_violation"] == pytest.approx(0.01)
     assert scores["tracking_rmse"] == pytest.approx(np.sqrt(np.mean((outputs - 0.12) ** 2)))
     assert scores["solve_ms"] == pytest.approx(2.5) and scores["solve_ms_95"] > 80.0
-
-
-# Targets and the study
 
 
 def row(controller, rmse, violations=0, solve_ms=10.0, seed=0):
@@ -252,15 +240,13 @@ class Quick(ModelPredictiveControl):
     excitation, task, controller = EXCITATION, TASK, SETTINGS
 
     def fit_models(self, record, seed):
-        linear = revarb.ARX(lags=3, input_lags=3, input_delay=0).fit(record)
-        return small.spec(hidden=1, lags=3, input_lags=3, input_delay=0, inducing=15).fit(record, seed=seed), linear
+        return QUICK_RGP.fit(record, seed=seed), QUICK_ARX.fit(record)
 
 
 @pytest.mark.slow
 def test_a_quick_study():
     study = Quick(seeds=1)
-    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
-    check_rows(study, rows)
+    rows, drawn = run_quick(study)
     assert [each["controller"] for each in rows] == list(mpc.CONTROLLERS)
     assert all(np.isfinite(each["tracking_rmse"]) and each["not_solved"] == 0 for each in rows)
     figure = study.figures(rows, drawn)["mpc_0"]
@@ -277,7 +263,5 @@ def test_a_choice_that_is_linear_has_no_observer(linear):
 
 def test_without_casadi_there_is_a_line_before_the_fits(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
-    with pytest.raises(
-        revarb.InputError, match=r'model predictive control needs casadi; pip install "revarb\[casadi\]"'
-    ):
+    with pytest.raises(revarb.InputError, match=r'predictive control needs casadi; pip install "revarb\[casadi\]"'):
         run_study(Quick(seeds=1), SimpleNamespace(json=None, page=None, rows=None, pictures=None, only=None), "")

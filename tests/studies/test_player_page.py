@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.paper.motion import cmu35, player_page
+from studies.paper.motion import player_page
 from studies.paper.motion.player_page import Clip, make_motion_page
 from studies.tables import Grid
 from support.bodies import BODY, DT, STRIDE_FRAMES, stride
@@ -82,7 +82,6 @@ def test_names_are_escaped():
 
 def dom_after(browser, folder, actions, *options):
     """The page's texts by id, as a browser has them after these actions, and errors of its console."""
-    file = folder / "page.html"
     helpers = """<script>
 const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
 const set = (id, value, kind) => {
@@ -94,8 +93,8 @@ const say = (textContent) => {
 };
 """
     page = page_of(clip(), clip("35_21 run", "RMSE 1.5", scored_from=12, frames=12))
-    file.write_text(page.replace("</body>", f"{helpers}{actions}</script></body>"))
-    done = open_page(browser, file, folder, "--dump-dom", *options)
+    (folder / "page.html").write_text(page.replace("</body>", f"{helpers}{actions}</script></body>"))
+    done = open_page(browser, folder / "page.html", folder, "--dump-dom", *options)
     assert done.returncode == 0 and "CONSOLE" not in done.stderr, done.stderr
     return dict(re.findall(r'id="(\w+)"[^>]*>([^<]*)<', done.stdout))
 
@@ -146,10 +145,3 @@ const [one, other] = [box("measured"), box("simulated")];
 say(`${other.top >= one.bottom} ${document.documentElement.scrollWidth <= innerWidth}`);"""
     assert dom_after(browser, tmp_path, actions, "--window-size=500,900")["said"] == "true true"
     assert dom_after(browser, tmp_path, actions, "--window-size=1000,900")["said"] == "false true"
-
-
-def test_a_recorded_motion_is_played(recorded_data):
-    motion, record = cmu35.load_motion(21), cmu35.load_series(21)
-    simulated = cmu35.to_motion(record.y + 5.0, record.output_names, motion.frames[:, :3]).joints()
-    page = make_motion_page("", "", motion.skeleton, [Clip("35_21 run", motion.joints(), simulated, cmu35.DT, 20, "")])
-    assert len(embedded(page)["clips"][0]["simulated"]) == len(record)

@@ -6,12 +6,10 @@ import pytest
 
 from revarb import RGP, Recognition
 from studies.paper.recognition import STARTS, RecognitionStudy
-from studies.study import RowsFile, check_rows, run_fits
 from studies.tables import select
+from support.quick_study import run_quick
 
 SMALL = {"hidden": 1, "inducing": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
-
-
 NETWORK = {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}
 
 
@@ -19,16 +17,13 @@ class QuickRecognition(RecognitionStudy):
     """One record and one start."""
 
     starts, free_form, networks = {"artificial": ["output-error"]}, SMALL, SMALL
-    settings = MappingProxyType(
-        {"output-error": {"recognition": {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}}}
-    )
+    settings = MappingProxyType({"output-error": {"recognition": NETWORK}})
 
 
 @pytest.mark.slow
 def test_rows_of_a_quick_study():
     study = QuickRecognition(seeds=2)
-    rows, _ = run_fits(study, study.list_fits(), RowsFile())
-    check_rows(study, rows)
+    rows, _ = run_quick(study)
     networks = select(rows, model="networks, output-error")
     assert [(row["seed"], row["method"]) for row in networks] == [
         (seed, method) for seed in (0, 1) for method in ("mean", "moments", "network")

@@ -7,21 +7,10 @@ import pytest
 
 import revarb
 from studies import state_space
-from studies.state_space import (
-    CHOSEN,
-    MARKOV,
-    MEAN_FIELD,
-    MODELS,
-    PRIOR,
-    PUBLISHED_BY_MODEL,
-    R0,
-    REDUCED_RANK,
-    SYSTEMS,
-    StateSpace,
-    run_known,
-)
-from studies.study import Fit, RowsFile, check_rows, run_fits
+from studies.state_space import CHOSEN, MARKOV, MEAN_FIELD, MODELS, PRIOR, R0, REDUCED_RANK, SYSTEMS, StateSpace
+from studies.study import Fit
 from support import small
+from support.quick_study import run_quick
 
 
 def record_row(dataset, model, seed, rmse, start="continue", method="samples", reason=None):
@@ -33,7 +22,7 @@ def record_row(dataset, model, seed, rmse, start="continue", method="samples", r
 def rows():
     errors = [
         record_row(record, model, seed, 0.9 * published.get(model, 1.0), start)
-        for record, published in PUBLISHED_BY_MODEL.items()
+        for record, published in state_space.PUBLISHED_BY_MODEL.items()
         for model in MODELS
         for seed in range(2)
         for start in ("continue", "cold")
@@ -55,24 +44,21 @@ def test_the_study_has_every_model_and_record():
     fits = study.list_fits()
     assert {fit.model for fit in fits if fit.dataset == "drive"} == set(MODELS)
     assert {fit.model for fit in fits if fit.dataset == "kink"} == {PRIOR, MARKOV, MEAN_FIELD}
-    assert {(fit.model, fit.seed) for fit in fits if fit.dataset == "narendra_li"} == {
-        (REDUCED_RANK, 0), (REDUCED_RANK, 1), (REDUCED_RANK, 2), (CHOSEN, 0),
-    }  # fmt: skip
+    long = [(fit.model, fit.seed) for fit in fits if fit.dataset == "narendra_li"]
+    assert set(long) == {(CHOSEN, 0), *((REDUCED_RANK, seed) for seed in range(3))}
     assert study.models("kink")[PRIOR].states == 1 and study.models("drive", 10)[R0].lags == 10
     assert len(fits) == len(set(fits)) and study.models("two states")[MARKOV].structure == "markov"
 
 
 def test_tables_targets_picture_and_page(rows):
     study = StateSpace()
-    titles = [grid.title for grid in study.tables(rows)]
-    assert len(titles) == 4 and "continued" in titles[0] and "cold" in titles[1]
-    continued = study.tables(rows)[0]
+    continued, cold, *others = study.tables(rows)
+    assert len(others) == 2 and "continued" in continued.title and "cold" in cold.title
     assert continued.rows[0][1] == "0.622 [0.691]" and continued.rows[-1][0] == "EnVI (published)"
     assert len(study.targets(rows)) == 9 and all(target.met for target in study.targets(rows))
     figure = study.figures(rows, {})["state_space_transitions"]
     assert len(figure.axes) == 1 and len(figure.axes[0].lines) == 2
-    page = study.page(rows, {}, {})
-    assert "Known states" in page and "<svg" in page
+    assert "Known states" in (page := study.page(rows, {}, {})) and "<svg" in page
     assert study.figures([row for row in rows if row["part"] != "curve"], {}) == {}
 
 
@@ -86,7 +72,7 @@ def test_a_failed_seed_is_no_median(rows):
 @pytest.mark.slow
 def test_a_known_system_is_judged_in_raw_units():
     quick = revarb.GPSSM(states=1, inducing=6, subsequence=10, window=3, batch=2, samples=2, updates=50)
-    found, *points = run_known(Fit("kink", "m", 0), quick, samples=40)
+    found, *points = state_space.run_known(Fit("kink", "m", 0), quick, samples=40)
     assert found["part"] == "known states" and found["true_process_std"] == SYSTEMS["kink"].process_std
     np.testing.assert_allclose(found["process_ratio"], found["process_std"] / found["true_process_std"])
     assert len(points) == 41 and {row["part"] for row in points} == {"curve"}
@@ -117,8 +103,7 @@ def test_rows_of_a_quick_study(monkeypatch):
     monkeypatch.setattr(state_space.datasets, "load", lambda name: split)
     monkeypatch.setattr(state_space, "LONG_SAMPLES", 60)
     study = QuickStateSpace(seeds=2)
-    rows, _ = run_fits(study, study.list_fits(), RowsFile())
-    check_rows(study, rows)
+    rows, _ = run_quick(study)
     assert [(row["dataset"], row["seed"], row["start"]) for row in rows] == [
         (dataset, seed, start)
         for seed in (0, 1)

@@ -7,8 +7,9 @@ import revarb
 from revarb.baselines import PerOutput
 from studies.paper.motion import cmu35
 from studies.paper.table2 import PAPER, SHOWN, MotionScores, Table2, score_motions
-from studies.study import RowsFile, check_rows, complete_rows, run_fits
+from studies.study import complete_rows
 from studies.tables import list_failures, select
+from support.quick_study import run_quick
 
 
 def test_the_scores_equal_plain_loops(rng):
@@ -16,18 +17,17 @@ def test_the_scores_equal_plain_loops(rng):
     found = score_motions(errors, np.array([True, False, True]), (5, 6, 21))
     kept = [[[row[0], row[2]] for row in error] for error in errors]
 
-    def rms(values):
+    def rms(rows):
+        values = [value for row in rows for value in row]
         return (sum(value**2 for value in values) / len(values)) ** 0.5
 
-    per_motion = [rms([value for row in rows for value in row]) for rows in kept]
+    first, second, run = (rms(rows) for rows in kept)
     everything = [row for rows in kept for row in rows]
+    channels = [rms([row[k : k + 1] for row in everything]) for k in (0, 1)]
     expected = MotionScores(
-        motions=sum(per_motion) / 3,
-        pooled=rms([value for row in everything for value in row]),
-        channels=(rms([row[0] for row in everything]) + rms([row[1] for row in everything])) / 2,
-        walks=(per_motion[0] + per_motion[1]) / 2,
-        runs=per_motion[2],
-    )
+        motions=(first + second + run) / 3, pooled=rms(everything), channels=sum(channels) / 2,
+        walks=(first + second) / 2, runs=run,
+    )  # fmt: skip
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -54,9 +54,8 @@ class QuickTable2(Table2):
 @pytest.mark.slow
 def test_a_quick_table_on_the_real_motions(recorded_data):
     study = QuickTable2(seeds=2)
-    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
+    rows, drawn = run_quick(study)
     rows = complete_rows(study, rows)
-    check_rows(study, rows)
     assert len(rows) == 1 + 2 * 2 + 2
     mean, (train, test) = select(rows, model="Mean")[0], cmu35.load_split()
     together = np.concatenate([record.y for record in train])

@@ -52,11 +52,9 @@ def read_bvh(path):
             assert words[place + 2 : place + 4] == ["{", "OFFSET"]
             offset = np.array([float(word) for word in words[place + 4 : place + 7]])
             place += 7
-            channels = []
-            if words[place] == "CHANNELS":
-                count = int(words[place + 1])
-                channels = words[place + 2 : place + 2 + count]
-                place += 2 + count
+            count = int(words[place + 1]) if words[place] == "CHANNELS" else 0
+            channels = words[place + 2 : place + 2 + count]
+            place += 2 + count if count else 0
             joints.append((name, open_joints[-1] if open_joints else None, offset, channels))
             open_joints.append(len(joints) - 1)
         else:

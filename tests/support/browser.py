@@ -47,7 +47,10 @@ class Chromium:
         with urllib.request.urlopen(request) as answer:
             return Tab(json.load(answer)["webSocketDebuggerUrl"], url)
 
-    def kill(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
         self.process.kill()
         self.process.wait()
 
@@ -76,9 +79,9 @@ class Tab:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def press(self, text):
-        """Click on the button with this text."""
-        find = f"[...document.querySelectorAll('button')].find((each) => each.textContent.trim() === {text!r})"
+    def press(self, text, kind="button"):
+        """Click on the element of this kind with this text, once it is there."""
+        find = f"[...document.querySelectorAll('{kind}')].find((each) => each.textContent.trim() === {text!r})"
         wait_until(lambda: self.value(f"Boolean({find})"))
         self.value(f"{find}.click()")
 
@@ -101,29 +104,25 @@ class Tab:
     def choose(self, place, text):
         """Pick an option of the dropdown that an expression gives."""
         self.value(f"{place}.click()")
-        option = f"[...document.querySelectorAll('[role=option]')].find((each) => each.textContent.trim() === {text!r})"
-        wait_until(lambda: self.value(f"Boolean({option})"))
-        self.value(f"{option}.click()")
+        self.press(text, "[role=option]")
 
     def picture(self):
         return base64.b64decode(self.call("Page.captureScreenshot")["data"])
 
     def asked_for(self):
         """Every URL that the page requested."""
-        self.value("0")
-        events = [event["params"] for event in self._events if "params" in event]
-        return [each["request"]["url"] for each in events if "request" in each] + [
-            each["url"] for each in events if "url" in each and "requestId" in each
-        ]
+        events = [event["params"] for event in self.events() if "params" in event]
+        sockets = [each["url"] for each in events if "url" in each and "requestId" in each]
+        return [each["request"]["url"] for each in events if "request" in each] + sockets
 
     def complaints(self):
-        self.value("0")
-        return [
-            event["params"]
-            for event in self._events
-            if event["method"] == "Runtime.exceptionThrown"
-            or (event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
-        ]
+        thrown = [event for event in self.events() if event["method"] == "Runtime.exceptionThrown"]
+        logged = [event["params"]["entry"] for event in self.events() if event["method"] == "Log.entryAdded"]
+        return thrown + [entry for entry in logged if entry["level"] == "error"]
+
+    def events(self):
+        self.value("0")  # reads those that have come since the last call
+        return self._events
 
     def close(self):
         self.call("Page.close")

@@ -7,11 +7,7 @@ import jax
 import numpy as np
 
 from revarb.gp.layer import Layer, Linear, inverse_softplus
-from revarb.gp.posterior import (
-    compute_posterior,
-    exact_posterior,
-    predict_certain,
-)
+from revarb.gp.posterior import compute_posterior, exact_posterior, predict_certain
 from revarb.simulation.chain import Chain, StartState
 from support.random_models import add_linear
 
@@ -64,11 +60,10 @@ def monte_carlo(chain, start, u_bar, count, rng):
             dim = chain.latent_dims[h]
             windows[h] = np.hstack([drawn, windows[h][:, :-dim]])
             side = windows[h]
-        if chain.output is None:
-            outputs.append(drawn)
-            continue
-        mean, variance = predict_certain(chain.output, side)
-        outputs.append(mean + np.sqrt(variance + chain.output.sigma2)[:, None] * rng.normal(size=mean.shape))
+        if chain.output is not None:
+            mean, variance = predict_certain(chain.output, side)
+            drawn = mean + np.sqrt(variance + chain.output.sigma2)[:, None] * rng.normal(size=mean.shape)
+        outputs.append(drawn)
     return np.stack(outputs, axis=1)
 
 

@@ -33,7 +33,6 @@ def is_whole(path):
 
 
 def main(folder, kills):
-    """Print the counts."""
     path = Path(folder) / "m.rgp"
     models, whole, while_writing = [model_bytes(path, number) for number in (1.0, 2.0)], 0, 0
     for _ in range(int(kills)):
