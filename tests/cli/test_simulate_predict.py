@@ -25,6 +25,9 @@ KINDS = [
 def test_from_csv_to_a_simulated_trajectory(capsys, folder):
     out = succeed(capsys, *FIT)  # no progress bar where there is no terminal
     assert "fitted 1 record(s), 60 samples" in out and "wrote m.rgp" in out
+    assert "seed 0: finished after 15 iterations, bound" in out
+    model = revarb.load("m.rgp")
+    assert "status='finished'" in repr(model) and "finished, seed 0" in str(model.summary())
     assert "not calibrated: the record is too short (fewer than 100 samples once runs have settled)\n" in out
     assert (folder / "m.fit.png").read_bytes().startswith(b"\x89PNG")
 
