@@ -74,4 +74,4 @@ def test_ctrl_c_while_an_fmu_is_compiled_leaves_nothing(folder, model):
     command = ("-m", "revarb", "export", "m.rgp", "-o", "x.fmu")
     code, _, screen = press_ctrl_c(b"started", *command, CC=str(slow), TMPDIR=str(folder))
     assert code == 130 and screen == "started\ninterrupted: stopped before the end\n"
-    assert list_new(folder) == ["slow-cc"]
+    assert list_new(folder) == ["cache", "slow-cc"]
