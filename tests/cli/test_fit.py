@@ -11,6 +11,7 @@ from revarb.models.status import Status
 from support import command_line, small
 from support.command_line import FIT, START, run, succeed, write_record
 from support.journals import count_evaluations
+from support.linear_systems import arx_record
 from support.small_choice import SAMPLES, press_ctrl_c, use_quick_candidates
 
 
@@ -91,22 +92,13 @@ def choosing(folder, monkeypatch):
     return folder
 
 
-def linear_record():
-    rng = np.random.default_rng(0)
-    u = rng.normal(size=SAMPLES)
-    y = np.zeros(SAMPLES)
-    for k in range(1, SAMPLES):
-        y[k] = 0.7 * y[k - 1] + 0.5 * u[k - 1]
-    return revarb.Series(u, y + 0.02 * rng.normal(size=SAMPLES))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "record", "options", "said"),
     [
         (revarb.FittedRGP, None, (), "calibrated on 12 held-out blocks"),
         (revarb.Ensemble, None, ("--members", "2"), "calibrated on 12 held-out blocks"),
-        (revarb.baselines.FittedARX, linear_record(), (), "the bands of the linear model are set by its errors"),
+        (revarb.baselines.FittedARX, arx_record(0, SAMPLES), (), "the bands of the linear model are set by its errors"),
     ],
 )
 def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, options, said):
