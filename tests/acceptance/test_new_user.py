@@ -1,10 +1,8 @@
 """Acceptance tests: what new users tried on files of their own, by the command line, in processes of their own."""
 
 import json
-import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pandas as pd
@@ -12,7 +10,6 @@ import pytest
 
 import revarb
 from support.processes import environment
-from support.waiting import DEADLINE
 
 pytestmark = pytest.mark.slow
 
@@ -88,21 +85,3 @@ def test_every_output_is_scored_in_its_own_unit(command, tmp_path):
     assert "by output" in out
     rows = json.loads((tmp_path / "revarb-compare" / "compare.json").read_text())["rows"]
     assert set(rows[0]["outputs"]) == {"y0", "y1"}
-
-
-def test_links_stay_and_pipes_and_devices_are_written_to(command, tmp_path):
-    draw().to_csv(tmp_path / "train.csv", index=False)
-    command("fit", "train.csv", "-u", "u0", "-y", "y0", "--time", "t", "-o", "m.rgp", *ARX)
-    (tmp_path / "latest.csv").symlink_to(tmp_path / "path.csv")
-    command("simulate", "m.rgp", "train.csv", "-o", "latest.csv")
-    written = (tmp_path / "path.csv").read_text()
-    assert (tmp_path / "latest.csv").is_symlink() and written.startswith("t,")
-    os.mkfifo(tmp_path / "pipe.csv")
-    read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe.csv").read_text()))
-    reader.start()
-    command("simulate", "m.rgp", "train.csv", "-o", "pipe.csv")
-    reader.join(timeout=DEADLINE)
-    assert read == [written] and (tmp_path / "pipe.csv").is_fifo()
-    for out in ("-", "/dev/stdout"):
-        assert command("simulate", "m.rgp", "train.csv", "-o", out) == written

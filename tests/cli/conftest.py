@@ -16,6 +16,18 @@ def folder(in_empty_folder):
 
 
 @pytest.fixture
+def arx(folder):
+    """A linear model of the first records, also in the file arx.rgp."""
+    import revarb
+    from support import small
+
+    record = small.record(samples=200)
+    model = revarb.ARX(2, 2).fit(revarb.Series(record.u, record.y, 1.0, ["valve"], ["pressure"]))
+    model.save("arx.rgp")
+    return model
+
+
+@pytest.fixture
 def drawn(monkeypatch):
     """The titles and legends of the figures that a command saves; the files are empty."""
     from matplotlib.figure import Figure

@@ -1,16 +1,11 @@
 """Behaviour common to all commands: warnings in one line, help, version, Ctrl-C while modules are imported."""
 
-import signal
-import subprocess
-import sys
-
 import pytest
 
 import revarb
 from revarb import datasets
-from support.command_line import FIT, succeed
-from support.processes import environment, run_python
-from support.waiting import DEADLINE, read_until
+from support.command_line import FIT, press_ctrl_c, succeed
+from support.processes import run_python
 
 
 def test_a_warning_is_one_line(capsys, folder):
@@ -66,7 +61,7 @@ real = builtins.__import__
 def slow(name, *rest):
     if name == {module!r}:
         builtins.__import__ = real
-        print("importing", flush=True)
+        print("importing", file=sys.stderr)
         try:
             time.sleep(600.0)
         except BaseException:
@@ -82,10 +77,5 @@ main()
 @pytest.mark.parametrize("module", ["typer", "jax"])
 def test_ctrl_c_while_modules_are_imported_ends_the_process(folder, module):
     program = SLOW_IMPORT.format(module=module, arguments=list(FIT))
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
-    )
-    read_until(process.stdout.fileno(), lambda text: b"importing" in text)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"
+    code, _, screen = press_ctrl_c(b"importing", "-c", program)
+    assert code == 130 and screen.replace("^C", "") == "importing\ninterrupted: stopped before the end\n"

@@ -1,11 +1,6 @@
 """`revarb compare`."""
 
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,10 +11,9 @@ from revarb.errors import InputError
 from revarb.models.rgp import RGP
 from revarb.selection.choose import Chosen
 from support import small
-from support.command_line import COLUMNS, refuse, run, succeed, with_cells, write_record
-from support.processes import environment
+from support.command_line import COLUMNS, press_ctrl_c, refuse, run, succeed, with_cells, write_record
+from support.processes import environment, run_python
 from support.small_choice import SAMPLES, use_quick_candidates
-from support.waiting import DEADLINE, read_until
 
 TWO_FILES = ("compare", "train.csv", "test.csv", *COLUMNS)
 
@@ -76,16 +70,9 @@ def test_a_failed_rival_does_not_end_a_comparison(capsys, folder):
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "revarb", *TWO_FILES, "--jobs", jobs, "--out", "all"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        env=environment(JAX_LOG_COMPILES="1", XDG_CACHE_HOME=str(folder)),
-    )  # fmt: skip
-    read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)  # a fit is under way
-    os.killpg(process.pid, signal.SIGINT)  # to the process group, as from a terminal: the workers receive it too
-    out, err = (text.decode() for text in process.communicate(timeout=DEADLINE))
-    assert process.returncode == 130, (out, err)
-    assert "Traceback" not in err
+    command = ("-m", "revarb", *TWO_FILES, "--jobs", jobs, "--out", "all")
+    code, _, err = press_ctrl_c(b"Compiling", *command, JAX_LOG_COMPILES="1")  # a fit is under way
+    assert code == 130, err
     if "interrupted: stopped before the end" in err:  # before the first model was done
         assert not (folder / "all" / "compare.json").exists()
     else:
@@ -95,22 +82,12 @@ def test_ctrl_c_ends_a_comparison_without_a_traceback(folder, jobs):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder):
-    """A real process on a real terminal, a real signal to its process group."""
     long = "calibrate = false\nlags = 2\ninput_lags = 2\ninducing = 12\n"
     (folder / "long.toml").write_text(f"{long}[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
-    some = (*only("Mean", "ARX", "REVARB"), "--config", "long.toml")
-    command = [sys.executable, "-m", "revarb", *TWO_FILES, *some]
-    variables = environment(TERM="xterm", COLUMNS="120", XDG_CACHE_HOME=str(folder / "cache"))
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=variables, start_new_session=True)
-    os.close(theirs)
-    screen = read_until(ours, lambda text: b"ARX done" in text)
-    os.killpg(process.pid, signal.SIGINT)
-    screen += read_until(ours)
-    out = process.communicate(timeout=DEADLINE)[0].decode()
-    assert process.returncode == 130, screen
-    assert b"interrupted: 2 of 3 fits were compared; rerun with --resume to continue" in screen
-    assert b"Traceback" not in screen
+    command = ("-m", "revarb", *TWO_FILES, *only("Mean", "ARX", "REVARB"), "--config", "long.toml")
+    code, out, screen = press_ctrl_c(b"ARX done", *command)
+    assert code == 130, screen
+    assert "interrupted: 2 of 3 fits were compared; rerun with --resume to continue" in screen
     sentence = "This comparison is incomplete: it was stopped by Ctrl-C before REVARB (1 seed(s))."
     first, page = read_results(folder)
     assert sentence in out and sentence in page
@@ -119,7 +96,7 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder
 
     # The same, but for fewer iterations of the model that was not done.
     (folder / "long.toml").write_text((folder / "long.toml").read_text().replace("9000", "9"))
-    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, env=variables, check=False)
+    done = run_python(*command, "--resume", env=environment(XDG_CACHE_HOME=str(folder / "cache")))
     assert done.returncode == 0 and done.stderr == ""
     second, _ = read_results(folder)
     assert "incomplete" not in second["meta"] and "incomplete" not in done.stdout

@@ -1,8 +1,5 @@
 """`revarb export`."""
 
-import os
-import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -12,9 +9,8 @@ import pytest
 import revarb
 from support import small
 from support.c_programs import MOMENTS, build, run_moments, run_program
-from support.command_line import succeed
+from support.command_line import press_ctrl_c, succeed
 from support.export_formats import needs_compiler
-from support.waiting import DEADLINE, wait_until
 
 
 @pytest.fixture
@@ -73,13 +69,9 @@ def test_onnx_files_of_the_step(capsys, folder, option):
 def test_ctrl_c_while_an_fmu_is_compiled_leaves_nothing(folder, model):
     """A compiler that never ends, and a SIGINT for the group, as a terminal sends it."""
     slow = folder / "slow-cc"
-    slow.write_text("#!/bin/sh\ntouch started\nexec sleep 600\n")
+    slow.write_text("#!/bin/sh\necho started > $TERMINAL\nexec sleep 600\n")
     slow.chmod(0o755)
-    environment = {**os.environ, "CC": str(slow), "TMPDIR": str(folder)}
-    command = [sys.executable, "-m", "revarb", "export", "m.rgp", "-o", "x.fmu"]
-    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-    wait_until((folder / "started").exists)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 130 and err == b"interrupted: stopped before the end\n"
-    assert list_new(folder) == ["slow-cc", "started"]
+    command = ("-m", "revarb", "export", "m.rgp", "-o", "x.fmu")
+    code, _, screen = press_ctrl_c(b"started", *command, CC=str(slow), TMPDIR=str(folder))
+    assert code == 130 and screen == "started\ninterrupted: stopped before the end\n"
+    assert list_new(folder) == ["cache", "slow-cc"]

@@ -1,10 +1,5 @@
 """`revarb fit`."""
 
-import os
-import pty
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +8,11 @@ import pytest
 import revarb
 from revarb.cli import fit_request
 from revarb.models.status import Status
-from support import small
+from support import command_line, small
 from support.command_line import FIT, START, run, succeed, write_record
 from support.journals import count_evaluations
-from support.processes import environment
+from support.linear_systems import arx_record
 from support.small_choice import SAMPLES, press_ctrl_c, use_quick_candidates
-from support.waiting import DEADLINE, read_until
 
 
 @pytest.mark.slow
@@ -45,14 +39,6 @@ def test_a_fit_reports_its_calibration(capsys, folder):
     assert code == 130 and "not calibrated: interrupted\n" in out
 
 
-def test_the_usual_end_of_a_fit_is_no_failure(capsys, folder):
-    out = succeed(capsys, *FIT, "--no-calibrate")
-    assert "seed 0: finished after 15 iterations, bound" in out
-    model = revarb.load("m.rgp")
-    assert model.status is Status.ITERATION_LIMIT and "status='finished'" in repr(model)
-    assert "finished, seed 0" in str(model.summary())
-
-
 @pytest.mark.parametrize(
     ("status", "steps", "why"),
     [
@@ -76,47 +62,26 @@ def test_a_failed_fit_is_a_warning(capsys, folder, monkeypatch, status, steps, w
 @pytest.mark.slow
 def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
     """Before the first evaluation there is no model to keep; after it, the fit returns its initial values."""
-    command, variables = [sys.executable, "-m", "revarb", *FIT], environment(JAX_LOG_COMPILES="1")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables)
-    read_until(process.stderr.fileno(), lambda text: b"Compiling" in text)
-    process.send_signal(signal.SIGINT)
-    out, err = (text.decode() for text in process.communicate(timeout=DEADLINE))
-    assert process.returncode in (0, 130), (out, err)
-    assert "Traceback" not in err
-    assert process.returncode == 130 or revarb.load("m.rgp").bound < 0
+    code, _, screen = command_line.press_ctrl_c(b"Compiling", "-m", "revarb", *FIT, JAX_LOG_COMPILES="1")
+    assert code == 130 or (code == 0 and revarb.load("m.rgp").bound < 0), screen
 
 
 @pytest.mark.slow
 def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
-    """A real process on a real terminal, a real signal: the progress bar shows, the model so far is on disk.
-
-    The same command with --resume continues.
-    """
+    """The progress bar shows, the model so far is on disk, and the same command with --resume continues."""
     (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
-    command = [sys.executable, "-m", "revarb", *START, "--config", "long.toml"]
-    code, out, screen = interrupt_on_terminal(folder, command)
+    command = (b"bound", "-m", "revarb", *START, "--config", "long.toml")  # after the first iteration
+    code, out, screen = command_line.press_ctrl_c(*command)
     assert code == 130, screen
-    assert b"interrupted: the best model so far was kept; rerun with --resume to continue" in screen
+    assert "interrupted: the best model so far was kept; rerun with --resume to continue" in screen
     assert "interrupted after" in out and "not calibrated: interrupted\n" in out
     model = revarb.load("m.rgp")
     assert model.status == "interrupted" and (folder / "m.fit.png").exists()
 
-    code, _, screen = interrupt_on_terminal(folder, [*command, "--resume"])
-    assert code == 130 and b"warning" not in screen
+    code, _, screen = command_line.press_ctrl_c(*command, "--resume")
+    assert code == 130 and "warning" not in screen
     history = revarb.load("m.rgp").history
     assert history[: len(model.history)] == model.history and len(history) > len(model.history)
-
-
-def interrupt_on_terminal(folder, command):
-    """Press Ctrl-C after the first iteration: exit status, standard output, and what was on the screen."""
-    ours, theirs = pty.openpty()
-    variables = environment(TERM="xterm", XDG_CACHE_HOME=str(folder / "cache"))
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=variables)
-    os.close(theirs)
-    screen = read_until(ours, lambda text: b"bound" in text)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=DEADLINE)
-    return process.returncode, out, screen + read_until(ours)
 
 
 @pytest.fixture
@@ -127,22 +92,13 @@ def choosing(folder, monkeypatch):
     return folder
 
 
-def linear_record():
-    rng = np.random.default_rng(0)
-    u = rng.normal(size=SAMPLES)
-    y = np.zeros(SAMPLES)
-    for k in range(1, SAMPLES):
-        y[k] = 0.7 * y[k - 1] + 0.5 * u[k - 1]
-    return revarb.Series(u, y + 0.02 * rng.normal(size=SAMPLES))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "record", "options", "said"),
     [
         (revarb.FittedRGP, None, (), "calibrated on 12 held-out blocks"),
         (revarb.Ensemble, None, ("--members", "2"), "calibrated on 12 held-out blocks"),
-        (revarb.baselines.FittedARX, linear_record(), (), "the bands of the linear model are set by its errors"),
+        (revarb.baselines.FittedARX, arx_record(0, SAMPLES), (), "the bands of the linear model are set by its errors"),
     ],
 )
 def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, options, said):

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-import revarb
 from support import small
-from support.command_line import COLUMNS, FIT, START, refuse, run, succeed, write_record
+from support.command_line import COLUMNS, FIT, START, refuse, run, write_record
 from support.small_choice import SAMPLES, use_quick_candidates
 
 QUICK = (*FIT[2:], "--no-calibrate")
@@ -27,15 +26,6 @@ def test_a_gap_in_time_is_refused_with_the_option(capsys, interrupted, command):
     err = refuse(capsys, command, "gaps.csv", "gaps.csv", *COLUMNS, "--time", "t", "-o", "out.rgp")
     assert err.startswith("error: gaps.csv, line 42, column 't': time goes from 39.0 to 3600.0, but it must increase")
     assert err.endswith("or read it as two records with --split-gaps (split_gaps=True)\n")
-
-
-@pytest.mark.slow
-def test_fit_splits_at_gaps(capsys, interrupted):
-    warning = "gaps.csv, column 't': time has 2 gap(s), and the file is split into 3 record(s) there: "
-    warning += "line 42 (from 39.0 to 3600.0), line 47 (from 3604.0 to 3606.0)"
-    out = succeed(capsys, "fit", "gaps.csv", *QUICK, "--time", "t", "--split-gaps", err=f"warning: {warning}\n")
-    assert "fitted 3 record(s), 80 samples" in out
-    assert revarb.load("m.rgp").preprocessor.time_name == "t"
 
 
 def test_pieces_that_are_too_short_for_the_lags_are_left_out(capsys, interrupted):

@@ -11,27 +11,17 @@ import pytest
 import revarb
 from revarb import cli
 from revarb.models.fitted_rgp import FittedRGP
-from support.command_line import FIT, succeed
+from support.command_line import CONFIG, FIT, succeed
 from support.journals import Killed, assert_same, entry_ends
 from support.processes import environment, run_python
 from support.waiting import wait_until
 
-LONG = """calibrate = false
-lags = 2
-input_lags = 2
-inducing = 12
-[recipe]
-ftol = 0.0
-gtol = 0.0
-[[recipe.stages]]
-free = ["mu", "lam", "zeta", "w"]
-iterations = {iterations}
-"""
+LONG = "calibrate = false\n" + CONFIG.replace("[[", "[recipe]\nftol = 0.0\ngtol = 0.0\n[[")
 
 
 def fit_long(capsys, iterations):
     """The model of a long command, without its file."""
-    Path("rgp.toml").write_text(LONG.format(iterations=iterations))
+    Path("rgp.toml").write_text(LONG.replace("15", str(iterations)))
     succeed(capsys, *FIT)
     whole = revarb.load("m.rgp")
     Path("m.rgp").unlink()

@@ -25,6 +25,9 @@ KINDS = [
 def test_from_csv_to_a_simulated_trajectory(capsys, folder):
     out = succeed(capsys, *FIT)  # no progress bar where there is no terminal
     assert "fitted 1 record(s), 60 samples" in out and "wrote m.rgp" in out
+    assert "seed 0: finished after 15 iterations, bound" in out
+    model = revarb.load("m.rgp")
+    assert "status='finished'" in repr(model) and "finished, seed 0" in str(model.summary())
     assert "not calibrated: the record is too short (fewer than 100 samples once runs have settled)\n" in out
     assert (folder / "m.fit.png").read_bytes().startswith(b"\x89PNG")
 
@@ -68,16 +71,8 @@ def test_starts_of_a_simulation(capsys, folder, drawn, kind):
         np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.fixture
-def fitted_arx(folder):
-    record = small.record()
-    model = revarb.ARX(2, 2).fit(revarb.Series(record.u, record.y, 1.0, ["valve"], ["pressure"]))
-    model.save("arx.rgp")
-    return model
-
-
-def test_a_model_that_does_not_know_how_its_records_ended(capsys, fitted_arx):
-    replace(fitted_arx, final_states=()).save("old.rgp")
+def test_a_model_that_does_not_know_how_its_records_ended(capsys, arx):
+    replace(arx, final_states=()).save("old.rgp")
     err = refuse(capsys, "simulate", "old.rgp", "test.csv", "-o", "p.csv", "--start", "continue")
     assert "does not know how its training records ended" in err
 
@@ -107,14 +102,14 @@ def test_prediction_along_a_measured_record(capsys, folder, drawn, kind):
         ("broken", [6], True, "line 6, column 'pressure': 'broken' is not a number; it counts as miss"),  # one odd cell
     ],
 )
-def test_the_measured_output_may_have_gaps(capsys, fitted_arx, folder, cell, lines, scored, said):
+def test_the_measured_output_may_have_gaps(capsys, arx, folder, cell, lines, scored, said):
     with_cells(folder, "gaps.csv", cell, lines)
     code, out, err = run(capsys, "simulate", "arx.rgp", "gaps.csv", "-o", "p.csv")
     assert code == 0 and "wrote p.csv" in out and ("RMSE" in out) is scored
     assert said in err and err.count("\n") == (said != "")
 
 
-def test_inputs_without_the_measured_output_are_enough(capsys, fitted_arx):
+def test_inputs_without_the_measured_output_are_enough(capsys, arx):
     write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})
     out = succeed(capsys, "simulate", "arx.rgp", "inputs.csv", "-o", "p.csv")
     assert "RMSE" not in out and "wrote p.csv" in out

@@ -34,26 +34,16 @@ def test_columns_with_hostile_names(tmp_path):
     record = make_record(6, 3)
     inputs = ('a "quoted" */ name', "int", "a quoted name", "Düse [°C]", "温度", "tab\there\nand ??/ \u202e \\")
     outputs = ("1st out/* put", "double", "Double")
-    named = revarb.Series(record.u, record.y, input_names=inputs, output_names=outputs)
-    model = revarb.ARX(lags=1, input_lags=1).fit(named)
-    header, source = model.export(tmp_path / "9 lives-of a.cat.c")
+    model = revarb.ARX(lags=1, input_lags=1).fit(revarb.Series(record.u, record.y, 0.02, inputs, outputs))
+    header, source = model.export(tmp_path / "9 lives-of a.cat.c", units={"int": "%"})
     found, _ = run_program(build(source, SANITISED), record.u, 3)
     np.testing.assert_allclose(found, simulate_mean(model, record.u), **CLOSE)
     text = header.read_text()
     for place in ("IN_A_QUOTED_NAME = 0", "IN_INT = 1", "IN_A_QUOTED_NAME_2 = 2", "IN_DUSE_C = 3", "IN_COLUMN_5 = 4",
                   "OUT_1ST_OUT_PUT = 0", "OUT_DOUBLE = 1", "OUT_DOUBLE_2 = 2"):  # fmt: skip
         assert f"    MODEL_9_LIVES_OF_A_CAT_{place}" in text, place
-    assert '"Düse [°C]", unit "°C"' in text and '"温度"' in text
-
-
-def test_units_names_and_interval_are_in_the_header(tmp_path):
-    record = make_record()
-    model = revarb.ARX(lags=1, input_lags=1).fit(revarb.Series(record.u, record.y, 0.02, ["valve"], ["level [cm]"]))
-    header, _ = model.export(tmp_path / "x.c", name="tank", units={"valve": "%"})
-    text = header.read_text()
-    assert '    TANK_IN_VALVE = 0 /* "valve", unit "%" */' in text
-    assert '    TANK_OUT_LEVEL_CM = 0 /* "level [cm]", unit "cm" */' in text
-    assert "#define TANK_DT 0.02 " in text and "Sampling interval: 0.02." in text and "void tank_step(" in text
+    assert '"Düse [°C]", unit "°C"' in text and '"温度"' in text and ' = 1, /* "int", unit "%" */' in text
+    assert "#define MODEL_9_LIVES_OF_A_CAT_DT 0.02 " in text and "Sampling interval: 0.02." in text
 
 
 def test_header_and_source_of_different_exports_do_not_compile(tmp_path):

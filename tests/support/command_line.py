@@ -1,9 +1,18 @@
-"""Run a command of revarb in this process, on small CSV files."""
+"""Run a command of revarb in this process, or in one of its own on a terminal, on small CSV files."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from revarb import cli
 from revarb.data.table_file import write_table
+from support.processes import environment
+from support.waiting import DEADLINE, read_until
 
 CONFIG = """
 lags = 2
@@ -38,6 +47,26 @@ def refuse(capsys, *arguments):
     code, _, err = run(capsys, *arguments)
     assert (code, err.count("\n")) == (2, 1), err
     return err
+
+
+def press_ctrl_c(words, *arguments, **variables):
+    """Press Ctrl-C once these words are on the terminal: exit status, standard output, the screen.
+
+    A real process on a real terminal; the signal is for its process group, so that workers receive it, too.
+    """
+    ours, theirs = pty.openpty()
+    variables |= {"TERMINAL": os.ttyname(theirs), "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=theirs, start_new_session=True,
+        env=environment(XDG_CACHE_HOME=str(Path("cache").absolute()), **variables),
+    )  # fmt: skip
+    os.close(theirs)
+    screen = read_until(ours, lambda text: words in text)
+    os.killpg(process.pid, signal.SIGINT)
+    screen += read_until(ours)
+    out, _ = process.communicate(timeout=DEADLINE)
+    assert b"Traceback" not in screen, screen
+    return process.returncode, out.decode(), screen.decode(errors="replace").replace("\r\n", "\n")
 
 
 def write_record(name, record, t=None, **changed):

@@ -71,7 +71,7 @@ class Chain(eqx.Module, Generic[AnyLayer]):
         return self.hidden[-1] if self.output is None else self.output
 
 
-def find_noise_variance(chain: "Chain[Posterior]") -> AnyArray:
+def find_noise_variance(chain: "Chain[Posterior]") -> AnyArray | np.float64:
     """Variance of the noise at the outputs: σ², and with Student-t noise σ² ν / (ν − 2)."""
     sigma2, degrees = chain.last_layer.sigma2, chain.degrees
     return sigma2 if degrees is None else sigma2 * degrees / (degrees - 2.0)
