@@ -54,11 +54,12 @@ def test_the_kink_is_recovered(rng):
     assert errors[0] < 1.2 * errors[1]
 
 
-def test_every_start_and_method_runs(model):
-    record = small.record(1, samples=50)
+def test_every_start_and_method_runs_also_of_a_loaded_model(model, tmp_path):
+    record, loaded = small.record(1, samples=50), load(model.save(tmp_path / "m.rgp"))
     for start in ("cold", "continue", Window(record.u[:20], record.y[:20])):
         for method in ("samples", "mean"):
-            path = model.simulate(record.u[20:], method, start=start)
+            path, again = (each.simulate(record.u[20:], method, start=start) for each in (model, loaded))
+            np.testing.assert_array_equal(again.mean, path.mean)
             assert path.mean.shape == (30, 1) and np.abs(path.mean - record.y.mean()).max() < 5.0
 
 
@@ -109,8 +110,3 @@ def test_a_file_of_the_first_version_has_outputs_that_are_states(model):
     assert old.hidden == old.states == 2
     next_states = old.mean_dynamics().mean(np.array([[1.0, 0.3]]), np.zeros(1))
     assert not np.allclose(next_states, old.mean_dynamics().mean(np.array([[0.0, 0.3]]), np.zeros(1)))
-
-
-def test_a_loaded_model_continues_the_training_record(model, tmp_path):
-    loaded, u = load(model.save(tmp_path / "m.rgp")), small.record(1).u
-    np.testing.assert_array_equal(*(each.simulate(u, start="continue").mean for each in (model, loaded)))
