@@ -56,12 +56,12 @@ def test_the_defaults_in_the_help_are_those_of_the_model(capsys, command):
 
 # Waits inside an import, and says so; like an extension module that loses exceptions of what it imports.
 SLOW_IMPORT = """
-import builtins, sys, time
+import builtins, os, sys, time
 real = builtins.__import__
 def slow(name, *rest):
     if name == {module!r}:
         builtins.__import__ = real
-        print("importing", file=sys.stderr)
+        os.write(2, b"importing\\n")
         try:
             time.sleep(600.0)
         except BaseException:

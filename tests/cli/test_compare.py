@@ -97,7 +97,7 @@ def test_ctrl_c_keeps_the_models_that_are_done_and_resume_adds_the_others(folder
     # The same, but for fewer iterations of the model that was not done.
     (folder / "long.toml").write_text((folder / "long.toml").read_text().replace("9000", "9"))
     done = run_python(*command, "--resume", env=environment(XDG_CACHE_HOME=str(folder / "cache")))
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and "warning" not in done.stderr
     second, _ = read_results(folder)
     assert "incomplete" not in second["meta"] and "incomplete" not in done.stdout
     assert second["rows"][:2] == [{**row, "skip": second["meta"]["skip"]} for row in first["rows"]]  # also the seconds

@@ -38,7 +38,7 @@ def run(capsys, *arguments):
 def succeed(capsys, *arguments, err=""):
     """Standard output of a call that ends well, with nothing (or this) on the standard error."""
     code, out, said = run(capsys, *arguments)
-    assert (code, said) == (0, err)
+    assert (code, said) == (0, err), (code, said)
     return out
 
 
