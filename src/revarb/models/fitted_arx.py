@@ -220,7 +220,7 @@ def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
         known = blank_array(*trained["final_means"].shape[1:] * 2)
         pairs = zip(trained["final_means"], trained["final_inputs"], strict=True)
         states = tuple(StartState(mean, known, past_u) for mean, past_u in pairs)
-    return FittedARX(*fields, std, trained["model"], states, trained.get("horizon_std", _NO_ROWS))
+    return FittedARX(*fields, std, trained["model"], states, trained.get("horizon_std", np.empty((0, len(std)))))
 
 
 def _arx_template(prep: Preprocessor, horizons: int, ends: int) -> dict[str, Any]:
