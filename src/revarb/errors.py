@@ -52,7 +52,7 @@ class ComputationError(RevarbError, RuntimeError):
 class QualityWarning(UserWarning):
     """A column of a record looks as if a sensor or a logger had spoiled it: clipped, rounded coarsely, or stuck.
 
-    `read_records`, `fit` and `compare` issue it, once in a call. The work goes on with the values as they are.
+    `read_records`, `fit` and `compare` issue it, once in a call. The values are used as they are.
 
     Examples
     --------
