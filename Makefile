@@ -44,7 +44,8 @@ test-core: $(READY_DEV)
 	$(QUICK) $(CHECKED) $(CORE) $(COVERAGE) --cov-report=
 
 test-slow: $(READY_DEV)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(CHECKED)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(CHECKED) $(CORE)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(CORE:%=--ignore=%)
 
 lint: $(READY_DEV)
 	$(BIN)/ruff check .

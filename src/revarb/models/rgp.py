@@ -256,10 +256,13 @@ class RGP(Lagged):
         if "recipe" in values and not isinstance(values["recipe"], str):
             recipe = check_keys(Recipe, values["recipe"], "recipe.")
             if isinstance(recipe.get("stages"), tuple | list):
-                recipe["stages"] = [_make_stage(stage) for stage in recipe["stages"]]
+                recipe["stages"] = tuple(_make_stage(stage) for stage in recipe["stages"])
             values["recipe"] = Recipe(**recipe)
         if values.get("recognition") is not None:
-            values["recognition"] = Recognition(**check_keys(Recognition, values["recognition"], "recognition."))
+            recognition = check_keys(Recognition, values["recognition"], "recognition.")
+            if isinstance(recognition.get("hidden"), list):
+                recognition["hidden"] = tuple(recognition["hidden"])
+            values["recognition"] = Recognition(**recognition)
         return cls(**values)
 
 
@@ -274,4 +277,5 @@ def _find_recipe(name: str, recipe: Any) -> Recipe:
 
 def _make_stage(values: Mapping[str, Any]) -> Stage:
     known = check_keys(Stage, values, "stage.")
-    return Stage(known.get("free", ()), known.get("iterations", 0))
+    free = known.get("free", ())
+    return Stage(tuple(free) if isinstance(free, list) else free, known.get("iterations", 0))
