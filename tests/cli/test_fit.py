@@ -121,7 +121,7 @@ def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, option
 def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
     fitted = press_ctrl_c(monkeypatch, fit=2)
     code, out, err = run(capsys, *START, "--jobs", "1")
-    assert code == 130 and fitted == [0, 1]
+    assert code == 130 and fitted() == [0, 1]
     assert err == "interrupted: the best candidate so far was kept; rerun with --resume to continue\n"
     assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
 
