@@ -126,7 +126,7 @@ def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choo
     assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
 
     succeed(capsys, *START, "--jobs", "1", "--resume")
-    assert fitted == [0, 1, 1, 2, 3] and revarb.load("m.rgp").status != "interrupted"
+    assert fitted() == [0, 1, 1, 2, 3] and revarb.load("m.rgp").status != "interrupted"
 
 
 @pytest.mark.parametrize(("samples", "status"), [(60, Status.ITERATION_LIMIT), (40, Status.INTERRUPTED)])
