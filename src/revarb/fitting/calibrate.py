@@ -8,6 +8,7 @@ guarantees, are in docs/design.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -70,7 +71,7 @@ def _calibrate_on(folds: Mapping[int, FittedRGP], task: Task, least: float) -> C
     records = task.records if task.spec.noise == "gaussian" else mask_if_possible(task.records)
     held_out = hold_out(records, task.blocks, task.preprocessor.skip)
     errors = measure_block_errors(folds, held_out)
-    calibration = find_calibration(folds, task.records, task.blocks, errors, least)
+    calibration = find_calibration(folds, task.records, task.blocks, errors, least).calibration
     return replace(
         calibration,
         linear_error=measure_linear(held_out, task.preprocessor.order),
@@ -97,6 +98,20 @@ def _fit_without_fold(fold: int, model: FittedRGP, task: Task, report: Report, j
     return fitted
 
 
+class HeldOutBands(NamedTuple):
+    """Errors of held-out runs by the number of their block, with the variance of the calibrated band."""
+
+    cold: dict[int, RunErrors]  # from the beginnings of the records
+    ahead: dict[int, RunErrors]  # from windows just before the blocks
+
+
+class Calibrated(NamedTuple):
+    """A calibration, and the runs behind it with its bands."""
+
+    calibration: Calibration
+    bands: HeldOutBands
+
+
 def find_calibration(
     folds: Mapping[int, FittedRGP],
     records: Sequence[Series],
@@ -104,14 +119,15 @@ def find_calibration(
     errors: Float64[np.ndarray, " B"],
     least: float,
     rule: CalibrationRule = BY_MEDIAN,
-) -> Calibration:
+) -> Calibrated:
     """Choose the noises by a rule, then the widths of the bands, on held-out runs of the folds.
 
     `errors` are those of `measure_block_errors`, and `least` is the smallest variance of the output noise. Models with
     Student-t noise have a rule of their own. Blocks whose run diverges count neither for the bands nor for the error.
     """
-    free_runs = _drop_diverged({scale: collect_run_errors(folds, records, blocks, scale) for scale in SCALES})
-    _check_runs(free_runs, len(blocks))
+    by_scale = _drop_diverged({scale: collect_run_errors(folds, records, blocks, scale) for scale in SCALES})
+    _check_runs(by_scale, len(blocks))
+    free_runs = {scale: list(runs.values()) for scale, runs in by_scale.items()}
     [first, *_] = folds.values()
     rule = HEAVY if first.spec.noise == "student-t" else rule
     noises = rule.choose_noises(free_runs, least)
@@ -119,23 +135,42 @@ def find_calibration(
     noises, far = rule.find_band(free_runs[scale], noises)
     window_runs = _run_from_windows(folds, records, blocks, scale)
     edges = tuple(sorted({first.order.lags, max(block.end - block.begin for block in blocks)}))
-    bands = [[select_steps(run, begin, end) for run in window_runs] for begin, end in pairwise((0, *edges))]
+    bands = [[select_steps(run, begin, end) for run in window_runs.values()] for begin, end in pairwise((0, *edges))]
     near = [rule.find_width(band, noises) if any(len(run.error) for run in band) else far for band in bands]
     error = compute_held_out_error(errors[np.isfinite(errors)])
-    return Calibration(
+    calibration = Calibration(
         scale, noises.output, edges, (*near, far), len(free_runs[scale]), error, degrees_of_freedom=noises.degrees
     )
+    cold, ahead = (
+        _widen(runs, calibration, is_cold) for runs, is_cold in ((by_scale[scale], True), (window_runs, False))
+    )
+    return Calibrated(calibration, HeldOutBands(cold, ahead))
 
 
-def _drop_diverged(runs: Mapping[float, Sequence[RunErrors]]) -> dict[float, list[RunErrors]]:
+def _widen(runs: Mapping[int, RunErrors], calibration: Calibration, cold: bool) -> dict[int, RunErrors]:
+    # With the variance of the band that a user sees.
+    return {
+        block: run._replace(
+            variance=calibration.width_factors(run.steps.astype(np.int64), cold) ** 2
+            * (run.variance + calibration.output_noise)
+        )
+        for block, run in runs.items()
+    }
+
+
+RunsByBlock = Mapping[int, RunErrors]
+
+
+def _drop_diverged(runs: Mapping[float, RunsByBlock]) -> dict[float, dict[int, RunErrors]]:
     # The same blocks for every scale. A band that has become wider than the signal says nothing about its width.
-    sound = [not any(run.diverged for run in by_scale) for by_scale in zip(*runs.values(), strict=True)]
-    if 2 * sum(sound) < len(sound):
+    [first, *_] = runs.values()
+    sound = [block for block in first if not any(by_block[block].diverged for by_block in runs.values())]
+    if 2 * len(sound) < len(first):
         raise ComputationError("most of the held-out runs diverged; use another seed, or calibrate=False")
-    return {scale: [run for run, kept in zip(all_runs, sound, strict=True) if kept] for scale, all_runs in runs.items()}
+    return {scale: {block: by_block[block] for block in sound} for scale, by_block in runs.items()}
 
 
-def _check_runs(runs: Mapping[float, Sequence[RunErrors]], blocks: int) -> None:
+def _check_runs(runs: Mapping[float, RunsByBlock], blocks: int) -> None:
     left = min(len(each) for each in runs.values())
     if left < MIN_BLOCKS:
         raise InputError(
@@ -146,13 +181,13 @@ def _check_runs(runs: Mapping[float, Sequence[RunErrors]], blocks: int) -> None:
 
 def collect_run_errors(
     folds: Mapping[int, FittedRGP], records: Sequence[Series], blocks: Sequence[HeldOutBlock], scale: float
-) -> list[RunErrors]:
-    """Every block as a part of a cold run from the beginning of its record, by the fold that left it out.
+) -> dict[int, RunErrors]:
+    """Every block, by its number, as a part of a cold run from the beginning of its record by the fold without it.
 
     The blocks of the first fold come first. The variances are without output noise. Blocks without measured outputs are
     left out.
     """
-    runs = []
+    runs = {}
     for fold, model in sorted(folds.items()):
         for number, record in enumerate(records):
             selected = [block for block in blocks if (block.record, block.fold) == (number, fold)]
@@ -160,27 +195,34 @@ def collect_run_errors(
                 cold = make_cold_origin(model.preprocessor, model.trained.chain).state
                 moments = _run_scaled(model, cold, record.u, scale, model.preprocessor.order.reach)
                 y = model.scaling.outputs(record.y)
-                runs += [_compare(y[block.rows], moments, block.rows, block.begin) for block in selected]
-    return [run for run in runs if len(run.error)]
+                for block in selected:
+                    runs[blocks.index(block)] = _compare(y[block.rows], moments, block.rows, block.begin)
+    return {block: run for block, run in runs.items() if len(run.error)}
+
+
+def cut_window(records: Sequence[Series], block: HeldOutBlock, samples: int) -> Window | None:
+    """The window of so many samples just before a block; None where there are fewer."""
+    if block.begin < samples:
+        return None
+    record, before = records[block.record], slice(block.begin - samples, block.begin)
+    return Window(record.u[before], record.y[before], record.dt, record.input_names, record.output_names)
 
 
 def _run_from_windows(
     folds: Mapping[int, FittedRGP], records: Sequence[Series], blocks: Sequence[HeldOutBlock], scale: float
-) -> list[RunErrors]:
+) -> dict[int, RunErrors]:
     # Every block simulated from a window of `skip` samples just before it, if there are that many.
     [first, *_] = folds.values()
-    samples, runs = first.skip, []
-    for block in (block for block in blocks if block.begin >= samples):
+    runs = {}
+    for number, block in enumerate(blocks):
+        if (window := cut_window(records, block, first.skip)) is None:
+            continue
         model, record = folds[block.fold], records[block.record]
-        just_before = slice(block.begin - samples, block.begin)
-        window = Window(
-            record.u[just_before], record.y[just_before], record.dt, record.input_names, record.output_names
-        )
         start = resolve_start(window, model.preprocessor, model.trained.chain, ()).state
         moments = _run_scaled(model, start, record.u[block.rows], scale, 0)
         y = model.scaling.outputs(record.y[block.rows])
-        runs.append(_compare(y, moments, slice(0, len(y)), 0))
-    return [run for run in runs if len(run.error)]
+        runs[number] = _compare(y, moments, slice(0, len(y)), 0)
+    return {block: run for block, run in runs.items() if len(run.error)}
 
 
 def _run_scaled(

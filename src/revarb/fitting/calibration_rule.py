@@ -141,7 +141,7 @@ def find_pooled_band(runs: Sequence[RunErrors], noises: Noises) -> tuple[Noises,
     """Find tails and width with which the 50 % and the 95 % band hold their share of the held-out errors."""
     joined = join_runs(runs)
     sizes = np.sort(np.abs(joined.error) / np.sqrt(joined.variance + noises.output))
-    middle, bound = float(np.median(sizes)), float(sizes[_find_rank(len(sizes)) - 1])
+    middle, bound = float(np.median(sizes)), float(sizes[find_rank(len(sizes)) - 1])
     noises = noises._replace(degrees=_find_tails(middle, bound))
     return noises, bound / half_width(LEVEL, noises.degrees)
 
@@ -176,8 +176,8 @@ class CalibrationRule(NamedTuple):
     find_width: FindWidth
 
 
-def _find_rank(count: int) -> int:
-    # Of the error, of so many, that bounds the next one with probability 0.95; or the largest.
+def find_rank(count: int) -> int:
+    """The rank of the error, of so many, that bounds the next one with probability 0.95; or the largest."""
     return min(int(np.ceil(LEVEL * (count + 1))), count)
 
 
@@ -189,7 +189,7 @@ def find_width_factor(run: RunErrors, noises: Noises) -> float:
     """
     ratios = np.sort(np.abs(run.error) / np.sqrt(run.variance + noises.output))
     count = len(ratios)
-    rank = _find_rank(count)
+    rank = find_rank(count)
     return float(ratios[rank - 1] / half_width(min(LEVEL, rank / (count + 1)), noises.degrees))
 
 

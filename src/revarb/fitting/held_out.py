@@ -20,6 +20,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.errors import ComputationError
 from revarb.fitting.free_run import cut_cold_runs
+from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.compilation import cut_rows, pad_rows
@@ -178,8 +179,11 @@ def simulate_blocks(model: Any, runs: Sequence[HeldOutRun]) -> list[Float64[np.n
 def simulate_records(model: Any, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
     """The outputs of cold runs over records, raw units, from the first row with a full window of inputs.
 
-    Those of an RGP or ARX model are mean-only runs, side by side.
+    Those of an RGP or ARX model are mean-only runs, side by side; those of a mixture are the mean of its members'.
     """
+    if isinstance(model, Ensemble):
+        runs = zip(*(simulate_records(member, records) for member in model.members), strict=True)
+        return [np.mean([each[-min(map(len, own)) :] for each in own], axis=0) for own in runs]
     if not isinstance(model, FittedRGP | FittedARX):
         return [_simulate_record(model, record) for record in records]
     simulated = np.asarray(simulate_cold(model.chain, cut_cold_runs(model.preprocessor, records).u_bar))

@@ -36,10 +36,12 @@ class Candidate:
     seconds : float
         Time that its fits took, without the full fit of the one that is taken.
     note : str
-        "taken": it is the model. "dropped": it was far behind on the blocks of the first fold, and its other folds
-        were not fitted. "unfinished": Ctrl-C came before all of its folds were fitted. "unstable": its runs on other
-        inputs leave the range of the record, or those on held-out blocks diverge. "failed": it could not be fitted.
-        Empty for those that were compared and not taken.
+        "taken": it is the model. "member": it is a member of the mixture that is. "unfinished": Ctrl-C or the time
+        limit came before all of its folds were fitted. "unstable": its runs on other inputs leave the range of the
+        record, or those on held-out blocks diverge. "failed": it could not be fitted. Empty for those that were
+        compared and not taken. "dropped", in files of version 0.2: it was behind on the blocks of the first fold.
+    weight : float
+        Its weight in the mixture; 0 where it is no member of one.
 
     Examples
     --------
@@ -54,8 +56,10 @@ class Candidate:
     stretches: int
     seconds: float
     note: str = ""
+    weight: float = 0.0
 
     def __post_init__(self):
+        check_number("weight", self.weight, least=0.0)
         for name in ("error", "standard_error"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), least=0.0)
@@ -71,9 +75,9 @@ class Choice:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Everything that was tried, in the order in which it was tried.
+        Everything that was tried, in the order in which it was tried, and the mixture of the best.
     taken : str
-        Name of the candidate that was taken.
+        Name of the candidate, or of the mixture, that is the model.
     sentence : str
         Why.
     scored_by : str
@@ -115,8 +119,13 @@ class Choice:
 
     @property
     def taken_candidate(self) -> Candidate:
-        """The candidate that was taken."""
+        """The candidate, or the mixture, that was taken."""
         return next(candidate for candidate in self.candidates if candidate.name == self.taken)
+
+    @property
+    def members(self) -> tuple[Candidate, ...]:
+        """The members of the mixture, or the only model."""
+        return tuple(each for each in self.candidates if each.weight > 0.0) or (self.taken_candidate,)
 
     def summary(self) -> Summary:
         """All candidates with their held-out errors, best first, and the sentence.
@@ -137,7 +146,7 @@ class Choice:
         """
         rows = [
             (each.name, _number(each.error), _number(each.standard_error), str(each.stretches), f"{each.seconds:.1f}",
-             each.note)
+             f"{each.note}, weight {each.weight:.2g}" if each.weight else each.note)
             for each in sorted(self.candidates, key=_sort_key)
         ]  # fmt: skip
         heads = ("candidate", "held-out error", "std. error", "blocks", "seconds", "")
@@ -156,7 +165,8 @@ class Choice:
         notes = [("taken" if each.name == self.taken else each.note, each) for each in self.candidates]
         groups = {
             "taken": [each for note, each in notes if note == "taken"],
-            "tried": [each for note, each in notes if note not in ("taken", *FEWER_BLOCKS)],
+            f"member, weight {self.members[0].weight:.2g}": [each for note, each in notes if note == "member"],
+            "tried": [each for note, each in notes if note not in ("taken", "member", *FEWER_BLOCKS)],
             "fewer blocks (dropped, or not finished)": [each for note, each in notes if note in FEWER_BLOCKS],
         }
         return draw_errors(groups, f"taken: {self.taken}", self.scored_by)

@@ -1,6 +1,7 @@
 """Several trained models of the same records as one: their mixture."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from jaxtyping import Float64
 from revarb.data.scaling import safe_rms, safe_std
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_integer, check_seed
+from revarb.errors import ComputationError, InputError, check_integer, check_seed, warn_user
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.models.calibration import Calibration
@@ -26,6 +27,7 @@ from revarb.models.model_file import (
 )
 from revarb.models.outliers import Outlier
 from revarb.models.prediction import Predictor
+from revarb.models.residual_band import FittedNarx
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
 from revarb.models.summary import Summary, SummaryTable
@@ -36,20 +38,23 @@ from revarb.simulation.starts import StartChoice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Member = FittedRGP | FittedNarx
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Predictor, Exportable):
     """Several fits to the same records as one model; simulations are their mixture with equal weights.
 
-    The members are fits of one configuration with different seeds (`fit(restarts=…)`), or different models
-    (`revarb.fit(members=…)`, `mixed`). It has the surface of a single model. What cannot be mixed (configuration,
-    bound, history, latent paths, calibration, the figure of the fit) is that of the member `best`.
+    The members are the best candidates of `revarb.fit`, linear models among them, or fits of one configuration with
+    different seeds (`fit(restarts=…)`). It has the surface of a single model. What cannot be mixed (configuration,
+    bound, history, latent paths, calibration, the figure of the fit) is that of the member `best`. A member whose run
+    diverges is left out of that run, with a warning.
 
     Attributes
     ----------
-    members : tuple of FittedRGP
-        The trained models, in the order of their seeds; different models in the order of the choice, the one that was
-        taken first.
+    members : tuple of FittedRGP, FittedARX or other NARX models
+        The trained models, in the order of their seeds; different models in the order of the choice, the best one
+        first.
     status : Status
         "interrupted" if a fit was interrupted, else the status of `best`.
 
@@ -66,7 +71,7 @@ class Ensemble(Predictor, Exportable):
     (60, 1)
     """
 
-    members: tuple[FittedRGP, ...]
+    members: tuple[Member, ...]
 
     methods = FittedRGP.methods
 
@@ -88,7 +93,9 @@ class Ensemble(Predictor, Exportable):
         InputError
             If the members differ in configuration or records, or two have the same seed.
         """
-        members = _check_members(members)
+        members = tuple(members)
+        if not members or not all(isinstance(member, FittedRGP) for member in members):
+            raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
         if len({member.seed for member in members}) < len(members):
             raise InputError(f"members must differ in their seeds, received {[member.seed for member in members]}")
         ordered = tuple(sorted(members, key=lambda member: member.seed))
@@ -103,12 +110,12 @@ class Ensemble(Predictor, Exportable):
         return cls(first.preprocessor, _join_status(members, best), first.seed, ordered)
 
     @classmethod
-    def from_candidates(cls, members: Sequence[FittedRGP]) -> "Ensemble":
-        """The mixture of different models of the same records, the best one first, as `revarb.fit(members=…)` makes it.
+    def from_candidates(cls, members: Sequence[Member]) -> "Ensemble":
+        """The mixture of different models of the same records, the best one first, as `revarb.fit` makes it.
 
         Parameters
         ----------
-        members : list of FittedRGP
+        members : list of FittedRGP, FittedARX or other NARX models
             They may differ in everything but the records.
 
         Returns
@@ -118,9 +125,11 @@ class Ensemble(Predictor, Exportable):
         Raises
         ------
         InputError
-            If the members were fitted to different records.
+            If the members were fitted to different records, or are models of other kinds.
         """
-        members = _check_members(members)
+        members = tuple(members)
+        if not members or not all(isinstance(member, Member) for member in members):
+            raise InputError(f"a mixture takes one or more fitted RGPs or NARX models, received {members!r}")
         if not all(_same_records(member, members[0]) for member in members):
             raise InputError("members must be fits to the same records")
         slowest = max(members, key=lambda member: member.skip)  # its rows count where those of all members do
@@ -135,20 +144,21 @@ class Ensemble(Predictor, Exportable):
 
     @cached_property
     def best(self) -> FittedRGP:
-        """The member with the highest bound; the first one of different models, whose bounds cannot be compared."""
-        if self.mixed:
-            return self.members[0]
-        return max(self.members, key=lambda member: member.bound)
+        """The member with the highest bound; of different models, the first one that is a recurrent GP."""
+        recurrent = [member for member in self.members if isinstance(member, FittedRGP)]
+        if not recurrent:
+            raise InputError("none of the members is a recurrent GP: configuration, bound and history are those of one")
+        return recurrent[0] if self.mixed else max(recurrent, key=lambda member: member.bound)
 
     @property
     def mixed(self) -> bool:
         """Whether the members have different configurations."""
-        return any(member.spec != self.members[0].spec for member in self.members)
+        return len({member.spec if isinstance(member, FittedRGP) else id(member) for member in self.members}) > 1
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """The lower bounds of all members."""
-        return tuple(member.bound for member in self.members)
+        """The lower bounds of the members that are recurrent GPs."""
+        return tuple(member.bound for member in self.members if isinstance(member, FittedRGP))
 
     @property
     def bound(self) -> float:
@@ -172,12 +182,12 @@ class Ensemble(Predictor, Exportable):
 
     @property
     def calibration(self) -> Calibration | None:
-        """The calibration of the best member; every member has its own."""
+        """The calibration of the best member; those of a mixture have the widths with which the mixture is honest."""
         return self.best.calibration
 
     @property
     def verdict(self) -> str | None:
-        """What the held-out error of the best member says, in a sentence; None where nothing was held out."""
+        """What the held-out error says, in a sentence; None where nothing was held out."""
         return self.best.verdict if self.choice is None else super().verdict
 
     @property
@@ -222,7 +232,7 @@ class Ensemble(Predictor, Exportable):
         InputError
             If the inputs or the start do not fit the model.
         ComputationError
-            If the simulation of a member diverges.
+            If the simulations of all members diverge.
         """
         seed = check_seed(seed)
         starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
@@ -230,11 +240,32 @@ class Ensemble(Predictor, Exportable):
             what = f"a state for each of its {len(self)} members"
             raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
         counts = self._divide(samples) if method == "samples" else [samples] * len(self)
-        paths = [
-            member.simulate(u, method, start=own, steps=steps, samples=count, seed=seed + number)
-            for number, (member, own, count) in enumerate(zip(self.members, starts, counts, strict=True))
-        ]
-        return mix_paths(paths)
+
+        def run(number: int, member: Member) -> Trajectory:
+            own: dict[str, Any] = {"start": starts[number], "steps": steps}
+            if isinstance(member, FittedRGP):
+                return member.simulate(u, method, **own, samples=counts[number], seed=seed + number)
+            return _simulate_narx(member, u, method, own, counts[number], seed + number)
+
+        return mix_paths(self._run_members(run))
+
+    def _run_members(self, run: Callable[[int, Member], Trajectory]) -> list[Trajectory]:
+        # Those that do not diverge; what several members warn of is said once.
+        paths, failures = [], []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for number, member in enumerate(self.members):
+                try:
+                    paths.append(run(number, member))
+                except ComputationError as error:
+                    failures.append(error)
+        for message in dict.fromkeys(str(each.message) for each in caught):
+            warn_user(message)
+        if not paths:
+            raise failures[0]
+        if failures:
+            warn_user(f"{len(failures)} of {len(self)} members diverged and are left out of this run: {failures[0]}")
+        return paths
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         return self.simulate(u, start=states)
@@ -254,10 +285,28 @@ class Ensemble(Predictor, Exportable):
         Trajectory
             Mixture of the members' predictions, one row per sample of the record.
         """
-        return mix_paths([member.predict(record, horizon) for member in self.members])
+        return mix_paths(self._run_members(lambda number, member: member.predict(record, horizon)))
+
+    def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "Ensemble":
+        """Train all members further on more records; see `FittedRGP.refit`. The bands stay calibrated as they were.
+
+        Parameters
+        ----------
+        records : Series or list of Series
+            All records to train on, old and new ones.
+        progress : bool
+            Show a progress bar for each member.
+
+        Returns
+        -------
+        Ensemble
+            A new model; this one is not changed.
+        """
+        members = [member.refit(records, progress) for member in self.members]
+        return replace(self, members=tuple(members), status=_join_status(members, members[0]))
 
     def outliers(self, level: float = 1e-3) -> tuple[Outlier, ...]:
-        """The training samples that the best member takes as outliers; see `FittedRGP.outliers`.
+        """The training samples that the first member with Student-t noise takes as outliers; see `FittedRGP.outliers`.
 
         Parameters
         ----------
@@ -272,12 +321,13 @@ class Ensemble(Predictor, Exportable):
         Raises
         ------
         InputError
-            If the noise of the best member is Gaussian.
+            If the noise of all members is Gaussian.
         """
-        return self.best.outliers(level)
+        robust = (each for each in self.members if isinstance(each, FittedRGP) and each.spec.noise == "student-t")
+        return next(robust, self.best).outliers(level)
 
     def smooth(self) -> list[Trajectory]:
-        """The training records as fitted by all members; see `FittedRGP.smooth`.
+        """The training records as fitted by the recurrent GPs among the members; see `FittedRGP.smooth`.
 
         Returns
         -------
@@ -285,7 +335,8 @@ class Ensemble(Predictor, Exportable):
             Mixture of the members' fits, one per record, with the noise as fitted (no calibration), for the samples
             with a full window of lags of all members behind them.
         """
-        records = zip(*(member.smooth() for member in self.members), strict=True)
+        recurrent = [member for member in self.members if isinstance(member, FittedRGP)]
+        records = zip(*(member.smooth() for member in recurrent), strict=True)
         return [mix_paths(_cut_to_shortest(paths)) for paths in records]
 
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -337,16 +388,11 @@ class Ensemble(Predictor, Exportable):
         Summary
             Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
         """
-        rows = [
-            (str(member.seed), member.status.label, f"{member.bound:.2f}",
-             "not calibrated" if member.calibration is None else f"{member.calibration.error:.3g}",
-             *((_describe_structure(member.spec),) if self.mixed else ()))
-            for member in self.members
-        ]  # fmt: skip
-        heads = ("seed", "status", "bound", "held-out error", *(("structure",) if self.mixed else ()))
-        members = SummaryTable("members", heads, rows)
+        rows = [(_describe_member(member), member.status.label, *_describe_fit(member)) for member in self.members]
+        members = SummaryTable("members, equal weights", ("member", "status", "bound", "held-out error"), rows)
         chosen = () if self.choice is None else (self.choice.table(),)
-        return Summary(f"Ensemble, best member: seed {self.best.seed}", (members, *self.best.summary().tables, *chosen))
+        of_best = self.best.summary().tables if self.bounds else (self._common_table(),)
+        return Summary(f"Ensemble of {len(self)} models; below, the best member", (members, *of_best, *chosen))
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs, of every member; see `Exportable`."""
@@ -397,28 +443,46 @@ def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray,
     return np.hypot(safe_rms(stds), between)
 
 
-def _check_members(members: Sequence[FittedRGP]) -> tuple[FittedRGP, ...]:
-    members = tuple(members)
-    if not members or not all(isinstance(member, FittedRGP) for member in members):
-        raise InputError(f"an ensemble takes one or more fitted RGPs, received {members!r}")
-    return members
+def _simulate_narx(
+    member: FittedNarx, u: Any, method: str, options: dict[str, Any], samples: int, seed: int
+) -> Trajectory:
+    # A NARX model has one method, a mean with a band; its samples have independent errors.
+    if method not in Ensemble.methods and method != "samples":
+        raise InputError(f"method must be 'moments', 'mean' or 'samples' for this mixture, received {method!r}")
+    path = member.simulate(u, **options)
+    assert path.std is not None
+    drawn = None
+    if method == "samples":
+        drawn = path.mean + path.std * np.random.default_rng(seed).standard_normal((samples, *path.mean.shape))
+    return replace(path, method=method, std=None if method == "mean" else path.std, samples=drawn)
 
 
-def _join_status(members: Sequence[FittedRGP], best: FittedRGP) -> Status:
+def _join_status(members: Sequence[Member], best: Member) -> Status:
     interrupted = any(member.status is Status.INTERRUPTED for member in members)
     return Status.INTERRUPTED if interrupted else best.status
 
 
-def _same_records(one: FittedRGP, other: FittedRGP) -> bool:
+def _same_records(one: Member, other: Member) -> bool:
     # By the scaling of the inputs: that of the outputs is without outliers where the noise is a Student-t.
     scalings = [np.concatenate([model.scaling.u_mean, model.scaling.u_std]) for model in (one, other)]
     names = [(model.input_names, model.output_names, model.dt) for model in (one, other)]
     return names[0] == names[1] and np.array_equal(scalings[0], scalings[1])
 
 
-def _describe_structure(spec: RGP) -> str:
+def _describe_member(member: Member) -> str:
+    if not isinstance(member, FittedRGP):
+        return f"{type(member).__name__}, {member.order.lags} + {member.order.input_lags} lags"
+    spec = member.spec
     linear = ", linear part" if spec.linear else ""
-    return f"{spec.lags} + {spec.input_lags} lags, {spec.hidden} hidden{linear}, w = {spec.recipe.free_run_weight:g}"
+    lags = f"{spec.lags} + {spec.input_lags} lags, {spec.hidden} hidden{linear}"
+    return f"{lags}, w = {spec.recipe.free_run_weight:g}, seed {member.seed}"
+
+
+def _describe_fit(member: Member) -> tuple[str, str]:
+    if not isinstance(member, FittedRGP):
+        return "", ""
+    error = "not calibrated" if member.calibration is None else f"{member.calibration.error:.3g}"
+    return f"{member.bound:.2f}", error
 
 
 def _write_ensemble(model: Ensemble) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -428,7 +492,7 @@ def _write_ensemble(model: Ensemble) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read_ensemble(header: Header, arrays: Arrays) -> Ensemble:
     members = members_from_parts(header["members"], arrays)
-    mixed = any(member.spec != members[0].spec for member in members)
+    mixed = any(getattr(member, "spec", None) != members[0].spec for member in members)
     ensemble = Ensemble.from_candidates(members) if mixed else Ensemble.from_members(members)
     # Of an interrupted mixture only the finished members are kept: theirs does not say that it was interrupted.
     return replace(ensemble, status=Status(header.get("status", ensemble.status)))  # version 0.1 has none

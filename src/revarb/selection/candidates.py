@@ -15,9 +15,8 @@ from revarb.errors import InputError, describe
 from revarb.fitting.arx import ARX
 from revarb.fitting.held_out import HeldOut
 from revarb.fitting.problem import FEW_INDUCING, count_enough_inducing
-from revarb.fitting.weight_path import count_steps
 from revarb.models.base import ModelSpec
-from revarb.models.recipe import RECIPES, Recipe
+from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.selection.records import FEW_LAGS, LAGS, MORE_LAGS, limit_lags
 
@@ -31,8 +30,7 @@ class CandidatePath:
 
     spec: Any
     name: str = field(compare=False)  # for display
-    few_iterations: tuple[int, ...] = ()  # of the first stages of fits without a fold, where fewer are enough there
-    position: int = field(default=0, compare=False)  # in the user's list
+    trial: Any = None  # the configuration of fits without a fold, where less is enough there; None: the same
 
     @property
     def has_weights(self) -> bool:
@@ -45,11 +43,9 @@ class CandidatePath:
         return isinstance(self.spec, RGP) and self.spec.linear
 
     @property
-    def trial(self) -> Any:
+    def trial_spec(self) -> Any:
         """The configuration of the fits without a fold."""
-        if not self.few_iterations:
-            return self.spec
-        return replace(self.spec, recipe=_limit_iterations(self.spec.recipe, self.few_iterations))
+        return self.spec if self.trial is None else self.trial
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -60,50 +56,30 @@ class CandidatePath:
         return (0.0, *recipe.free_run_weights) if self.has_weights else (recipe.free_run_weight,)
 
     @property
-    def steps(self) -> int:
-        """Number of steps of a fit without a fold, at most."""
-        return count_steps(self.trial) if isinstance(self.spec, RGP) else 1
-
-    @property
     def key(self) -> str:
         """A name for files: a digest of its configurations."""
-        content = json.dumps([self.spec.to_dict(), self.trial.to_dict()])
+        content = json.dumps([self.spec.to_dict(), self.trial_spec.to_dict()])
         return hashlib.sha256(content.encode()).hexdigest()[:20]
 
     def at(self, weight: float) -> "CandidateKey":
-        """The candidate with this weight. Simpler is the one with the smaller weight, then with fewer lags.
-
-        A model of another kind must be clearly better than a recurrent GP: its bands are not calibrated.
-        """
+        """The candidate with this weight."""
         if not isinstance(self.spec, RGP):
-            return CandidateKey(self, 0.0, self.name, (True, float("inf"), self.position))
-        spec, name = self.spec, self.name
-        states = f", {spec.latent_dims[0]} states" if spec.latent_dims[0] > 1 else ""
-        name = f"{name}{states}, {describe_order(spec)}, w = {weight:g}"
-        return CandidateKey(self, weight, name, (True, weight, spec.lags))
-
-
-def _limit_iterations(recipe: Recipe, few: Sequence[int]) -> Recipe:
-    # Stages beyond those that `few` names keep their iterations.
-    limits = [*few, *(stage.iterations for stage in recipe.stages[len(few) :])]
-    stages = [
-        replace(stage, iterations=min(limit, stage.iterations))
-        for stage, limit in zip(recipe.stages, limits[: len(recipe.stages)], strict=True)
-    ]
-    return replace(recipe, stages=tuple(stages))
+            return CandidateKey(self, name=self.name)
+        states = f", {self.spec.latent_dims[0]} states" if self.spec.latent_dims[0] > 1 else ""
+        return CandidateKey(self, weight, f"{self.name}{states}, {describe_order(self.spec)}, w = {weight:g}")
 
 
 @dataclass(frozen=True)
 class CandidateKey:
     """The identity of a candidate: its configuration and the weight of its free-run term.
 
-    The configuration of a linear model is its order. Name and complexity are no part of the identity.
+    The configuration of a linear model is its order, that of a mixture the keys of its members. The name is no part of
+    the identity.
     """
 
-    configuration: CandidatePath | Order
+    configuration: "CandidatePath | Order | tuple[CandidateKey, ...]"
     weight: float = 0.0
     name: str = field(default="", compare=False)
-    complexity: tuple[Any, ...] = field(default=(), compare=False)  # of two candidates, the simpler one has the smaller
 
     @property
     def path(self) -> CandidatePath | None:
@@ -143,10 +119,6 @@ class GivenCandidates:
         """The other candidates."""
         return list(self.paths)
 
-    def list_variants(self, best: CandidatePath, records: Sequence[Series]) -> list[CandidatePath]:
-        """None: only what was passed is tried."""
-        return []
-
 
 def read_candidates(candidates: object) -> GivenCandidates:
     """Check a user's candidates: a sequence of configurations, or a mapping from names to configurations."""
@@ -157,7 +129,7 @@ def read_candidates(candidates: object) -> GivenCandidates:
             raise InputError(f"candidates must differ, but {describe(spec)} is among them twice")
     linear = tuple((name, spec) for name, spec in named if isinstance(spec, ARX))
     paths = [
-        CandidatePath(spec, name or _name_spec(spec, position, specs), position=position)
+        CandidatePath(spec, name or _name_spec(spec, position, specs))
         for position, (name, spec) in enumerate(named)
         if not isinstance(spec, ARX)
     ]
@@ -196,14 +168,13 @@ def _name_spec(spec: Any, position: int, specs: Sequence[Any]) -> str:
 INDUCING = 100  # of structures without a linear part; fewer where the records are short
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
-FEW_ITERATIONS = (30, 50)  # of trials with two hidden layers before the free-run term: enough to compare
-FIXED = "RGP, fixed variances"  # display names
-FREE = "RGP, free variances"
+TRIAL_ITERATIONS = (25, 35)  # of the stages of fits without a fold, and of each weight of the free-run term there:
+TRIAL_FREE_RUN_ITERATIONS = 15  # enough to rank candidates, not for the best model
 
 
 @dataclass(frozen=True)
 class DefaultCandidates:
-    """Linear models, then three structures of recurrent GPs, then variants of the best of these."""
+    """Linear models, and recurrent GPs of several structures."""
 
     linear_only: bool = False  # with the effort "quick": linear models and recurrent GPs with a linear part
 
@@ -223,38 +194,23 @@ class DefaultCandidates:
     def list_paths(self, records: Sequence[Series], delay: int) -> list[CandidatePath]:
         """The structures that are tried first; `delay` is that of the linear models that did best."""
         few, lags, outputs = limit_lags(records, FEW_LAGS), limit_lags(records, LAGS), records[0].y.shape[1]
+        more, inducing = limit_lags(records, MORE_LAGS), min(INDUCING, count_enough_inducing(records))
         linear = {"hidden": 1, "inducing": FEW_INDUCING, "latent_dim": outputs, "linear": True}
-        inducing = min(INDUCING, count_enough_inducing(records))
         with_linear_part = _make("RGP, linear part", records, lags, delay, "linear", **linear)
         if self.linear_only:
             # These have the quickest fits, and they or linear models are taken in 23 of 24 choices on the development
             # set without its drawn records of Artificial.
             return [with_linear_part]
-        fixed = _make(FIXED, records, lags, delay, "fixed", inducing=inducing)
-        return [
+        one = {"hidden": 1, "inducing": inducing}
+        paths = [
             with_linear_part,
-            _make("RGP, one smooth layer", records, few, delay, "smooth", hidden=1, inducing=inducing),
-            replace(fixed, few_iterations=FEW_ITERATIONS),
+            _make("RGP, one smooth layer", records, few, delay, "smooth", **one),
+            _make("RGP, one smooth layer", records, more, delay, "smooth", **one),
+            _make("RGP, fixed variances", records, lags, delay, "fixed", inducing=inducing),
+            _make("RGP, free variances", records, lags, delay, "R0", inducing=inducing),
+            _make("RGP, fixed variances", records, more, delay, "fixed", inducing=inducing),
         ]
-
-    def list_variants(self, best: CandidatePath, records: Sequence[Series]) -> list[CandidatePath]:
-        """Variants of the best structure, unless it has a linear part.
-
-        More lags, a latent state per output where it has fewer, and free variances where they are fixed.
-        """
-        spec, variants = best.spec, []
-        if spec.linear:
-            return []
-        if spec.recipe == _weigh("fixed", spec.recipe.free_run_weight):
-            free = _weigh("R0", spec.recipe.free_run_weight)
-            variants.append(replace(best, name=FREE, spec=replace(spec, recipe=free)))
-        lags, outputs = limit_lags(records, MORE_LAGS), records[0].y.shape[1]
-        if lags > spec.lags:
-            input_lags = _limit_input_lags(records, lags, spec.input_delay)
-            variants.append(replace(best, spec=replace(spec, lags=lags, input_lags=input_lags)))
-        if outputs > spec.latent_dims[0]:
-            variants.append(replace(best, spec=replace(spec, latent_dim=outputs)))
-        return variants
+        return list(dict.fromkeys(paths))  # short records have fewer different lags
 
 
 def _weigh(recipe: str, weight: float) -> Any:
@@ -264,7 +220,17 @@ def _weigh(recipe: str, weight: float) -> Any:
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> CandidatePath:
     weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
     spec = RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=_weigh(recipe, weight), **options)
-    return CandidatePath(spec, name)
+    return CandidatePath(spec, name, _reduce(spec))
+
+
+def _reduce(spec: RGP) -> RGP:
+    # The configuration of the fits that only rank it.
+    stages = tuple(
+        replace(stage, iterations=min(stage.iterations, most))
+        for stage, most in zip(spec.recipe.stages, TRIAL_ITERATIONS, strict=True)
+    )
+    recipe = replace(spec.recipe, stages=stages, free_run_iterations=TRIAL_FREE_RUN_ITERATIONS)
+    return replace(spec, inducing=min(spec.inducing, FEW_INDUCING), recipe=recipe)
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:

@@ -1,7 +1,7 @@
 """`revarb.fit`: everything is chosen on held-out blocks of the training records.
 
-Candidates are fitted without the blocks of one fold at a time and simulate them (validation.py). The simplest one that
-cannot be told from the best (ranking.py) is fitted to everything, and the same fits calibrate its bands (final_fit.py).
+Candidates are fitted without the blocks of one fold at a time and simulate them (validation.py). The best few of them
+(ranking.py) are fitted to everything (final_fit.py), and their mixture is calibrated on the same blocks (mixture.py).
 """
 
 import hashlib
@@ -15,7 +15,6 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
 from revarb.errors import InputError, check_integer, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
-from revarb.fitting.weight_path import count_steps
 from revarb.models.base import Fitted, ModelSpec
 from revarb.models.status import Status
 from revarb.runtime.interrupts import capture_interrupts
@@ -25,8 +24,7 @@ from revarb.runtime.progress import progress_bar
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.runtime.workers import check_jobs, count_workers
 from revarb.selection.candidates import DefaultCandidates, read_candidates
-from revarb.selection.final_fit import fit_default, fit_interrupted, fit_taken
-from revarb.selection.ranking import Ranking
+from revarb.selection.final_fit import fit_default, fit_interrupted, fit_members
 from revarb.selection.records import cut_parts, hold_out_blocks, leave_out_short
 from revarb.selection.schedule import Progress, Scheduler
 from revarb.selection.search import AnyCandidates, try_candidates
@@ -35,6 +33,7 @@ from revarb.selection.validation import Validation
 
 EFFORTS = ("normal", "quick")
 QUICK = 'With the effort "quick" no recurrent GP without a linear part was tried.'
+MEMBERS = 5  # of the mixture; settled on the development set (docs/design/decisions)
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
 
@@ -46,16 +45,15 @@ def fit(
     progress: bool = False,
     *,
     candidates: Sequence[ModelSpec] | Mapping[str, ModelSpec] | None = None,
-    members: int = 1,
+    members: int = MEMBERS,
     effort: str = "normal",
     resume: bool = False,
 ) -> Fitted:
-    """Train the model that simulates held-out blocks of the training records best.
+    """Train the mixture of the models that simulate held-out blocks of the training records best.
 
     Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
-    simplest one whose held-out error is within one standard error of the best is fitted to all records and calibrated
-    on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
-    `revarb.RGP(...).fit`.
+    five with the smallest held-out errors are fitted to all records, and their mixture is calibrated on the same
+    blocks. `model.choice` has everything that was tried. To configure the model yourself, use `revarb.RGP(...).fit`.
 
     Ctrl-C returns the best candidate so far, with status "interrupted"; a second Ctrl-C stops immediately.
 
@@ -74,7 +72,7 @@ def fit(
         that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
         models have `simulate`.
     members : int
-        Number of recurrent GP candidates, the best ones, whose mixture is returned; 1 for the best one alone.
+        Number of candidates, the best ones, whose mixture is returned; 1 for the best one alone.
     effort : "normal" or "quick"
         "quick" tries linear models and recurrent GPs with a linear part only, in a quarter of the time.
     resume : bool
@@ -83,8 +81,8 @@ def fit(
     Returns
     -------
     FittedRGP, FittedARX or Ensemble
-        A `FittedARX` where nothing nonlinear was found, an `Ensemble` with `members` above 1; with other kinds of
-        candidates a model of that kind, if it is taken.
+        An `Ensemble`; a `FittedARX` where nothing nonlinear is better; with `members=1` a single model. With other
+        kinds of candidates a model of that kind, if it is the best.
 
     Raises
     ------
@@ -126,10 +124,12 @@ def fit(
     warn_about_quality(as_records(train))
     digest = _digest(records, seed)
     store = UnfinishedParts.open("choice", [f"{digest}.*"], resume)
-    with progress_bar("choosing", _count_steps(held_out, chosen), progress) as update, capture_interrupts(1) as pressed:
-        uses_all = [*map(id, parts)] == [*map(id, records)]
+    with (
+        progress_bar("choosing", _count_fits(held_out, chosen, members), progress) as update,
+        capture_interrupts(1) as pressed,
+    ):
         scheduler = Scheduler(
-            held_out.records, held_out.blocks, seed, workers, store, digest, Progress(update, pressed), uses_all
+            records, held_out.records, held_out.blocks, seed, workers, store, digest, Progress(update, pressed)
         )
         model = _choose(Validation(held_out, scheduler), chosen, records, members)
     if getattr(model, "status", None) is not Status.INTERRUPTED:
@@ -157,7 +157,7 @@ class Chosen:
     """
 
     jobs: int | None = None
-    members: int = 1
+    members: int = MEMBERS
     effort: str = "normal"
     candidates: Any = None
 
@@ -201,25 +201,20 @@ def _count_workers(jobs: int | None) -> int:
 
 
 def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence[Series], members: int) -> Fitted:
-    ranking = try_candidates(validation, candidates)
+    ranking = try_candidates(validation, candidates, members)
     if isinstance(candidates, DefaultCandidates):
-        ranking = try_student(ranking, validation, candidates)  # which tries nothing after Ctrl-C
+        ranking = try_student(ranking, validation, candidates, members)  # which tries nothing after Ctrl-C
         if candidates.linear_only:
-            ranking = _add_sentence(ranking, QUICK)
+            ranking = replace(ranking, remarks=(*ranking.remarks, QUICK))
     if validation.scheduler.progress.pressed:
         return fit_interrupted(ranking, validation.held_out, records, validation.scheduler.seed)
-    return fit_taken(ranking, validation, records, members)
+    return fit_members(ranking, validation, records)
 
 
-def _add_sentence(ranking: Ranking, text: str) -> Ranking:
-    return replace(ranking, choice=replace(ranking.choice, sentence=f"{ranking.choice.sentence} {text}"))
-
-
-def _count_steps(held_out: HeldOut, candidates: AnyCandidates) -> int:
-    first = candidates.list_paths(held_out.records, 1)
-    paths = [*first, *(candidates.list_variants(first[-1], held_out.records) if first else ())]
-    final = [count_steps(path.spec) if path.has_weights else 1 for path in paths]
-    return FOLDS * sum(path.steps for path in paths) + max(final, default=1)
+def _count_fits(held_out: HeldOut, candidates: AnyCandidates, members: int) -> int:
+    # At most: members of one path share their fit to all records.
+    paths = len(candidates.list_paths(held_out.records, 1))
+    return FOLDS * paths + min(members, paths)
 
 
 def _digest(records: Sequence[Series], seed: int) -> str:

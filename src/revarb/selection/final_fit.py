@@ -1,72 +1,91 @@
-"""The last step of a choice: the candidate that was taken, fitted to all records and calibrated."""
+"""The last step of a choice: the members, fitted to all records and calibrated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from revarb.data.series import Series
+from revarb.data.windows import Order
 from revarb.errors import ComputationError, RevarbError, warn_user
-from revarb.fitting.calibrate import find_calibration
+from revarb.fitting.calibrate import Calibrated, HeldOutBands, find_calibration
 from revarb.fitting.calibration_rule import POOLED
 from revarb.fitting.fit import fit_rgp
 from revarb.fitting.held_out import HeldOut
 from revarb.fitting.problem import FEW_INDUCING
-from revarb.fitting.weight_path import ALL, fit_weight_path
+from revarb.fitting.weight_path import ALL
 from revarb.models.base import Fitted
-from revarb.models.calibration import Calibration
 from revarb.models.choice import Candidate, Choice
-from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
 from revarb.selection.candidates import CandidateKey, describe_order
-from revarb.selection.linear import fit_linear_candidate
-from revarb.selection.ranking import Ranking
+from revarb.selection.linear import collect_linear_bands, fit_linear_candidate
+from revarb.selection.mixture import mix_models
+from revarb.selection.ranking import Ranking, can_be_mixed, mix_candidates
 from revarb.selection.records import FEW_LAGS, limit_lags
-from revarb.selection.schedule import fit_once
+from revarb.selection.schedule import FitJob
 from revarb.selection.validation import CandidateResult, Validation
 
 LEAST_NOISE = 1e-4  # variance of the output noise of a calibrated model, z-scored
 
 
-def fit_taken(ranking: Ranking, validation: Validation, records: Sequence[Series], members: int) -> Fitted:
-    """Fit the candidate that was taken, or the mixture of the best few, to all records."""
-    seed = validation.scheduler.seed
-    if ranking.winner.path is None:
-        model = fit_linear_candidate(ranking.winner, validation.held_out, records, seed)
-        return replace(model, choice=ranking.choice)
-    fitted: dict[CandidateKey, Any] = {}
-    for each in ranking.list_best(len(ranking.results)):
-        try:
-            model = _fit_nonlinear(each, validation, records)
-        except RevarbError as error:
-            warn_user(f"{each.name} could not be fitted to all records, and the next best candidate is taken: {error}")
-            continue
-        if fitted and not isinstance(model, FittedRGP):
-            continue  # a mixture consists of recurrent GPs
-        fitted[each.key] = model
-        if _is_interrupted(model) or len(fitted) == members or not isinstance(model, FittedRGP):
-            break
-    return _finish(ranking, fitted, members)
+def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> Fitted:
+    """Fit the members to all records and calibrate them: the mixture, or the only one.
 
-
-def _finish(ranking: Ranking, fitted: Mapping[CandidateKey, Any], members: int) -> Fitted:
+    A member that cannot be fitted is replaced by the next best candidate.
+    """
+    if isinstance(ranking.best.key.configuration, Order):
+        model = fit_linear_candidate(ranking.best, validation.held_out, records, validation.scheduler.seed)
+        return replace(model, choice=ranking.describe())
+    fitted = _fit_best(ranking, validation, records)
+    interrupted = bool(validation.scheduler.progress.pressed)
+    if not fitted and interrupted:
+        return fit_interrupted(replace(ranking, interrupted=True, mixture=None), validation.held_out, records, 0)
     if not fitted:
         raise ComputationError("no candidate could be fitted to all records; use RGP(...).fit with fewer lags")
-    models = list(fitted.values())
-    interrupted = _is_interrupted(models[-1])
-    finished = models[:-1] if interrupted and len(models) > 1 else models  # the last one may have left out a fold
-    alone = members == 1 or not isinstance(models[0], FittedRGP)
-    model = models[0] if alone else Ensemble.from_candidates(finished)
-    [first, *_], choice = fitted, ranking.choice
-    if first != ranking.taken:  # the one that was to be taken could not be fitted
-        sentence = f"{first.name}: the next best candidate, because {choice.taken} could not be fitted to all records."
-        notes = {choice.taken: "failed", first.name: "taken"}
-        candidates = tuple(replace(each, note=notes.get(each.name, each.note)) for each in choice.candidates)
-        choice = replace(choice, candidates=candidates, taken=first.name, sentence=sentence)
-    return _attach(choice, model, interrupted)
+    members = tuple(each for each in ranking.compared if each.key in fitted)
+    mixed = len(members) > 1
+    if [each.key for each in members] != [each.key for each in ranking.members]:
+        mixture = mix_candidates(members, validation.held_out, ranking.scored_by) if mixed else None
+        ranking = replace(ranking, members=members, mixture=mixture)
+    models, bands = zip(*(_calibrate(fitted[each.key], each, validation.held_out) for each in members), strict=True)
+    model = mix_models(models, bands) if mixed else models[0]
+    return _attach(ranking.describe(), model, interrupted)
+
+
+def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> dict[CandidateKey, Any]:
+    # As many as there are members, in the order of their errors; the fits of all members run side by side.
+    paths = dict.fromkeys(each.path for each in ranking.members if each.path is not None)
+    validation.fit([FitJob(path, ALL) for path in paths])
+    fitted: dict[CandidateKey, Any] = {}
+    for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
+        if len(fitted) == len(ranking.members):
+            break
+        if fitted and not can_be_mixed(each):
+            continue
+        model = _fit_candidate(each, validation, records)
+        if model is not None and all(model is not other for other in fitted.values()):
+            fitted[each.key] = model
+    return fitted
+
+
+def _fit_candidate(result: CandidateResult, validation: Validation, records: Sequence[Series]) -> Any:
+    # None after Ctrl-C, and where it cannot be fitted.
+    if result.path is None:
+        return fit_linear_candidate(result, validation.held_out, records, validation.scheduler.seed)
+    if not validation.scheduler.progress.pressed:
+        validation.fit([FitJob(result.path, ALL)])
+    known = validation.get_final(result.path)
+    if known is None:
+        return None
+    weights = result.path.weights[: len(known.models)]
+    if result.key.weight not in weights:
+        warn_user(f"{result.name}: its run over all records diverged before this weight; the one before is kept")
+        return known.models[-1]
+    return known.models[weights.index(result.key.weight)]
 
 
 def _attach(choice: Choice, model: Any, interrupted: bool) -> Any:
@@ -78,18 +97,14 @@ def _attach(choice: Choice, model: Any, interrupted: bool) -> Any:
     return model
 
 
-def _is_interrupted(model: Any) -> bool:
-    return getattr(model, "status", None) is Status.INTERRUPTED
-
-
 def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Series], seed: int) -> Fitted:
     """The best candidate so far after Ctrl-C: a linear model, or a fit that has left out one fold; not calibrated."""
-    choice, winner = ranking.choice, ranking.winner
-    if winner.path is None:
-        return _attach(choice, fit_linear_candidate(winner, held_out, records, seed), interrupted=True)
-    sentence = f"{choice.sentence} It was fitted to a part of the records, and its bands are not calibrated."
-    [model, *_] = winner.folds.values()
-    return _attach(replace(choice, sentence=sentence), model, interrupted=True)
+    best = ranking.best
+    if isinstance(best.key.configuration, Order):
+        return _attach(ranking.describe(), fit_linear_candidate(best, held_out, records, seed), interrupted=True)
+    remark = "It was fitted to a part of the records, and its bands are not calibrated."
+    [model, *_] = best.folds.values()
+    return _attach(replace(ranking, remarks=(remark,)).describe(), model, interrupted=True)
 
 
 def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedRGP:
@@ -111,38 +126,20 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
     return replace(model, choice=Choice((Candidate(name, None, None, 0, 0.0, "taken"),), name, sentence, "nothing"))
 
 
-def _fit_nonlinear(result: CandidateResult, validation: Validation, records: Sequence[Series]) -> Any:
-    path, scheduler = result.path, validation.scheduler
-    assert path is not None
-    report = scheduler.progress.make_final_report(result.name)
-    [left, *_] = result.folds.values()  # what is left after Ctrl-C before the first weight: a fit without one fold
-    if not path.has_weights:
-        for model in fit_once(path.spec, records, scheduler.seed, report).models:
-            return _calibrate(model, result, validation.held_out)
-        return replace(left, status=Status.INTERRUPTED) if isinstance(left, Fitted) else left
-    model, known = left, validation.get_final(path)
-    try:
-        traced = fit_weight_path(path.spec, records, (), ALL, scheduler.seed, report)
-        for model in traced if known is None else known.models:
-            if model.spec.recipe.free_run_weight == result.key.weight:
-                break
-        else:
-            warn_user(f"{result.name}: its run over all records diverged before this weight; the one before is kept")
-    except KeyboardInterrupt:
-        return replace(model, status=Status.INTERRUPTED)
-    return _calibrate(model, result, validation.held_out)
-
-
-def _calibrate(model: Any, result: CandidateResult, held_out: HeldOut) -> Any:
+def _calibrate(model: Any, result: CandidateResult, held_out: HeldOut) -> tuple[Any, HeldOutBands | None]:
+    # Without bands where it is not calibrated.
+    if isinstance(model, FittedARX):
+        return model, collect_linear_bands(model, result.folds, held_out)
     if not isinstance(model, FittedRGP):
-        return model
+        return model, None
     try:
-        return replace(model, calibration=calibrate_candidate(result, held_out))
+        calibration, bands = calibrate_candidate(result, held_out)
     except RevarbError as error:
         warn_user(f"the bands are not calibrated: {error}")
-        return model
+        return model, None
+    return replace(model, calibration=calibration), bands
 
 
-def calibrate_candidate(result: CandidateResult, held_out: HeldOut) -> Calibration:
+def calibrate_candidate(result: CandidateResult, held_out: HeldOut) -> Calibrated:
     """Noises and widths of a recurrent GP, from its fits without each fold."""
     return find_calibration(result.folds, held_out.records, held_out.blocks, result.errors, LEAST_NOISE, POOLED)

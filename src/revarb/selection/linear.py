@@ -1,8 +1,9 @@
 """Linear models as candidates: the best order for each input delay, and the bands of the one that is taken."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ from jaxtyping import Float64
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser, half_width
 from revarb.data.series import Series
+from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import RevarbError, warn_user
 from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
-from revarb.fitting.calibration_rule import LEVEL, find_worst_quantile
+from revarb.fitting.calibrate import HeldOutBands, cut_window
+from revarb.fitting.calibration_rule import LEVEL, RunErrors, find_worst_quantile
 from revarb.fitting.held_out import HeldOut, compute_held_out_error, log_errors, simulate_blocks
 from revarb.fitting.quarters import MIN_STD
-from revarb.fitting.reference_errors import count_coefficients, validate_linear
+from revarb.fitting.reference_errors import validate_linear
 from revarb.models.fitted_arx import FittedARX
 from revarb.selection.candidates import CandidateKey, describe_order
 from revarb.selection.validation import CandidateResult
@@ -41,8 +44,7 @@ def try_linear(orders: Sequence[tuple[str, Order]], held_out: HeldOut, quiet: bo
             if not quiet:
                 warn_user(f"{name or 'ARX'} could not be fitted and is left out: {error}")
             continue
-        complexity = (False, 0.0, count_coefficients(found.order, held_out.scaling))
-        key = CandidateKey(found.order, 0.0, name or f"linear, {describe_order(found.order)}", complexity)
+        key = CandidateKey(found.order, name=name or f"linear, {describe_order(found.order)}")
         result = CandidateResult(key, found.folds, found.errors, time.perf_counter() - started)
         tried.setdefault(key, result)
     return list(tried.values())
@@ -95,6 +97,34 @@ def calibrate_linear(
     except RevarbError:
         return residual_std, np.empty((0, len(residual_std)))
     return residual_std, np.stack([_find_std(errors) for errors in ahead])
+
+
+def collect_linear_bands(model: FittedARX, folds: Mapping[int, FittedARX], held_out: HeldOut) -> HeldOutBands:
+    """The held-out runs of a linear model by the number of their block, with the variance of its band."""
+    own = {
+        fold: replace(each, residual_std=model.residual_std, horizon_std=model.horizon_std)
+        for fold, each in folds.items()
+    }
+    cold, ahead = {}, {}
+    for number, (block, run) in enumerate(zip(held_out.blocks, held_out.runs, strict=True)):
+        fold, record = own[block.fold], held_out.records[block.record]
+        cold[number] = _compare(fold.simulate, run.record.u, len(run.record), run.y, fold.scaling)
+        if (window := cut_window(held_out.records, block, fold.skip)) is not None:
+            simulate = partial(fold.simulate, start=window)
+            y = record.y[block.rows]
+            ahead[number] = _compare(simulate, record.u[block.rows], len(y), y, fold.scaling)
+    return HeldOutBands(cold, ahead)
+
+
+def _compare(
+    simulate: Callable[..., Trajectory], u: np.ndarray, rows: int, y: np.ndarray, scaling: Standardiser
+) -> RunErrors:
+    path = simulate(u) if u.shape[1] else simulate(steps=rows)
+    assert path.std is not None
+    measured = np.isfinite(y)
+    error, std = (y - path.mean[-len(y) :]) / scaling.y_std, path.std[-len(y) :] / scaling.y_std
+    steps = np.broadcast_to(1.0 + np.arange(len(y))[:, None], y.shape)
+    return RunErrors(error[measured], std[measured] ** 2, steps[measured])
 
 
 def collect_cold_errors(folds: Mapping[int, Any], held_out: HeldOut, scaling: Standardiser) -> list[np.ndarray]:

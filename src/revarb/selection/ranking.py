@@ -1,4 +1,4 @@
-"""Which candidate is taken, and the sentence that says why."""
+"""Which candidates are members of the mixture, and the sentence that says why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revarb.errors import ComputationError
-from revarb.fitting.held_out import HeldOut, compute_held_out_error
-from revarb.fitting.one_standard_error import compare_with_best, find_simplest
+from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
+from revarb.fitting.one_standard_error import compare_with_best
 from revarb.fitting.reference_errors import measure_mean
 from revarb.models.choice import COLD_RUNS, Candidate, Choice
+from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
@@ -19,34 +20,51 @@ PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uni
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The candidates with what decides between them; `taken` is the identity of the one that is taken."""
+    """All candidates; those that can be compared, best first; and those whose mixture is the model.
+
+    `mixture` is what the members give together, None where there is one member.
+    """
 
     results: tuple[CandidateResult, ...]
-    taken: CandidateKey
-    choice: Choice  # its candidates begin with those of `results`, in the same order
+    compared: tuple[CandidateResult, ...]
+    members: tuple[CandidateResult, ...]
+    mixture: CandidateResult | None
+    scored_by: str
+    mean_error: float
+    failures: Mapping[CandidatePath, str]
+    interrupted: bool = False
+    remarks: tuple[str, ...] = ()  # further sentences
 
     @property
-    def winner(self) -> CandidateResult:
-        """The candidate that is taken."""
-        return next(each for each in self.results if each.key == self.taken)
+    def best(self) -> CandidateResult:
+        """The member with the smallest held-out error."""
+        return self.members[0]
 
-    def list_best(self, count: int) -> list[CandidateResult]:
-        """The best complete and stable nonlinear candidates, one per path, the one that is taken first."""
-        pairs = zip(self.results, self.choice.candidates[: len(self.results)], strict=True)
-        others = [each for each, row in pairs if each.path is not None and row.note in ("", "taken")]
-        best = {self.winner.path: self.winner}
-        for each in sorted(others, key=lambda each: compute_held_out_error(each.scores)):
-            best.setdefault(each.path, each)
-        return list(best.values())[:count]
+    @property
+    def taken(self) -> CandidateResult:
+        """What is returned: the mixture, or the only member."""
+        return self.mixture or self.best
+
+    def describe(self) -> Choice:
+        """The table of all candidates, and why the members were taken."""
+        return Choice(
+            tuple(_list_rows(self)),
+            self.taken.name,
+            " ".join((_explain(self), *self.remarks)),
+            self.scored_by,
+            _find_best_linear(self.compared),
+            self.mean_error,
+        )
 
 
 def rank(
     results: Sequence[CandidateResult],
     held_out: HeldOut,
     failures: Mapping[CandidatePath, str],
+    members: int,
     interrupted: bool = False,
 ) -> Ranking:
-    """Decide between the candidates that were scored on all blocks."""
+    """Sort the candidates that were scored on all blocks by their held-out error, and select the members."""
     complete = [each for each in results if each.complete and np.isfinite(each.errors).all()]
     complete = complete or [each for each in results if np.isfinite(each.errors).any()]
     if not complete:
@@ -60,20 +78,42 @@ def rank(
         # Chaotic systems: no cold run follows the record, whatever the model.
         scored_by = PREDICTIONS
         stable = [replace(each, ahead_errors=measure_ahead(each, held_out)) for each in stable]
-    known = ~np.isnan(np.stack([each.scores for each in stable])).any(axis=0)
-    errors = np.stack([each.scores[known] for each in stable])
-    taken = stable[find_simplest(errors, [each.key.complexity for each in stable])]
-    best, _, deviations = compare_with_best(errors)
-    standard_errors = {each.key: float(deviations[n]) if n != best else None for n, each in enumerate(stable)}
-    compared = {each.key: each for each in stable}
-    updated = tuple(compared.get(each.key, each) for each in results)
-    rows = [_describe_result(each, standard_errors, taken, scored_by, interrupted) for each in updated]
-    rows += [Candidate(path.at(0.0).name, None, None, 0, 0.0, "failed") for path in failures]
-    sentence = _explain_interrupted(taken) if interrupted else _explain(stable, taken, scored_by)
-    choice = Choice(
-        tuple(rows), taken.name, sentence, scored_by, _find_best_linear(stable), measure_mean(held_out)
+    compared = sorted(stable, key=lambda each: compute_held_out_error(each.scores))
+    known = {each.key: each for each in compared}
+    ranking = Ranking(
+        tuple(known.get(each.key, each) for each in results), tuple(compared), (compared[0],), None, scored_by,
+        measure_mean(held_out), failures, interrupted,
     )  # fmt: skip
-    return Ranking(updated, taken.key, choice)
+    return ranking if interrupted else select_members(ranking, held_out, members)
+
+
+def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
+    """The ranking with the best `count` candidates that can be mixed as members; a linear model that is best is alone.
+
+    The mean of a few candidates that held-out blocks cannot tell apart is better than each of them
+    (docs/design/decisions).
+    """
+    [best, *others] = ranking.compared
+    if best.path is None or not can_be_mixed(best):
+        return replace(ranking, members=(best,), mixture=None)
+    members = (best, *[each for each in others if can_be_mixed(each)][: count - 1])
+    mixture = None if len(members) == 1 else mix_candidates(members, held_out, ranking.scored_by)
+    return replace(ranking, members=members, mixture=mixture)
+
+
+def can_be_mixed(result: CandidateResult) -> bool:
+    """Whether it can be a member: recurrent GPs and NARX models can."""
+    return result.complete and all(isinstance(model, Member) for model in result.folds.values())
+
+
+def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut, scored_by: str) -> CandidateResult:
+    """The mixture of candidates as a candidate: its models without each fold are mixtures too."""
+    folds = {fold: Ensemble.from_candidates([each.folds[fold] for each in members]) for fold in range(FOLDS)}
+    key = CandidateKey(tuple(each.key for each in members), name=f"mixture of {len(members)}")
+    mixture = CandidateResult(key, folds, measure_block_errors(folds, held_out), 0.0)
+    if scored_by == COLD_RUNS:
+        return mixture
+    return replace(mixture, ahead_errors=measure_ahead(mixture, held_out))
 
 
 def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
@@ -81,43 +121,59 @@ def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
     return min((error for error in errors if np.isfinite(error)), default=None)
 
 
+def _list_rows(ranking: Ranking) -> list[Candidate]:
+    deviations = _measure_deviations(ranking.compared)
+    rows = [_describe_result(each, ranking, deviations) for each in ranking.results]
+    if ranking.mixture is not None:
+        rows.append(_describe_result(ranking.mixture, ranking, deviations))
+    return rows + [Candidate(path.at(0.0).name, None, None, 0, 0.0, "failed") for path in ranking.failures]
+
+
+def _measure_deviations(compared: Sequence[CandidateResult]) -> dict[CandidateKey, float | None]:
+    # Standard errors of log(error / error of the best), on the blocks that all have.
+    known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
+    best, _, deviations = compare_with_best(np.stack([each.scores[known] for each in compared]))
+    return {each.key: float(deviations[n]) if n != best else None for n, each in enumerate(compared)}
+
+
 def _describe_result(
-    result: CandidateResult,
-    standard_errors: Mapping[CandidateKey, float | None],
-    taken: CandidateResult,
-    scored_by: str,
-    interrupted: bool,
+    result: CandidateResult, ranking: Ranking, deviations: Mapping[CandidateKey, float | None]
 ) -> Candidate:
     # A table has one measure: candidates that were judged by cold runs only have no error where predictions decide.
-    scores, compared = result.scores, result.key in standard_errors
+    scores, compared = result.scores, result.key in deviations or result is ranking.mixture
     measured = scores[~np.isnan(scores)]
-    comparable = scored_by == COLD_RUNS or compared
+    comparable = ranking.scored_by == COLD_RUNS or compared
     error = compute_held_out_error(scores) if comparable and len(measured) and np.isfinite(measured).all() else None
-    if result.key == taken.key:
+    is_member = ranking.mixture is not None and any(result.key == each.key for each in ranking.members)
+    if result.key == ranking.taken.key:
         note = "taken"
+    elif is_member:
+        note = "member"
     elif not result.complete:
-        note = "unfinished" if interrupted else "dropped"
+        note = "unfinished"
     else:
         note = "" if compared else "unstable"
-    return Candidate(result.name, error, standard_errors.get(result.key), len(measured), result.seconds, note)
+    weight = 1.0 / len(ranking.members) if is_member else 0.0
+    return Candidate(result.name, error, deviations.get(result.key), len(measured), result.seconds, note, weight)
 
 
-def _explain_interrupted(taken: CandidateResult) -> str:
-    return f"Interrupted: {taken.name} is the best of the candidates that were finished; others were not."
-
-
-def _explain(stable: Sequence[CandidateResult], taken: CandidateResult, scored_by: str) -> str:
-    errors = {each.key: compute_held_out_error(each.scores) for each in stable}
-    error, best = errors[taken.key], min(errors.values())
-    linear = [each for key, each in errors.items() if key.path is None]
-    others = [each for key, each in errors.items() if key.path is not None]
-    measure = "held-out error" if scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
-    if taken.path is None:
+def _explain(ranking: Ranking) -> str:
+    best, taken = ranking.best, ranking.taken
+    if ranking.interrupted:
+        return f"Interrupted: {best.name} is the best of the candidates that were finished; others were not."
+    error = compute_held_out_error(taken.scores)
+    linear = _find_best_linear(ranking.compared)
+    others = [compute_held_out_error(each.scores) for each in ranking.compared if each.path is not None]
+    measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
+    if best.path is None:
         beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
         return (
             f"A linear model is enough: its {measure} is {error:.3g} of the output's standard deviation{beside}. "
-            "Nothing nonlinear was found that is better by more than one standard error."
+            "Nothing nonlinear was found that is better."
         )
-    beside = f", that of the best linear model {min(linear):.3g}" if linear else ""
-    why = "the best" if error == best else f"the simplest within one standard error of the best, {best:.3g}"
-    return f"{taken.name}: its {measure} is {error:.3g} of the output's standard deviation{beside}; it is {why}."
+    beside = "" if linear is None else f", that of the best linear model {linear:.3g}"
+    text = f"{taken.name}: its {measure} is {error:.3g} of the output's standard deviation{beside}"
+    if ranking.mixture is None:
+        return f"{text}; it is the best."
+    alone = [compute_held_out_error(each.scores) for each in ranking.members]
+    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone, the best of all candidates."

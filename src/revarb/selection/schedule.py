@@ -44,50 +44,44 @@ class FitJob(NamedTuple):
 
 
 class Progress:
-    """Counts the steps of all jobs that are planned, for one progress bar; Ctrl-C is seen here."""
+    """Counts finished fits for one progress bar; Ctrl-C is seen here."""
 
     def __init__(self, update: Callable[[int, str], None], pressed: Sequence[int]):
         self._update, self.pressed = update, pressed
-        self._done = 0
+        self._done, self._running = 0, ""
 
     def make_report(self, jobs: Sequence[FitJob]) -> TaskReport:
-        """A report for jobs that run side by side."""
-        steps = [0] * len(jobs)
+        """A report for jobs that run side by side: which one is at work."""
 
         def report(number: int, done: int, text: str) -> None:
-            self._done += done - steps[number]
-            steps[number] = done
-            self._update(self._done, jobs[number].label)
+            self._running = jobs[number].label
+            self._update(self._done, self._running)
 
         return report
 
-    def make_final_report(self, name: str) -> Report:
-        """A report for the fit of the candidate that was taken; Ctrl-C stops it."""
-
-        def report(steps: int, text: str) -> None:
-            self._update(self._done + steps, f"fitting {name}")
-            if self.pressed:
-                raise KeyboardInterrupt
-
-        return report
-
-    def skip(self, jobs: Sequence[FitJob]) -> None:
-        """Count jobs that are not needed any more."""
-        self._done += sum(job.path.steps for job in jobs)
+    def count(self, jobs: int = 1) -> None:
+        """Count finished fits."""
+        self._done += jobs
+        self._update(self._done, self._running)
 
 
 @dataclass(frozen=True, eq=False)
 class Scheduler:
     """Runs jobs on the records, wherever there is something to run them on."""
 
-    records: Sequence[Series]
-    blocks: Sequence[HeldOutBlock]
+    records: Sequence[Series]  # all of them
+    parts: Sequence[Series]  # those that fits without a fold see: the records, or parts of long ones
+    blocks: Sequence[HeldOutBlock]  # of the parts
     seed: int
     workers: int
     store: UnfinishedParts
     digest: str  # of the records, the seed and the versions: the names of stored fits begin with it
     progress: Progress
-    uses_all_records: bool = True  # the blocks are those of all records, and not of parts of long ones
+
+    @property
+    def uses_all_records(self) -> bool:
+        """Whether the parts are the records."""
+        return [*map(id, self.parts)] == [*map(id, self.records)]
 
     @property
     def batched(self) -> bool:
@@ -99,25 +93,23 @@ class Scheduler:
         """The folds whose fits advance together; the fit to all records is one of them where it has their shape."""
         return [*range(FOLDS), ALL] if self.uses_all_records else list(range(FOLDS))
 
-    def run(
-        self, jobs: Sequence[FitJob], likely: Sequence[CandidatePath] = ()
-    ) -> Iterator[tuple[FitJob, WeightPath | RevarbError]]:
+    def run(self, jobs: Sequence[FitJob]) -> Iterator[tuple[FitJob, WeightPath | RevarbError]]:
         """Run the jobs, as far as they are not stored; yield their results as they finish.
 
-        After Ctrl-C those that were not finished are missing. `likely` are paths that may be fitted next: for an
-        accelerator their programs are prepared meanwhile.
+        After Ctrl-C those that were not finished are missing.
         """
         missing = []
         for job in jobs:
             if (known := self._read(job)) is None:
                 missing.append(job)
             else:
-                self.progress.skip([job])
+                self.progress.count()
                 yield job, known
-        together = [job for job in missing if self.batched and job.path.has_weights]
-        alone = [job for job in missing if job not in together]
-        for part, start in ((together, self._run_batched), (alone, self._run_alone)):
-            for number, result in start(part, likely) if part else ():
+        batched = [job for job in missing if self.batched and job.path.has_weights and job.fold in self.batch]
+        alone = [job for job in missing if job not in batched]
+        for part, start in ((batched, self._run_batched), (alone, self._run_alone)):
+            for number, result in start(part) if part else ():
+                self.progress.count()
                 if isinstance(result, RevarbError):
                     yield part[number], result
                 elif result.models:
@@ -134,21 +126,24 @@ class Scheduler:
         if job.path.has_weights:
             self.store.write(self._name(job), partial(write_path, found))
 
-    def _run_batched(self, jobs: Sequence[FitJob], likely: Sequence[CandidatePath]) -> Iterator[Outcome]:
+    def _run_batched(self, jobs: Sequence[FitJob]) -> Iterator[Outcome]:
         # Fits that advance with the one to all records have its iterations.
         report = stop_on_interrupt(self.progress.make_report(jobs), self.progress.pressed)
         fits = [(job.path.spec, job.fold) for job in jobs]
-        later = [(path.spec, fold) for path in likely for fold in self.batch]
-        return fit_paths_batched(fits, self.records, self.blocks, self.seed, report, later)
+        return fit_paths_batched(fits, self.parts, self.blocks, self.seed, report, ())
 
-    def _run_alone(self, jobs: Sequence[FitJob], likely: Sequence[CandidatePath]) -> Iterator[Outcome]:
+    def _run_alone(self, jobs: Sequence[FitJob]) -> Iterator[Outcome]:
         report, pressed = self.progress.make_report(jobs), self.progress.pressed
-        specs = [job.path.spec if job.fold == ALL else job.path.trial for job in jobs]
-        tasks = [(spec, self.records, self.blocks, job.fold, self.seed) for job, spec in zip(jobs, specs, strict=True)]
+        tasks = [self._make_task(job) for job in jobs]
         in_turn = not is_cluster_set() and (self.workers == 1 or len(jobs) == 1)
         if in_turn or count_devices() > 1:
             return run_in_turn(_fit_job, tasks, report, pressed)
         return run_in_processes(_fit_job, tasks, self.workers, report, pressed, lost="fits of candidates")
+
+    def _make_task(self, job: FitJob) -> tuple[Any, ...]:
+        if job.fold == ALL:
+            return job.path.spec, self.records, (), ALL, self.seed
+        return job.path.trial_spec, self.parts, self.blocks, job.fold, self.seed
 
 
 def _fit_job(

@@ -12,40 +12,40 @@ from revarb.errors import RevarbError
 from revarb.fitting.calibrate import collect_run_errors
 from revarb.fitting.held_out import FOLDS, HeldOut, HeldOutBlock, compute_held_out_error, hold_out
 from revarb.fitting.problem import mask_if_possible
-from revarb.models.choice import COLD_RUNS, Candidate
+from revarb.models.choice import COLD_RUNS
 from revarb.selection.candidates import CandidatePath, DefaultCandidates
 from revarb.selection.final_fit import calibrate_candidate
 from revarb.selection.linear import calibrate_linear, collect_cold_errors, try_linear
-from revarb.selection.ranking import Ranking, rank
+from revarb.selection.ranking import Ranking, rank, select_members
 from revarb.selection.schedule import FitJob
 from revarb.selection.validation import CandidateResult, Validation
 
 MIN_SHARE = 0.015  # of the samples of an output that must look like outliers; fast systems have a few that do
 
 
-def try_student(ranking: Ranking, validation: Validation, candidates: DefaultCandidates) -> Ranking:
-    """The ranking, or where the errors of the candidate that is taken have heavy tails, another one.
+def try_student(ranking: Ranking, validation: Validation, candidates: DefaultCandidates, members: int) -> Ranking:
+    """The ranking, or where the errors of the best candidate have heavy tails, another one.
 
     Then the candidates are compared again without the samples that look like outliers, and the best of them is tried
-    with Student-t noise.
+    with Student-t noise. If that raises the likelihood of the held-out blocks, all members have this noise.
     """
     held_out = validation.held_out
-    if validation.scheduler.progress.pressed or not _has_spikes(ranking.winner, held_out):
+    if validation.scheduler.progress.pressed or not _has_spikes(ranking.best, held_out):
         return ranking
     validation = replace(validation, held_out=leave_out_outliers(held_out))
-    ranking = _rank_again(ranking, validation, candidates)
-    winner = ranking.winner
-    path = _add_student(winner.path or candidates.list_paths(held_out.records, _find_input_delay(winner))[0])
+    ranking = _rank_again(ranking, validation, candidates, members)
+    best = ranking.best
+    path = _add_student(best.path or candidates.list_paths(held_out.records, _find_input_delay(best))[0])
     validation.fit([FitJob(path, fold) for fold in range(FOLDS)])
     complete = [each for each in validation.score(path) if each.complete and np.isfinite(each.errors).all()]
+    complete = sorted(complete, key=lambda each: compute_held_out_error(each.errors))
     if not complete:
         return ranking
-    best = min(complete, key=lambda each: compute_held_out_error(each.errors))
     try:
-        gains = measure_densities(best, held_out) - measure_densities(winner, held_out)
+        gains = measure_densities(complete[0], held_out) - measure_densities(best, held_out)
     except RevarbError:  # a held-out run diverged
         return ranking
-    return _add_candidate(ranking, best, gains)
+    return _add_results(ranking, complete, gains, validation.held_out, members)
 
 
 def leave_out_outliers(held_out: HeldOut) -> HeldOut:
@@ -66,11 +66,11 @@ def _has_spikes(result: CandidateResult, held_out: HeldOut) -> bool:
     return has_heavy_tails(_collect_errors(result, held_out), outputs)
 
 
-def _rank_again(ranking: Ranking, validation: Validation, candidates: DefaultCandidates) -> Ranking:
+def _rank_again(ranking: Ranking, validation: Validation, candidates: DefaultCandidates, members: int) -> Ranking:
     tried = dict.fromkeys(each.path for each in ranking.results if each.path is not None)
     linear = try_linear(candidates.list_linear_orders(validation.held_out), validation.held_out)
     results = [*linear, *(each for path in tried for each in validation.score(path))]
-    return rank(results, validation.held_out, validation.failures)
+    return rank(results, validation.held_out, validation.failures, members)
 
 
 def _find_input_delay(result: CandidateResult) -> int:
@@ -113,31 +113,33 @@ def measure_densities(result: CandidateResult, held_out: HeldOut) -> Float64[np.
         std, _ = calibrate_linear(result.folds, held_out, held_out.scaling)
         densities = [log_density(error, std[None, :]) for error in _collect_errors(result, held_out)]
         return np.array([np.nanmean(each) for each in densities]) - np.mean(np.log(held_out.scaling.y_std))
-    calibration = calibrate_candidate(result, held_out)
+    calibration, _ = calibrate_candidate(result, held_out)
     runs = collect_run_errors(result.folds, held_out.records, held_out.blocks, calibration.latent_scale)
     return np.array([
         np.mean(log_density(
             run.error, calibration.factors[-1] * np.sqrt(run.variance + calibration.output_noise),
             calibration.degrees_of_freedom,
         )) - np.mean(np.log(result.folds[block.fold].scaling.y_std))
-        for run, block in zip(runs, _sort_by_fold(held_out), strict=True)
+        for run, block in zip(runs.values(), _sort_by_fold(held_out), strict=True)
     ])  # fmt: skip
 
 
-def _add_candidate(ranking: Ranking, student: CandidateResult, gains: Float64[np.ndarray, " B"]) -> Ranking:
-    choice, results = ranking.choice, (*ranking.results, student)
+def _add_results(
+    ranking: Ranking,
+    student: Sequence[CandidateResult],
+    gains: Float64[np.ndarray, " B"],
+    held_out: HeldOut,
+    members: int,
+) -> Ranking:
     gain, deviation = float(np.mean(gains)), float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
-    taken = gain > deviation
-    # A table has one measure: where predictions decide, cold runs are not shown.
-    error = compute_held_out_error(student.errors) if choice.scored_by == COLD_RUNS else None
-    new = Candidate(student.name, error, None, len(student.errors), student.seconds, "taken" if taken else "")
-    known = [replace(each, note="") if taken and each.note == "taken" else each for each in choice.candidates]
-    count = len(ranking.results)  # candidates that failed have no result, and stay last
-    choice = replace(choice, candidates=(*known[:count], new, *known[count:]))
-    if not taken:
-        return replace(ranking, results=results, choice=choice)
-    sentence = (
-        f"{student.name}: the errors on held-out blocks have heavy tails, as outliers make them, and this noise "
-        f"raises their mean log likelihood by {gain:.2g} (standard error {deviation:.2g}) over {choice.taken}."
+    results = (*ranking.results, *student)
+    if gain <= deviation:
+        return replace(ranking, results=results, compared=(*ranking.compared, *student))
+    remark = (
+        "The errors on held-out blocks have heavy tails, as outliers make them, and Student-t noise raises their mean "
+        f"log likelihood by {gain:.2g} (standard error {deviation:.2g}) over {ranking.best.name}."
     )
-    return Ranking(results, student.key, replace(choice, taken=student.name, sentence=sentence))
+    linear = tuple(each for each in ranking.compared if each.path is None)  # for the table
+    ranking = replace(ranking, results=results, compared=tuple(student), scored_by=COLD_RUNS, remarks=(remark,))
+    ranking = select_members(ranking, held_out, members)
+    return replace(ranking, compared=(*student, *linear))

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
-from revarb.errors import ComputationError, RevarbError
+from revarb.errors import ComputationError, RevarbError, warn_user
 from revarb.fitting.held_out import FOLDS, HeldOut, measure_block_errors, simulate_records
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.base import Fitted
@@ -60,16 +60,15 @@ class Validation:
     paths: dict[FitJob, WeightPath] = field(default_factory=dict)
     failures: dict[CandidatePath, str] = field(default_factory=dict)
 
-    def fit(self, jobs: Sequence[FitJob], likely: Sequence[CandidatePath] = ()) -> None:
-        """Run the jobs that have not been done yet; a candidate that fails is left out.
-
-        `likely` are those that may be fitted next: for an accelerator their programs are prepared meanwhile.
-        """
+    def fit(self, jobs: Sequence[FitJob]) -> None:
+        """Run the jobs that have not been done yet; a candidate that fails without a fold is left out."""
         wanted = [job for job in jobs if job not in self.paths and job.path not in self.failures]
-        for job, result in self.scheduler.run(wanted, likely):
+        for job, result in self.scheduler.run(wanted):
             if not isinstance(result, RevarbError):
                 self.paths[job] = result
-            elif job.fold != ALL:  # a last fit that fails is tried again, and the next best candidate taken
+            elif job.fold == ALL:  # the next best candidate is taken
+                warn_user(f"{job.path.name} could not be fitted to all records and is left out: {result}")
+            else:
                 self.failures[job.path] = str(result)
 
     def score(self, path: CandidatePath) -> list[CandidateResult]:
@@ -87,7 +86,7 @@ class Validation:
         return results
 
     def get_final(self, path: CandidatePath) -> WeightPath | None:
-        """The fit to all records, if it was made with those of the folds."""
+        """The fit to all records, if it was made."""
         return self.paths.get(FitJob(path, ALL))
 
 
