@@ -14,7 +14,7 @@ from revarb.data.windows import Order
 from revarb.errors import InputError, describe
 from revarb.fitting.arx import ARX
 from revarb.fitting.held_out import HeldOut
-from revarb.fitting.problem import FEW_INDUCING, count_enough_inducing
+from revarb.fitting.problem import FEW_INDUCING
 from revarb.models.base import ModelSpec
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
@@ -30,7 +30,6 @@ class CandidatePath:
 
     spec: Any
     name: str = field(compare=False)  # for display
-    trial: Any = None  # the configuration of fits without a fold, where less is enough there; None: the same
 
     @property
     def has_weights(self) -> bool:
@@ -43,11 +42,6 @@ class CandidatePath:
         return isinstance(self.spec, RGP) and self.spec.linear
 
     @property
-    def trial_spec(self) -> Any:
-        """The configuration of the fits without a fold."""
-        return self.spec if self.trial is None else self.trial
-
-    @property
     def weights(self) -> tuple[float, ...]:
         """The weights of the free-run term along the path."""
         if not isinstance(self.spec, RGP):
@@ -57,9 +51,8 @@ class CandidatePath:
 
     @property
     def key(self) -> str:
-        """A name for files: a digest of its configurations."""
-        content = json.dumps([self.spec.to_dict(), self.trial_spec.to_dict()])
-        return hashlib.sha256(content.encode()).hexdigest()[:20]
+        """A name for files: a digest of its configuration."""
+        return hashlib.sha256(json.dumps(self.spec.to_dict()).encode()).hexdigest()[:20]
 
     def at(self, weight: float) -> "CandidateKey":
         """The candidate with this weight."""
@@ -165,11 +158,9 @@ def _name_spec(spec: Any, position: int, specs: Sequence[Any]) -> str:
     return kind if alone else f"{kind}, candidate {position + 1}"
 
 
-INDUCING = 100  # of structures without a linear part; fewer where the records are short
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
-TRIAL_ITERATIONS = (25, 35)  # of the stages of fits without a fold, and of each weight of the free-run term there:
-TRIAL_FREE_RUN_ITERATIONS = 15  # enough to rank candidates, not for the best model
+ITERATIONS, FREE_RUN_ITERATIONS = (50, 50), 20  # without a linear part; with one fewer give other rankings
 
 
 @dataclass(frozen=True)
@@ -192,45 +183,32 @@ class DefaultCandidates:
         return [("", Order(lags, min(lags, first - delay + 1), delay)) for delay in DELAYS if delay <= first]
 
     def list_paths(self, records: Sequence[Series], delay: int) -> list[CandidatePath]:
-        """The structures that are tried first; `delay` is that of the linear models that did best."""
-        few, lags, outputs = limit_lags(records, FEW_LAGS), limit_lags(records, LAGS), records[0].y.shape[1]
-        more, inducing = limit_lags(records, MORE_LAGS), min(INDUCING, count_enough_inducing(records))
-        linear = {"hidden": 1, "inducing": FEW_INDUCING, "latent_dim": outputs, "linear": True}
-        with_linear_part = _make("RGP, linear part", records, lags, delay, "linear", **linear)
-        if self.linear_only:
-            # These have the quickest fits, and they or linear models are taken in 23 of 24 choices on the development
-            # set without its drawn records of Artificial.
+        """The structures, the most promising first; `delay` is that of the linear models that did best."""
+        few, lags, more = (limit_lags(records, most) for most in (FEW_LAGS, LAGS, MORE_LAGS))
+        outputs, linear = records[0].y.shape[1], {"recipe": "linear", "hidden": 1, "linear": True}
+        with_linear_part = _make("RGP, linear part", records, lags, delay, latent_dim=outputs, **linear)
+        if self.linear_only:  # the quickest fits, or one that is nearly as good, are members in most choices
             return [with_linear_part]
-        one = {"hidden": 1, "inducing": inducing}
         paths = [
             with_linear_part,
-            _make("RGP, one smooth layer", records, few, delay, "smooth", **one),
-            _make("RGP, one smooth layer", records, more, delay, "smooth", **one),
-            _make("RGP, fixed variances", records, lags, delay, "fixed", inducing=inducing),
-            _make("RGP, free variances", records, lags, delay, "R0", inducing=inducing),
-            _make("RGP, fixed variances", records, more, delay, "fixed", inducing=inducing),
+            # A state more than outputs: what is not measured.
+            _make("RGP, linear part", records, lags, delay, latent_dim=outputs + 1, **linear),
+            _make("RGP, one smooth layer", records, more, delay, recipe="smooth", hidden=1),
+            _make("RGP, one smooth layer", records, few, delay, recipe="smooth", hidden=1),
+            _make("RGP, free variances", records, lags, delay, recipe="R0"),
         ]
         return list(dict.fromkeys(paths))  # short records have fewer different lags
 
 
-def _weigh(recipe: str, weight: float) -> Any:
-    return replace(RECIPES[recipe], free_run_weight=weight)
-
-
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> CandidatePath:
-    weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
-    spec = RGP(lags, _limit_input_lags(records, lags, delay), delay, recipe=_weigh(recipe, weight), **options)
-    return CandidatePath(spec, name, _reduce(spec))
-
-
-def _reduce(spec: RGP) -> RGP:
-    # The configuration of the fits that only rank it.
-    stages = tuple(
-        replace(stage, iterations=min(stage.iterations, most))
-        for stage, most in zip(spec.recipe.stages, TRIAL_ITERATIONS, strict=True)
-    )
-    recipe = replace(spec.recipe, stages=stages, free_run_iterations=TRIAL_FREE_RUN_ITERATIONS)
-    return replace(spec, inducing=min(spec.inducing, FEW_INDUCING), recipe=recipe)
+    known = RECIPES[recipe]
+    if options.get("linear", False):
+        known = replace(known, free_run_weight=LINEAR_WEIGHT)
+    else:
+        stages = tuple(replace(stage, iterations=most) for stage, most in zip(known.stages, ITERATIONS, strict=True))
+        known = replace(known, stages=stages, free_run_weight=WEIGHT, free_run_iterations=FREE_RUN_ITERATIONS)
+    input_lags = _limit_input_lags(records, lags, delay)
+    return CandidatePath(RGP(lags, input_lags, delay, inducing=FEW_INDUCING, recipe=known, **options), name)
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:

@@ -16,8 +16,8 @@ FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the default candidates
 ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
 RECORD_ROWS_PER_LAG = 6  # and a record this many
 MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
-MAX_ROWS = 2000  # of all records together; with more, parts of them are used: choosing needs fewer than fitting
-PART_ROWS = 500
+MAX_ROWS = 700  # of all records together; with more, parts of them are used: choosing needs fewer than fitting
+PART_ROWS = 350
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
 
 
