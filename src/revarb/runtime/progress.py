@@ -14,7 +14,10 @@ LOG_SECONDS = 5.0  # between the lines of a log at first
 LOG_SHARE = 0.1  # of the time so far, between later lines
 
 Update = Callable[[int, int, str], None]
-"""A function that takes the number of a line, its number of steps done, and a text."""
+"""A function that takes the number of a line, its number of steps done, and a text.
+
+A text that ends with a line break is kept: it is written above the bars, or as a line of the log.
+"""
 
 
 @contextmanager
@@ -53,7 +56,14 @@ def _draw_bars(console: Console, titles: Sequence[str], total: int, waiting: str
                TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
         tasks = [bar.add_task(title, total=total, text=waiting) for title in titles]
-        yield lambda line, done, text: bar.update(tasks[line], completed=done, text=text)
+
+        def update(line: int, done: int, text: str) -> None:
+            if text.endswith("\n"):
+                bar.console.print(text, end="", markup=False, highlight=False)
+            else:
+                bar.update(tasks[line], completed=done, text=text)
+
+        yield update
 
 
 @contextmanager
@@ -63,7 +73,10 @@ def _write_log(titles: Sequence[str], total: int, waiting: str) -> Iterator[Upda
     done, latest = [0] * len(titles), [f"{titles[0]}: {waiting}"]
 
     def update(line: int, steps: int, text: str) -> None:
-        done[line], latest[0] = steps, f"{titles[line]}: {text}"
+        if text.endswith("\n"):
+            print(text, end="", file=sys.stderr, flush=True)
+        else:
+            done[line], latest[0] = steps, f"{titles[line]}: {text}"
 
     def write() -> None:
         seconds = 0.0

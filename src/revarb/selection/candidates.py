@@ -187,7 +187,7 @@ class DefaultCandidates:
         few, lags, more = (limit_lags(records, most) for most in (FEW_LAGS, LAGS, MORE_LAGS))
         outputs, linear = records[0].y.shape[1], {"recipe": "linear", "hidden": 1, "linear": True}
         with_linear_part = _make("RGP, linear part", records, lags, delay, latent_dim=outputs, **linear)
-        if self.linear_only:  # the quickest fits, or one that is nearly as good, are members in most choices
+        if self.linear_only:
             return [with_linear_part]
         paths = [
             with_linear_part,
@@ -195,7 +195,6 @@ class DefaultCandidates:
             _make("RGP, linear part", records, lags, delay, latent_dim=outputs + 1, **linear),
             _make("RGP, one smooth layer", records, more, delay, recipe="smooth", hidden=1),
             _make("RGP, one smooth layer", records, few, delay, recipe="smooth", hidden=1),
-            _make("RGP, free variances", records, lags, delay, recipe="R0"),
         ]
         return list(dict.fromkeys(paths))  # short records have fewer different lags
 

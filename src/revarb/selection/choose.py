@@ -6,6 +6,7 @@ Candidates are fitted without the blocks of one fold at a time and simulate them
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from revarb.data.quality import warn_about_quality
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, as_records
-from revarb.errors import InputError, check_integer, check_seed, describe
+from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
 from revarb.models.base import Fitted, ModelSpec
 from revarb.models.status import Status
@@ -27,7 +28,7 @@ from revarb.selection.candidates import DefaultCandidates, read_candidates
 from revarb.selection.final_fit import fit_default, fit_interrupted, fit_members
 from revarb.selection.records import cut_parts, hold_out_blocks, leave_out_short
 from revarb.selection.schedule import Progress, Scheduler
-from revarb.selection.search import AnyCandidates, try_candidates
+from revarb.selection.search import AnyCandidates, Budget, try_candidates
 from revarb.selection.student_t import try_student
 from revarb.selection.validation import Validation
 
@@ -47,6 +48,7 @@ def fit(
     candidates: Sequence[ModelSpec] | Mapping[str, ModelSpec] | None = None,
     members: int = MEMBERS,
     effort: str = "normal",
+    time_limit: float | None = None,
     resume: bool = False,
 ) -> Fitted:
     """Train the mixture of the models that simulate held-out blocks of the training records best.
@@ -74,7 +76,10 @@ def fit(
     members : int
         Number of candidates, the best ones, whose mixture is returned; 1 for the best one alone.
     effort : "normal" or "quick"
-        "quick" tries linear models and recurrent GPs with a linear part only, in a quarter of the time.
+        "quick" tries linear models and recurrent GPs with a linear part only, in a third of the time.
+    time_limit : float, optional
+        Seconds after which nothing new is started: candidates are tried in the order of their promise, as long as they
+        would finish. At least the linear models are tried. With a limit the result depends on the machine.
     resume : bool
         Continue a choice on the same records that was killed or interrupted.
 
@@ -106,6 +111,7 @@ def fit(
     >>> [candidate.name for candidate in model.choice.candidates]
     ['linear, 1 + 2 lags', 'Mean']
     """
+    deadline = _find_deadline(time_limit)
     seed, records = check_seed(seed), as_records(train)
     Standardiser.from_records(records)  # refuses a constant column before anything is left out or cut
     workers, chosen = _count_workers(jobs), _check_candidates(candidates, effort)
@@ -131,7 +137,7 @@ def fit(
         scheduler = Scheduler(
             records, held_out.records, held_out.blocks, seed, workers, store, digest, Progress(update, pressed)
         )
-        model = _choose(Validation(held_out, scheduler), chosen, records, members)
+        model = _choose(Validation(held_out, scheduler), chosen, records, Budget(members, deadline))
     if getattr(model, "status", None) is not Status.INTERRUPTED:
         store.discard()
     return model
@@ -147,6 +153,8 @@ class Chosen:
         As in `revarb.fit`.
     effort : "normal" or "quick"
         As in `revarb.fit`.
+    time_limit : float, optional
+        As in `revarb.fit`.
     candidates : tuple of configurations, or dict from names to configurations, optional
         As in `revarb.fit`.
 
@@ -159,6 +167,7 @@ class Chosen:
     jobs: int | None = None
     members: int = MEMBERS
     effort: str = "normal"
+    time_limit: float | None = None
     candidates: Any = None
 
     def fit(
@@ -181,8 +190,10 @@ class Chosen:
         -------
         FittedRGP, FittedARX or Ensemble
         """
-        options = {"candidates": self.candidates, "members": self.members, "effort": self.effort}
-        return fit(train, seed, self.jobs, progress, resume=resume, **options)
+        return fit(
+            train, seed, self.jobs, progress, candidates=self.candidates, members=self.members, effort=self.effort,
+            time_limit=self.time_limit, resume=resume,
+        )  # fmt: skip
 
 
 def _check_candidates(candidates: object, effort: object) -> AnyCandidates:
@@ -196,14 +207,18 @@ def _check_candidates(candidates: object, effort: object) -> AnyCandidates:
     return read_candidates(candidates)
 
 
+def _find_deadline(time_limit: float | None) -> float | None:
+    return None if time_limit is None else time.monotonic() + check_number("time_limit", time_limit, above=0.0)
+
+
 def _count_workers(jobs: int | None) -> int:
     return min(count_workers(-1), MAX_WORKERS) if check_jobs(jobs) is None else count_workers(jobs)
 
 
-def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence[Series], members: int) -> Fitted:
-    ranking = try_candidates(validation, candidates, members)
+def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence[Series], budget: Budget) -> Fitted:
+    ranking = try_candidates(validation, candidates, budget)
     if isinstance(candidates, DefaultCandidates):
-        ranking = try_student(ranking, validation, candidates, members)  # which tries nothing after Ctrl-C
+        ranking = try_student(ranking, validation, candidates, budget)  # which tries nothing after Ctrl-C
         if candidates.linear_only:
             ranking = replace(ranking, remarks=(*ranking.remarks, QUICK))
     if validation.scheduler.progress.pressed:

@@ -1,5 +1,6 @@
 """Which candidates are members of the mixture, and the sentence that says why."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
 
+MOST_ALIKE = 2  # members of one path, and linear members
 PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
 
@@ -90,15 +92,20 @@ def rank(
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
     """The ranking with the best `count` candidates that can be mixed as members; a linear model that is best is alone.
 
-    The mean of a few candidates that held-out blocks cannot tell apart is better than each of them
-    (docs/design/decisions).
+    The mean of a few candidates that held-out blocks cannot tell apart is better than each of them, the more so the
+    less they are alike: of one path, and of linear models, two are members at most (docs/design/decisions).
     """
-    [best, *others] = ranking.compared
+    [best, *_] = ranking.compared
     if best.path is None or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
-    members = (best, *[each for each in others if can_be_mixed(each)][: count - 1])
+    alike: Counter[CandidatePath | None] = Counter()
+    members: list[CandidateResult] = []
+    for each in filter(can_be_mixed, ranking.compared):
+        if len(members) < count and alike[each.path] < MOST_ALIKE:
+            alike[each.path] += 1
+            members.append(each)
     mixture = None if len(members) == 1 else mix_candidates(members, held_out, ranking.scored_by)
-    return replace(ranking, members=members, mixture=mixture)
+    return replace(ranking, members=tuple(members), mixture=mixture)
 
 
 def can_be_mixed(result: CandidateResult) -> bool:

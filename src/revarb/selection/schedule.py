@@ -64,6 +64,10 @@ class Progress:
         self._done += jobs
         self._update(self._done, self._running)
 
+    def say(self, text: str) -> None:
+        """Write a line that stays: what was finished, and how long it took."""
+        self._update(self._done, f"{text}\n")
+
 
 @dataclass(frozen=True, eq=False)
 class Scheduler:

@@ -1,8 +1,13 @@
-"""The order in which candidates are tried: linear models first, then the fits of all other candidates side by side."""
+"""The order in which candidates are tried: linear models first, then the paths, the most promising one first."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from revarb.errors import warn_user
 from revarb.fitting.held_out import FOLDS
-from revarb.selection.candidates import DefaultCandidates, GivenCandidates
+from revarb.selection.candidates import CandidatePath, DefaultCandidates, GivenCandidates
+from revarb.selection.duration import estimate_total, measure_durations
 from revarb.selection.linear import find_delay, try_linear
 from revarb.selection.ranking import Ranking, rank
 from revarb.selection.schedule import FitJob
@@ -11,16 +16,60 @@ from revarb.selection.validation import Validation
 AnyCandidates = DefaultCandidates | GivenCandidates
 
 
-def try_candidates(validation: Validation, candidates: AnyCandidates, members: int) -> Ranking:
-    """Try linear models, then all folds of every path; none is dropped before it was scored on all blocks."""
+@dataclass(frozen=True)
+class Budget:
+    """The number of members, and the time that is left to find them."""
+
+    members: int
+    deadline: float | None = None  # of `time.monotonic`
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is no time left."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+
+def try_candidates(validation: Validation, candidates: AnyCandidates, budget: Budget) -> Ranking:
+    """Try linear models, then all folds of every path; none is dropped before it was scored on all blocks.
+
+    With a deadline, no path is started that would not finish, its fit to all records included.
+    """
     held_out, scheduler = validation.held_out, validation.scheduler
     default = isinstance(candidates, DefaultCandidates)
     linear = try_linear(candidates.list_linear_orders(held_out), held_out, quiet=default)
     paths = candidates.list_paths(held_out.records, find_delay(linear))
-    folds = scheduler.batch if scheduler.batched else range(FOLDS)
-    validation.fit([FitJob(path, fold) for path in paths for fold in folds])
+    left_out = _fit_folds(validation, paths, budget)
     results = [*linear, *(result for path in paths for result in validation.score(path))]
     if not default:
         for path, reason in validation.failures.items():
             warn_user(f"{path.name} could not be fitted and is left out: {reason}")
-    return rank(results, held_out, validation.failures, members, bool(scheduler.progress.pressed))
+    ranking = rank(results, held_out, validation.failures, budget.members, bool(scheduler.progress.pressed))
+    if not left_out:
+        return ranking
+    names = ", ".join(path.at(path.weights[-1]).name.rsplit(", w =", 1)[0] for path in left_out)
+    return replace(ranking, remarks=(*ranking.remarks, f"The time limit left untried: {names}."))
+
+
+def _fit_folds(validation: Validation, paths: Sequence[CandidatePath], budget: Budget) -> list[CandidatePath]:
+    # Those that there was no time for.
+    scheduler = validation.scheduler
+    if not paths or scheduler.progress.pressed:
+        return []
+    if scheduler.batched:
+        validation.fit([FitJob(path, fold) for path in paths for fold in scheduler.batch])
+        return []
+    durations = measure_durations(validation, paths)
+    total = estimate_total(durations, budget.members, scheduler.workers)
+    scheduler.progress.say(f"about {total:.0f} s for {len(paths)} structures with {FOLDS} folds each")
+    if budget.deadline is None:
+        validation.fit([FitJob(path, fold) for path in paths for fold in range(FOLDS)])
+        return []
+    left_out, final = [], 0.0
+    for path in paths:
+        needed = durations[path].folds + max(final, durations[path].final)
+        if time.monotonic() + needed > budget.deadline:
+            left_out.append(path)
+        else:
+            validation.fit([FitJob(path, fold) for fold in range(FOLDS)])
+            final += durations[path].final / scheduler.workers
+    return left_out

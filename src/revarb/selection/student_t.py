@@ -18,19 +18,21 @@ from revarb.selection.final_fit import calibrate_candidate
 from revarb.selection.linear import calibrate_linear, collect_cold_errors, try_linear
 from revarb.selection.ranking import Ranking, rank, select_members
 from revarb.selection.schedule import FitJob
+from revarb.selection.search import Budget
 from revarb.selection.validation import CandidateResult, Validation
 
 MIN_SHARE = 0.015  # of the samples of an output that must look like outliers; fast systems have a few that do
 
 
-def try_student(ranking: Ranking, validation: Validation, candidates: DefaultCandidates, members: int) -> Ranking:
+def try_student(ranking: Ranking, validation: Validation, candidates: DefaultCandidates, budget: Budget) -> Ranking:
     """The ranking, or where the errors of the best candidate have heavy tails, another one.
 
     Then the candidates are compared again without the samples that look like outliers, and the best of them is tried
     with Student-t noise. If that raises the likelihood of the held-out blocks, all members have this noise.
     """
     held_out = validation.held_out
-    if validation.scheduler.progress.pressed or not _has_spikes(ranking.best, held_out):
+    members, finished = budget.members, bool(validation.scheduler.progress.pressed) or budget.is_spent
+    if finished or not _has_spikes(ranking.best, held_out):
         return ranking
     validation = replace(validation, held_out=leave_out_outliers(held_out))
     ranking = _rank_again(ranking, validation, candidates, members)

@@ -10,7 +10,13 @@ from jaxtyping import Float64
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.errors import ComputationError, RevarbError, warn_user
-from revarb.fitting.held_out import FOLDS, HeldOut, measure_block_errors, simulate_records
+from revarb.fitting.held_out import (
+    FOLDS,
+    HeldOut,
+    compute_held_out_error,
+    measure_block_errors,
+    simulate_records,
+)
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.base import Fitted
 from revarb.selection.candidates import CandidateKey, CandidatePath
@@ -66,10 +72,22 @@ class Validation:
         for job, result in self.scheduler.run(wanted):
             if not isinstance(result, RevarbError):
                 self.paths[job] = result
+                self._say_finished(job)
             elif job.fold == ALL:  # the next best candidate is taken
                 warn_user(f"{job.path.name} could not be fitted to all records and is left out: {result}")
             else:
                 self.failures[job.path] = str(result)
+
+    def _say_finished(self, job: FitJob) -> None:
+        # A line for a path whose folds are all fitted, or that is fitted to all records.
+        if job.fold == ALL:
+            self.scheduler.progress.say(f"{job.label}: {self.paths[job].seconds:.1f} s")
+        elif all(FitJob(job.path, fold) in self.paths for fold in range(FOLDS)):
+            results = self.score(job.path)
+            error = min((compute_held_out_error(each.errors) for each in results), default=np.inf)
+            seconds = results[0].seconds if results else 0.0
+            name = job.label.rsplit(", ", 1)[0]
+            self.scheduler.progress.say(f"{name}: held-out error {error:.3g}, {seconds:.1f} s of fits")
 
     def score(self, path: CandidatePath) -> list[CandidateResult]:
         """The candidates of a path, one per weight that all of its fits have reached."""
