@@ -191,10 +191,11 @@ class DefaultCandidates:
             return [with_linear_part]
         paths = [
             with_linear_part,
+            _make("RGP, one smooth layer", records, more, delay, recipe="smooth", hidden=1),
             # A state more than outputs: what is not measured.
             _make("RGP, linear part", records, lags, delay, latent_dim=outputs + 1, **linear),
-            _make("RGP, one smooth layer", records, more, delay, recipe="smooth", hidden=1),
             _make("RGP, one smooth layer", records, few, delay, recipe="smooth", hidden=1),
+            _make("RGP, free variances", records, lags, delay, recipe="R0"),  # the paper's model
         ]
         return list(dict.fromkeys(paths))  # short records have fewer different lags
 
