@@ -68,16 +68,11 @@ class LinearFit(NamedTuple):
     residual_std: Float64[np.ndarray, " Dy"]
 
 
-def fit_linear(records: Sequence[Series], largest: Order) -> LinearFit:
-    """Fit every order by least squares to the first part of the records; keep the one that simulates the rest best.
+def fit_linear(prep: Preprocessor, records: Sequence[Series]) -> LinearFit:
+    """Fit every order up to that of the preprocessor to the first part of the records; take the best on the rest.
 
     The chosen order is then fitted to all rows. Rows with a missing output, as target or as regressor, are left out.
     """
-    return fit_linear_orders(Preprocessor.from_records(records, limit_order(largest, records)), records)
-
-
-def fit_linear_orders(prep: Preprocessor, records: Sequence[Series]) -> LinearFit:
-    """Choose an order up to that of the preprocessor, and fit it; see `fit_linear`."""
     with defer_interrupts():
         order, residual_std = _choose_order(prep, records)
     chosen = replace(prep, order=order)
@@ -88,9 +83,15 @@ def fit_linear_orders(prep: Preprocessor, records: Sequence[Series]) -> LinearFi
 
 def solve_least_squares(rows: NarxRows, columns: Bool[np.ndarray, " D"], used: Bool[np.ndarray, " R"]) -> Linear:
     """Fit the chosen columns on the used rows; the other columns get zero, so that all orders have the same shape."""
-    design = np.column_stack([rows.x_hat[used][:, columns], np.ones(int(used.sum()))])
-    solution = np.linalg.lstsq(design, rows.y[used])[0]
-    coefficients = np.zeros((rows.x_hat.shape[1], rows.y.shape[1]))
+    return solve_columns(np.column_stack([rows.x_hat[used], np.ones(int(used.sum()))]), rows.y[used], columns)
+
+
+def solve_columns(
+    design: Float64[np.ndarray, "R _"], targets: Float64[np.ndarray, "R Dy"], columns: Bool[np.ndarray, " D"]
+) -> Linear:
+    """Fit the chosen columns of a design matrix, whose last column is that of the offset."""
+    solution = np.linalg.lstsq(design[:, [*np.flatnonzero(columns), -1]], targets)[0]
+    coefficients = np.zeros((len(columns), targets.shape[1]))
     coefficients[columns] = solution[:-1]
     return Linear(coefficients, solution[-1])
 
@@ -204,5 +205,6 @@ class ARX(Lagged):
             If the simulations of all orders diverge.
         """
         seed, records = check_seed(seed), as_records(train)
-        fitted = fit_linear(records, self.order_for(records[0].u.shape[1]))
+        order = limit_order(self.order_for(records[0].u.shape[1]), records)
+        fitted = fit_linear(Preprocessor.from_records(records, order), records)
         return FittedARX.from_records(records, fitted.preprocessor, fitted.model, fitted.residual_std, seed)

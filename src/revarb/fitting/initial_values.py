@@ -12,7 +12,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order, regressors
 from revarb.errors import RevarbError
-from revarb.fitting.arx import LinearFit, fit_linear_orders, limit_order, simulate_linear
+from revarb.fitting.arx import LinearFit, fit_linear, limit_order, select_columns, simulate_linear
 from revarb.fitting.quarters import rms_error
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Layer, Linear, inverse_softplus
@@ -104,19 +104,27 @@ def compute_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarra
 def _make_layer(
     recipe: Recipe, x_hat: np.ndarray, noise: float, linear: Linear | None, inducing: int, rng: np.random.Generator
 ) -> Layer:
-    centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+    zeta = draw_inducing_inputs(recipe, x_hat, inducing, rng)
     ranges = np.ptp(x_hat, axis=0)
     # A regressor can be constant over all rows (an input that only changes before the first window): any scale works.
     lengthscales = recipe.lengthscale_factor * np.where(ranges > 0.0, ranges, 1.0) / np.sqrt(2.0)
     with np.errstate(over="ignore", divide="ignore"):  # a start that is not finite is refused by the optimiser
         w = 1.0 / lengthscales**2
     return Layer(
-        zeta=centres + recipe.zeta_noise * rng.standard_normal(centres.shape),
+        zeta=zeta,
         raw_w=np.asarray(inverse_softplus(w)),
         raw_variance=np.asarray(inverse_softplus(recipe.kernel_variance)),
         raw_sigma2=np.asarray(inverse_softplus(noise)),
         linear=linear,
     )
+
+
+def draw_inducing_inputs(
+    recipe: Recipe, x_hat: Float64[np.ndarray, "R D"], inducing: int, rng: np.random.Generator
+) -> Float64[np.ndarray, "M D"]:
+    """Draw inducing inputs near k-means centres of the regressors."""
+    centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+    return centres + recipe.zeta_noise * rng.standard_normal(centres.shape)
 
 
 MAX_ERROR = 1.0  # of the run over the training records, z-scored: predicting the mean is as good
@@ -151,11 +159,8 @@ def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[
     fitted = _fit_stable(order, u_blocks, x_blocks)
     if fitted is None:
         return Linear(coefficients, np.zeros(states))
-    chosen = fitted.preprocessor.order
-    own = chosen.lags * states
-    coefficients[:own] = fitted.model.coefficients[:own]
-    start = order.lags * states
-    coefficients[start : start + chosen.input_lags * inputs] = fitted.model.coefficients[own:]
+    columns = select_columns(replace(fitted.preprocessor, order=order), fitted.preprocessor.order)
+    coefficients[columns] = fitted.model.coefficients
     return Linear(coefficients, np.asarray(fitted.model.offset))
 
 
@@ -169,7 +174,7 @@ def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence
     while True:
         prep = Preprocessor(unscaled, limited, records[0].input_names, records[0].output_names, 1.0)
         try:
-            fitted = fit_linear_orders(prep, records)
+            fitted = fit_linear(prep, records)
         except RevarbError:  # no row without a gap, or every simulation diverged
             fitted = None
         if fitted is not None and _measure_run(fitted, records) <= MAX_ERROR:

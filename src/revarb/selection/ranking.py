@@ -7,8 +7,7 @@ import numpy as np
 
 from revarb.errors import ComputationError
 from revarb.fitting.held_out import HeldOut, compute_held_out_error
-from revarb.fitting.one_standard_error import compare_with_best, find_simplest
-from revarb.fitting.reference_errors import measure_mean
+from revarb.fitting.reference_errors import compare_with_best, find_simplest, measure_mean
 from revarb.models.choice import COLD_RUNS, Candidate, Choice
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
