@@ -14,7 +14,8 @@ from distributed import Client, LocalCluster, get_task_stream
 import revarb
 from revarb.data.table_file import write_table
 from revarb.errors import ComputationError
-from revarb.fitting.fit import _build_ensemble, _fit_all, fit_batched, fit_task
+from revarb.fitting.batched_fits import fit_batched
+from revarb.fitting.fit import _build_ensemble, _fit_all, fit_task
 from revarb.fitting.problem import prepare
 from revarb.models.ensemble import Ensemble
 from revarb.models.recipe import Recipe, Stage

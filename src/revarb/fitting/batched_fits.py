@@ -18,15 +18,27 @@ import numpy as np
 from revarb.data.series import Series
 from revarb.errors import RevarbError
 from revarb.fitting.batched_lbfgs import evaluate_batch, maximise_batch
+from revarb.fitting.calibrate import calibrate
 from revarb.fitting.free_run import FreeRuns
 from revarb.fitting.held_out import HeldOutBlock
 from revarb.fitting.lbfgs import Optimum, Phase, Vector
+from revarb.fitting.networks import train_networks
 from revarb.fitting.objective import MemberBound, weigh_at
-from revarb.fitting.problem import Plan, Problem, Report, make_plan
-from revarb.fitting.weight_path import Found, WeightPath, build_at, initialise_fold, make_step_report, raise_weights
+from revarb.fitting.problem import Plan, Problem, Report, Task, initialise, make_plan
+from revarb.fitting.weight_path import (
+    Found,
+    WeightPath,
+    build_at,
+    build_model,
+    initialise_fold,
+    make_step_report,
+    raise_weights,
+)
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
+from revarb.runtime.journal import Journal
 from revarb.runtime.workers import TaskReport, call_task
 from revarb.variational.bound import Rows
 from revarb.variational.parameters import get_form
@@ -35,28 +47,40 @@ Path = list[tuple[float, Optimum]]
 """The weights of the free-run term, rising from zero, and the optimum at each."""
 
 
+def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[FittedRGP | RevarbError]:
+    """Fit all members at once, as one program, without a journal."""
+
+    def start(seed: int, report: Report) -> Problem:
+        return train_networks(initialise(task, seed), report, Journal())
+
+    def finish(number: int, optimum: Optimum) -> FittedRGP:
+        return calibrate(build_model(problems[number], optimum), task, partial(report, number), Journal())
+
+    problems = [call_task(start, (seed,), partial(report, number)) for number, seed in enumerate(seeds)]
+    paths = trace_batched(problems, report)
+    return [path if isinstance(path, RevarbError) else finish(number, path[-1][1]) for number, path in enumerate(paths)]
+
+
 def fit_paths_batched(
     fits: Sequence[tuple[RGP, int]],
     records: Sequence[Series],
     blocks: Sequence[HeldOutBlock],
     seed: int,
     report: TaskReport,
-    likely: Sequence[tuple[RGP, int]] = (),
 ) -> Iterator[tuple[int, WeightPath | RevarbError]]:
     """Fit configurations to the records without a fold each, or to all of them (`ALL`); yield numbers and paths.
 
-    While some are optimised, one thread prepares the next ones, and after them the programs of fits that are `likely`
-    to follow; another one builds models. After Ctrl-C the paths that were not finished are missing.
+    While some are optimised, one thread prepares the next ones, and another one builds models. After Ctrl-C the paths
+    that were not finished are missing.
     """
     errors: dict[int, RevarbError] = {}
 
-    def initialise(spec: RGP, fold: int, _: Report) -> Problem:
+    def initialise_one(spec: RGP, fold: int, _: Report) -> Problem:
         return initialise_fold(spec, records, blocks, fold, seed)
 
     def prepare(numbers: Sequence[int]) -> list[_Batch]:
         with jax.enable_x64(True):  # which is a setting of a thread
-            every = [*fits, *likely]
-            problems = {number: call_task(initialise, every[number], lambda steps, text: None) for number in numbers}
+            problems = {number: call_task(initialise_one, fits[number], lambda steps, text: None) for number in numbers}
             errors.update({number: each for number, each in problems.items() if isinstance(each, RevarbError)})
             batches = _make_batches(problems, report)
             for batch in batches:
@@ -66,7 +90,6 @@ def fit_paths_batched(
     built, started = [], time.perf_counter()
     with _single_thread() as ahead, _single_thread() as behind:
         prepared = ahead.map(prepare, _group_by_model(fits))
-        ahead.submit(prepare, range(len(fits), len(fits) + len(likely)))
         for batch in chain.from_iterable(prepared):
             paths = batch.trace()
             seconds, started = (time.perf_counter() - started) / len(paths), time.perf_counter()
@@ -77,7 +100,7 @@ def fit_paths_batched(
             if any(_is_interrupted(path) for path in paths):
                 break
         yield from ((number, path.result()) for number, path in built)
-    yield from ((number, error) for number, error in list(errors.items()) if number < len(fits))
+    yield from errors.items()
 
 
 @contextmanager
@@ -101,10 +124,9 @@ def _group_by_model(fits: Sequence[tuple[RGP, int]]) -> list[list[int]]:
 def _build_models(problem: Problem, path: Path | RevarbError, seconds: float) -> WeightPath | RevarbError:
     if isinstance(path, RevarbError):
         return path
-    if _is_interrupted(path):
-        return WeightPath((), seconds)
     with jax.enable_x64(True):
-        return WeightPath(tuple(build_at(problem, optimum, weight) for weight, optimum in path), seconds)
+        models = () if _is_interrupted(path) else (build_at(problem, optimum, weight) for weight, optimum in path)
+        return WeightPath(tuple(models), seconds)
 
 
 def _is_interrupted(path: Path | RevarbError) -> bool:
@@ -175,23 +197,24 @@ class _Batch(NamedTuple):
 
 
 def _make_batches(problems: dict[int, Problem | RevarbError], report: TaskReport) -> list[_Batch]:
-    shapes: dict[Any, list[int]] = {}
+    shapes: dict[Any, dict[int, Problem]] = {}
     for number, problem in problems.items():
         if isinstance(problem, Problem):
-            shapes.setdefault(_describe_shape(problem), []).append(number)
-    return [_make_batch(numbers, [problems[number] for number in numbers], report) for numbers in shapes.values()]
-
-
-def _describe_shape(problem: Problem) -> tuple[Any, ...]:
-    recipe = problem.spec.recipe
-    path = len(recipe.stages), recipe.free_run_weights, recipe.free_run_iterations
-    return get_form(problem.start), problem.layout, make_plan(problem).settings, path
-
-
-def _make_batch(numbers: Sequence[int], problems: Sequence[Any], report: TaskReport) -> _Batch:
-    objective = MemberBound(get_form(problems[0].start), problems[0].layout)
-    own = _stack([(each.rows, each.runs) for each in problems])
-    return _Batch(numbers, problems, [make_plan(each) for each in problems], objective, own, report)
+            recipe = problem.spec.recipe
+            path = len(recipe.stages), recipe.free_run_weights, recipe.free_run_iterations
+            shape = MemberBound(get_form(problem.start), problem.layout), make_plan(problem).settings, path
+            shapes.setdefault(shape, {})[number] = problem
+    return [
+        _Batch(
+            numbers=[*members],
+            problems=[*members.values()],
+            plans=[make_plan(each) for each in members.values()],
+            objective=objective,
+            own=_stack([(each.rows, each.runs) for each in members.values()]),
+            report=report,
+        )
+        for (objective, *_), members in shapes.items()
+    ]
 
 
 def _stack(trees: Sequence[Any]) -> Any:

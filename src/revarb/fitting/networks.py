@@ -5,10 +5,10 @@ changed the latent paths. L-BFGS-B continues from the result.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -197,12 +197,8 @@ def renew_inducing_inputs(problem: Problem, parameters: Parameters, rng: np.rand
     """Move the inducing inputs to k-means centres of the regressors on the current latent paths."""
     rows, layout = problem.rows, problem.layout
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
-    zeta = [
-        draw_inducing_inputs(problem.spec.recipe, mean, len(layer.zeta), rng)
-        for mean, layer in zip(x_hat, parameters.layers, strict=True)
-    ]
-    moved = tuple(
-        eqx.tree_at(lambda old: old.zeta, layer, new) for layer, new in zip(parameters.layers, zeta, strict=True)
-    )
-    return eqx.tree_at(lambda old: old.layers, parameters, moved)
+    x_hat, moved = regressors(states.mu, rows.u_bar, layout.lags, layout.lengths), []
+    for mean, layer in zip(x_hat, parameters.layers, strict=True):
+        zeta = draw_inducing_inputs(problem.spec.recipe, np.asarray(mean), len(layer.zeta), rng)
+        moved.append(replace(layer, zeta=zeta))
+    return replace(parameters, layers=tuple(moved))

@@ -138,8 +138,7 @@ class Scheduler:
         # Fits that advance with the one to all records have its iterations.
         report = stop_on_interrupt(self.progress.make_report(jobs), self.progress.pressed)
         fits = [(job.path.spec, job.fold) for job in jobs]
-        later = [(path.spec, fold) for path in likely for fold in self.batch]
-        return fit_paths_batched(fits, self.records, self.blocks, self.seed, report, later)
+        return fit_paths_batched(fits, self.records, self.blocks, self.seed, report)
 
     def _run_alone(self, jobs: Sequence[FitJob], likely: Sequence[CandidatePath]) -> Iterator[Outcome]:
         report, pressed = self.progress.make_report(jobs), self.progress.pressed
