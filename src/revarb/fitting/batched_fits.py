@@ -95,7 +95,7 @@ def fit_paths_batched(
             seconds, started = (time.perf_counter() - started) / len(paths), time.perf_counter()
             built += [
                 (number, behind.submit(_build_models, problem, path, seconds))
-                for number, problem, path in zip(batch.numbers, batch.problems, paths, strict=True)
+                for (number, problem), path in zip(batch.problems.items(), paths, strict=True)
             ]
             if any(_is_interrupted(path) for path in paths):
                 break
@@ -141,15 +141,14 @@ def trace_batched(problems: Sequence[Problem | RevarbError], report: TaskReport)
     """
     found: dict[int, Any] = dict(enumerate(problems))
     for batch in _make_batches(found, report):
-        found.update(zip(batch.numbers, batch.trace(), strict=True))
+        found.update(zip(batch.problems, batch.trace(), strict=True))
     return list(found.values())
 
 
 class _Batch(NamedTuple):
-    """Problems of one shape, with their numbers, their objective, and the data of all members."""
+    """Problems of one shape by their numbers, their objective, and the data of all members."""
 
-    numbers: Sequence[int]
-    problems: Sequence[Problem]
+    problems: dict[int, Problem]
     plans: Sequence[Plan]
     objective: MemberBound
     own: tuple[Rows, FreeRuns | None]  # with a leading axis of members
@@ -163,7 +162,8 @@ class _Batch(NamedTuple):
     def trace(self) -> list[Path | RevarbError]:
         """Optimise all members, at weight zero and at the weights of their recipe."""
         paths: list[Any] = [[] for _ in self.problems]
-        for weight, found in raise_weights(self.problems[0].spec.recipe, self.plans, self._optimise):
+        recipe = next(iter(self.problems.values())).spec.recipe
+        for weight, found in raise_weights(recipe, self.plans, self._optimise):
             for member, each in enumerate(found):
                 if isinstance(each, RevarbError):
                     paths[member] = each
@@ -176,7 +176,7 @@ class _Batch(NamedTuple):
     ) -> list[Found]:
         own, settings = self.own, self.plans[0].settings
         if weight > 0.0:
-            runs = [weigh_at(problem, start) for problem, start in zip(self.problems, starts, strict=True)]
+            runs = [weigh_at(problem, start) for problem, start in zip(self.problems.values(), starts, strict=True)]
             own = (own[0], _stack(runs))
         found: list[Found] = [*maximise_batch(
             self.objective, own, np.float64(weight), np.stack(starts), phases, settings, self._report, first_stage
@@ -186,14 +186,15 @@ class _Batch(NamedTuple):
         vectors = [
             each.vector if isinstance(each, Optimum) else start for each, start in zip(found, starts, strict=True)
         ]
-        bounds = evaluate_batch(self.objective, own, np.float64(0.0), np.stack(vectors), settings)
+        bounds = evaluate_batch(self.objective, own, np.float64(0.0), np.stack(vectors), settings).tolist()
         return [
-            each._replace(bound=float(bound)) if isinstance(each, Optimum) else each
+            each._replace(bound=bound) if isinstance(each, Optimum) else each
             for each, bound in zip(found, bounds, strict=True)
         ]
 
     def _report(self, member: int, step: Step) -> None:
-        make_step_report(self.problems[member].spec, partial(self.report, self.numbers[member]))(step)
+        number, problem = list(self.problems.items())[member]
+        make_step_report(problem.spec, partial(self.report, number))(step)
 
 
 def _make_batches(problems: dict[int, Problem | RevarbError], report: TaskReport) -> list[_Batch]:
@@ -204,17 +205,11 @@ def _make_batches(problems: dict[int, Problem | RevarbError], report: TaskReport
             path = len(recipe.stages), recipe.free_run_weights, recipe.free_run_iterations
             shape = MemberBound(get_form(problem.start), problem.layout), make_plan(problem).settings, path
             shapes.setdefault(shape, {})[number] = problem
-    return [
-        _Batch(
-            numbers=[*members],
-            problems=[*members.values()],
-            plans=[make_plan(each) for each in members.values()],
-            objective=objective,
-            own=_stack([(each.rows, each.runs) for each in members.values()]),
-            report=report,
-        )
-        for (objective, *_), members in shapes.items()
-    ]
+    batches = []
+    for (objective, *_), members in shapes.items():
+        own = _stack([(each.rows, each.runs) for each in members.values()])
+        batches.append(_Batch(members, [make_plan(each) for each in members.values()], objective, own, report))
+    return batches
 
 
 def _stack(trees: Sequence[Any]) -> Any:

@@ -12,10 +12,11 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order, regressors
 from revarb.errors import RevarbError
-from revarb.fitting.arx import LinearFit, fit_linear, limit_order, select_columns, simulate_linear
+from revarb.fitting.arx import fit_linear, limit_order, select_columns, simulate_linear
 from revarb.fitting.quarters import rms_error
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Layer, Linear, inverse_softplus
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.variational.bound import Layout, Rows
@@ -164,7 +165,7 @@ def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[
     return Linear(coefficients, np.asarray(fitted.model.offset))
 
 
-def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> LinearFit | None:
+def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> FittedARX | None:
     # The order was chosen by simulation, but a fit to other rows can still be unstable: then with half the lags,
     # as where no model can be fitted.
     inputs, states = u_blocks[0].shape[1], x_blocks[0].shape[1]
@@ -184,7 +185,7 @@ def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence
         limited = replace(limited, lags=limited.lags // 2, input_lags=(limited.input_lags + 1) // 2)
 
 
-def _measure_run(fitted: LinearFit, records: Sequence[Series]) -> float:
+def _measure_run(fitted: FittedARX, records: Sequence[Series]) -> float:
     [runs] = simulate_linear(fitted.preprocessor, records, [fitted.model])
     skip = fitted.preprocessor.skip
     errors = np.concatenate([(run - record.y)[skip:] for run, record in zip(runs, records, strict=True)])
