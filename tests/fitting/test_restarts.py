@@ -100,7 +100,7 @@ def test_a_killed_worker_is_reported_and_nothing_hangs():
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
     task = prepare(small.spec(recipe=endless), [small.record()])
     with pytest.warns(UserWarning, match="restarts were lost"):
-        outcomes = list(_fit_all(task, [0, 1], [None, None], 2, kill_a_worker, []))
+        outcomes = list(_fit_all([(task, 0, None), (task, 1, None)], 2, kill_a_worker, []))
     with pytest.raises(ComputationError, match="no fit was completed"):
         _build_ensemble(outcomes, 2, interrupted=False)
 

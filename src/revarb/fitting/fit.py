@@ -137,7 +137,8 @@ def fit_restarts(
     checkpoints = _locate_checkpoints(task, seeds, resume)
     lines = progress_lines([f"seed {seed}" for seed in seeds], _count_all_steps(task), progress)
     with lines as update, capture_interrupts(raise_after=1) as pressed:
-        outcomes = list(_fit_all(task, seeds, checkpoints, jobs, update, pressed))
+        tasks = [(task, seed, checkpoint) for seed, checkpoint in zip(seeds, checkpoints, strict=True)]
+        outcomes = list(_fit_all(tasks, jobs, update, pressed))
     ensemble = _build_ensemble(outcomes, len(seeds), interrupted=bool(pressed))
     if len(outcomes) == len(seeds) and ensemble.status is not Status.INTERRUPTED:
         discard_journals(checkpoints)
@@ -145,17 +146,12 @@ def fit_restarts(
 
 
 def _fit_all(
-    task: Task,
-    seeds: Sequence[int],
-    checkpoints: Sequence[Checkpoint | None],
-    jobs: int | None,
-    report: TaskReport,
-    pressed: Sequence[int],
+    tasks: Sequence[tuple[Task, int, Checkpoint | None]], jobs: int | None, report: TaskReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
-    tasks = [(task, seed, checkpoint) for seed, checkpoint in zip(seeds, checkpoints, strict=True)]
     if not is_cluster_set():
         if jax.default_backend() != "cpu" and count_devices() == 1:
-            return iter(fit_batched(task, seeds, stop_on_interrupt(report, pressed)))
+            stoppable = stop_on_interrupt(report, pressed)
+            return iter(fit_batched(tasks[0][0], [seed for _, seed, _ in tasks], stoppable))
         if count_workers(jobs) == 1:
             return (member for _, member in run_in_turn(fit_task, tasks, report, pressed))
     if count_devices() > 1:

@@ -47,9 +47,8 @@ def initialise_parameters(
         for mean, noise, part in zip(x_hat, noises, linear, strict=True)
     )
     raw_lam = tuple(np.full(m.shape, inverse_softplus(recipe.latent_variance)) for m in mu)
-    raw_initial = inverse_softplus(recipe.initial_variance)
-    shapes = [(layout.lags, dim) for dim in spec.latent_dims]
-    priors = tuple(InitialPrior(np.full(shape, recipe.initial_mean), np.full(shape, raw_initial)) for shape in shapes)
+    start = recipe.initial_mean, inverse_softplus(recipe.initial_variance)
+    priors = tuple(InitialPrior(*(np.full((layout.lags, dim), value) for value in start)) for dim in spec.latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
 
 
