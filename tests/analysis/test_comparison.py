@@ -8,11 +8,13 @@ import pytest
 
 from revarb.analysis.compare import compare, default_models, family_models
 from revarb.analysis.figures import draw_comparison
+from revarb.analysis.report import write_results
 from revarb.analysis.scores import scores
-from revarb.analysis.tables import write_results
 from revarb.analysis.verdict import describe_verdict
 from revarb.baselines import ARX, LSTM, Mean
 from revarb.data.series import Series
+from revarb.data.windows import Order
+from revarb.models.rgp import RGP
 from revarb.runtime.figure_style import encode_figure
 from revarb.selection.choose import Chosen
 from support import small
@@ -151,9 +153,9 @@ def test_records_without_inputs_and_too_short_for_residuals_are_compared_all_the
 
 
 def test_the_default_models_are_those_of_the_table_and_the_chosen_one():
-    models = default_models(4, 3, 0)
+    models = default_models(RGP(4, 3, 0))
     assert list(models) == ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB", "revarb (chosen)"]
-    assert (models["REVARB"].lags, models["REVARB"].input_lags, models["REVARB"].input_delay) == (4, 3, 0)
+    assert models["REVARB"] == RGP(4, 3, 0) and models["MLP-NARX"].order_for(1) == Order(4, 3, 0)
     # In several processes it starts none of its own.
     assert [default_models(jobs=jobs)["revarb (chosen)"] for jobs in (1, 2)] == [Chosen(), Chosen(jobs=1)]
     assert all(spec.states >= 6 and spec.input_delay == 2 for spec in family_models(2, outputs=6).values())
