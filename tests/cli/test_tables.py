@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import revarb
+from revarb.cli.tables import score_table
 from revarb.data.table_file import write_table
 from revarb.models.model_file import read_container, write_container
 from support import small
@@ -113,6 +114,14 @@ def test_kinds_of_tables(capsys, model):
     for name, read in {"p.csv": pd.read_csv, "p.json": pd.read_json, "p.parquet": pd.read_parquet}.items():
         assert f"wrote {name}\nwrote p.png" in succeed(capsys, *SIMULATE, "timed.parquet", "-o", name)
         pd.testing.assert_frame_equal(read(name), pd.read_csv("p.csv"), check_dtype=False)
+
+
+def test_outputs_with_different_units_are_not_summed_up():
+    temperature, flow = (revarb.Scores(rmse, 0.1, 1.0, 0.5, 0.9, 0.95, 2) for rmse in (3.0, 0.2))
+    both = revarb.Scores(2.0, 0.2, 0.5, 0.5, 0.9, 0.95, 2, {"temperature": temperature, "flow": flow})
+    table = score_table("moments", both, "simulation")
+    names, errors = (list(table.columns[number].cells) for number in (0, 1))
+    assert names == ["moments, temperature", "moments, flow", "moments, all"] and errors == ["3.000", "0.200", "–"]
 
 
 @pytest.mark.parametrize("command", [SIMULATE, PREDICT])
