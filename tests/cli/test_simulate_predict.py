@@ -87,15 +87,12 @@ def test_prediction_along_a_measured_record(capsys, folder, drawn, kind):
         ("broken", [6], True, "line 6, column 'pressure': 'broken' is not a number; it counts as miss"),  # one odd cell
     ],
 )
-def test_the_measured_output_may_have_gaps(capsys, arx, folder, cell, lines, scored, said):
+def test_the_measured_output_may_have_gaps_or_be_missing(capsys, arx, folder, cell, lines, scored, said):
     with_cells(folder, "gaps.csv", cell, lines)
     code, out, err = run(capsys, "simulate", "arx.rgp", "gaps.csv", "-o", "p.csv")
     assert code == 0 and "wrote p.csv" in out and ("RMSE" in out) is scored
     assert said in err and err.count("\n") == (said != "")
-
-
-def test_inputs_without_the_measured_output_are_enough(capsys, arx):
-    write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})
+    write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})  # without the measured output
     out = succeed(capsys, "simulate", "arx.rgp", "inputs.csv", "-o", "p.csv")
     assert "RMSE" not in out and "wrote p.csv" in out
 

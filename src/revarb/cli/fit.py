@@ -72,8 +72,7 @@ def fit(
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
     resume: Annotated[
-        bool,
-        Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C."),
+        bool, Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C.")
     ] = False,
 ) -> None:
     """Fit a model to one or more records, and draw the training fit.

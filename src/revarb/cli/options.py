@@ -31,8 +31,7 @@ FitTimes = Annotated[
     str | None, Option("--time", metavar="COLUMN", help="Column of times; must be even, and gives dt.")
 ]
 SplitGaps = Annotated[
-    bool,
-    Option("--split-gaps", help="Split files at gaps in their column of times into several records."),
+    bool, Option("--split-gaps", help="Split files at gaps in their column of times into several records.")
 ]
 ModelTimes = Annotated[
     str | None,
@@ -40,8 +39,7 @@ ModelTimes = Annotated[
 ]
 Decimal = Annotated[str | None, Option(metavar=".|,", help="Decimal sign of CSV files; default: found from the file.")]
 Separator = Annotated[
-    str | None,
-    Option(metavar=", ; | tab space", help="Separator of CSV files; default: found from the file."),
+    str | None, Option(metavar=", ; | tab space", help="Separator of CSV files; default: found from the file.")
 ]
 SkipRows = Annotated[int, Option(help="Lines above the header of CSV files.", min=0)]
 RecordFile = Annotated[Path, Argument(metavar="RECORD", help="CSV or Parquet file with the input and output columns.")]
