@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from revarb import InputError
-from studies.paper.motion.acclaim import read_motion, read_skeleton, write_motion, write_skeleton
 from studies.paper.motion.kinematics import Motion
+from studies.paper.motion.motion_files import read_motion, read_skeleton, write_motion, write_skeleton
 from support.bodies import ARM, ARM_FRAMES
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from studies.paper.motion.biovision import write_bvh
 from studies.paper.motion.kinematics import Bone, Motion, Skeleton
+from studies.paper.motion.motion_files import write_bvh
 from support.bodies import ARM, ARM_FRAMES, DT, ROOT, read_bvh
 
 TREE = Skeleton(

@@ -7,13 +7,12 @@ from scipy.spatial.transform import Rotation
 from revarb import InputError
 from studies.output import MODEL
 from studies.paper.motion import cmu35
-from studies.paper.motion.acclaim import read_motion, read_skeleton, write_motion, write_skeleton
-from studies.paper.motion.gaits import find_phases, make_speed_signals, move_at_speed
+from studies.paper.motion.avatar_model import Gaits, find_phases, make_speed_signals
 from studies.paper.motion.kinematics import Motion
-from studies.paper.motion.live_avatar import Body
+from studies.paper.motion.live_avatar import Body, Recording
+from studies.paper.motion.motion_files import read_motion, read_skeleton, write_motion, write_skeleton
 from studies.paper.motion.shape import SHADES, Shape, rotate_z_to, to_rgb_bytes
 from studies.paper.motion.strip import tint
-from support.avatars import paper_gaits
 from support.bodies import ARM, ARM_FRAMES
 
 
@@ -95,7 +94,7 @@ def test_invalid_poses_and_missing_files_are_refused(recorded_data, tmp_path, mo
 
 
 def test_signals_go_from_walking_to_running_and_back(recorded_data):
-    gaits = paper_gaits()
+    gaits = Gaits.load()
     assert len(gaits.walks) == len(gaits.runs) == 5
     assert 1.2 < gaits.walking_speed < 1.3 and 3.2 < gaits.running_speed < 3.5
     found = make_speed_signals(gaits, cmu35.DT)
@@ -106,7 +105,7 @@ def test_signals_go_from_walking_to_running_and_back(recorded_data):
     assert np.abs(np.diff(found["ramp"])).max() < 0.01 and np.abs(np.diff(found["sine"])).max() < 0.02
     assert len(make_speed_signals(gaits, cmu35.DT, pace=0.5)["step"]) == 900
     walk = gaits.walks[0]
-    motion = move_at_speed(walk.y, walk.output_names, np.full(len(walk), 2.0), cmu35.DT)
+    motion = Recording(np.full(len(walk), 2.0), walk.y, walk.output_names, cmu35.DT).motion()
     metres = motion.root[:, 2] * motion.skeleton.metres_per_unit
     np.testing.assert_allclose(metres, 2.0 * cmu35.DT * np.arange(len(walk)), rtol=1e-12)
 

@@ -9,10 +9,9 @@ import pytest
 import revarb
 from studies.outliers import CLEAN, GAUSSIAN, SPIKES, STUCK, STUDENT, Condition, Outliers, measure_detection, spoil
 from studies.records import Benchmark
-from studies.study import Fit
+from studies.study import Fit, run_fits
 from studies.tables import select
 from support import small
-from support.quick_study import run_quick
 
 SHARES = (0.02, 0.05, 0.10, 0.20)
 DRAWN = Benchmark("drawn", "artificial", drawn=True)
@@ -104,7 +103,7 @@ def test_the_records_conditions_and_models_of_the_study():
 
 def test_a_quick_study():
     study = QuickOutliers(seeds=2)
-    rows, drawn = run_quick(study)
+    rows, drawn = run_fits(study)
     assert [(row["kind"], row["share"], row["model"], row["seed"]) for row in rows] == [
         (kind, share, model, seed)
         for kind, share in ((CLEAN, 0.0), (SPIKES, 0.1), (STUCK, 0.1))

@@ -6,8 +6,8 @@ import pytest
 
 from revarb import RGP, Recognition
 from studies.paper.recognition import STARTS, RecognitionStudy
+from studies.study import run_fits
 from studies.tables import select
-from support.quick_study import run_quick
 
 SMALL = {"hidden": 1, "inducing": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 NETWORK = {"start_steps": 50, "rounds": [50], "hidden": [3], "starts": 1}
@@ -23,7 +23,7 @@ class QuickRecognition(RecognitionStudy):
 @pytest.mark.slow
 def test_rows_of_a_quick_study():
     study = QuickRecognition(seeds=2)
-    rows, _ = run_quick(study)
+    rows, _ = run_fits(study)
     networks = select(rows, model="networks, output-error")
     assert [(row["seed"], row["method"]) for row in networks] == [
         (seed, method) for seed in (0, 1) for method in ("mean", "moments", "network")

@@ -8,9 +8,8 @@ import pytest
 import revarb
 from studies import state_space
 from studies.state_space import CHOSEN, MARKOV, MEAN_FIELD, MODELS, PRIOR, R0, REDUCED_RANK, SYSTEMS, StateSpace
-from studies.study import Fit
+from studies.study import Fit, run_fits
 from support import small
-from support.quick_study import run_quick
 
 
 def record_row(dataset, model, seed, rmse, start="continue", method="samples", reason=None):
@@ -103,7 +102,7 @@ def test_rows_of_a_quick_study(monkeypatch):
     monkeypatch.setattr(state_space.datasets, "load", lambda name: split)
     monkeypatch.setattr(state_space, "LONG_SAMPLES", 60)
     study = QuickStateSpace(seeds=2)
-    rows, _ = run_quick(study)
+    rows, _ = run_fits(study)
     assert [(row["dataset"], row["seed"], row["start"]) for row in rows] == [
         (dataset, seed, start)
         for seed in (0, 1)

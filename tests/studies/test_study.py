@@ -12,7 +12,7 @@ import revarb
 from revarb import datasets
 from studies.__main__ import STUDIES, main, make_parser
 from studies.records import Benchmark, run_model, score_record, z_score_outputs
-from studies.study import Fit, Result, RowsFile, Study, check_rows, complete_rows, run_fits, run_study
+from studies.study import Fit, Result, RowsFile, Study, check_rows, run_fits
 from studies.tables import Grid, Target, default_lines, is_linear_enough, mean_only_lines, over_seeds, summarise
 from support import small
 from support.small_rivals import Broken, Runaway
@@ -43,7 +43,7 @@ class Quick(Study):
 
 
 def run(study, *options):
-    run_study(study, make_parser(type(study)).parse_args(list(map(str, options))), "python -m studies quick")
+    study.run(make_parser(type(study)).parse_args(list(map(str, options))), "python -m studies quick")
 
 
 def test_a_study_prints_and_writes_what_it_found(tmp_path, capsys):
@@ -78,9 +78,9 @@ def test_finished_tasks_are_kept(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_tasks_run_in_processes_and_a_lost_one_is_an_error():
     study = Quick(jobs=2)
-    assert run_fits(study, study.list_fits(), RowsFile())[0] == run_fits(Quick(), study.list_fits(), RowsFile())[0]
+    assert run_fits(study)[0] == run_fits(Quick())[0]
     with pytest.raises(revarb.ComputationError, match=r"a worker process died .* use fewer jobs"):
-        run_fits(study, [Fit("a", "one", 9)], RowsFile())
+        run_fits(study, [Fit("a", "one", 9)])
 
 
 def test_refusals(tmp_path, capsys):
@@ -102,7 +102,7 @@ def test_refusals(tmp_path, capsys):
 def test_rows_must_be_flat_and_complete():
     good = {"dataset": "a", "model": "one", "seed": 0, "rmse": 1.0}
     failed = {"dataset": "a", "model": "one", "seed": 0, "reason": "diverged"}
-    check_rows(Quick(), complete_rows(Quick(), [good, failed]))
+    assert check_rows(Quick(), [good, failed]) == [good, {**failed, "rmse": None}]
     for wrong in ({**good, "outputs": {"y": 1.0}}, {"dataset": "a"}):
         with pytest.raises(revarb.ComputationError, match="rows of quick lack"):
             check_rows(Quick(), [wrong])

@@ -7,7 +7,7 @@ import revarb
 from revarb.baselines import PerOutput
 from studies.paper.motion import cmu35
 from studies.paper.table2 import PAPER, SHOWN, MotionScores, Table2, score_motions
-from studies.study import RowsFile, check_rows, complete_rows, run_fits
+from studies.study import run_fits
 from studies.tables import list_failures, select
 
 
@@ -53,9 +53,7 @@ class QuickTable2(Table2):
 @pytest.mark.slow
 def test_a_quick_table_on_the_real_motions(recorded_data):
     study = QuickTable2(seeds=2)
-    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
-    rows = complete_rows(study, rows)
-    check_rows(study, rows)
+    rows, drawn = run_fits(study)
     assert len(rows) == 1 + 2 * 2 + 2
     mean, (train, test) = select(rows, model="Mean")[0], cmu35.load_split()
     together = np.concatenate([record.y for record in train])

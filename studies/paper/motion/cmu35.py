@@ -15,8 +15,8 @@ import pooch
 from jaxtyping import Bool, Float64
 
 from revarb import InputError, Series
-from studies.paper.motion.acclaim import read_motion, read_skeleton
 from studies.paper.motion.kinematics import Motion, Skeleton
+from studies.paper.motion.motion_files import read_motion, read_skeleton
 
 ADDRESS = "http://mocap.cs.cmu.edu/subjects/35/"
 
