@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +26,6 @@ from studies.output import (
     grid_html,
     make_folder,
     make_page,
-    notes_html,
     write_file,
     write_results,
 )
@@ -113,7 +113,8 @@ class Study(ABC):
         targets = self.targets(rows)
         grids = [*([target_grid(targets)] if targets else []), *self.tables(rows)]
         figures = [figure_html(self.caption(name), each) for name, each in self.figures(rows, drawn).items()]
-        body = "".join([*map(grid_html, grids), *figures, notes_html(self.notes)])
+        notes = (f"<p>{escape(note)}</p>" for note in self.notes)
+        body = "".join([*map(grid_html, grids), *figures, *notes])
         return make_page(self.title, self.headline(rows), body, meta)
 
     def write_more(self, folder: Path, drawn: Mapping[Fit, Any]) -> list[Path]:

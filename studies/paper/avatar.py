@@ -67,7 +67,12 @@ class Avatar(Study):
         """Train the avatar and measure its motions."""
         gaits = Gaits.load()
         model = raise_if_interrupted(self.spec.fit(gaits.records, seed=fit.seed or 0, progress=True))
-        return Result([{**row, "seed": fit.seed} for row in measure_signals(model, gaits)], (model, gaits))
+        rows = [
+            {"signal": name, "seed": fit.seed, "seconds": len(speeds) * model.dt,
+             **measure_motion(synthesise(model, speeds), speeds, gaits, model.dt)}
+            for name, speeds in make_speed_signals(gaits, model.dt).items()
+        ]  # fmt: skip
+        return Result(rows, (model, gaits))
 
     def tables(self, rows: Rows) -> list[Grid]:
         """A line per signal and phase."""
@@ -126,18 +131,6 @@ def _judge_step(row: Row) -> list[Target]:
         at_most("step: largest change per frame / that in training", row["jump_ratio"], JUMP_RATIO),
         at_most("step: deviation of the hip's frequency from that in training", max(ratios), FREQUENCY),
         at_most("step: seconds to settle", max(phase["settled_after"] for phase in row["phases"]), SETTLED),
-    ]
-
-
-def measure_signals(model: revarb.FittedRGP, gaits: Gaits) -> list[Row]:
-    """Simulate every speed signal and measure the motion: the rows of the results file."""
-    return [
-        {
-            "signal": name,
-            "seconds": len(speeds) * model.dt,
-            **measure_motion(synthesise(model, speeds), speeds, gaits, model.dt),
-        }
-        for name, speeds in make_speed_signals(gaits, model.dt).items()
     ]
 
 

@@ -10,7 +10,6 @@ from studies.paper.motion import cmu35
 from studies.paper.motion.avatar_model import Gaits, find_phases, make_speed_signals
 from studies.paper.motion.kinematics import Motion
 from studies.paper.motion.live_avatar import Body, Recording
-from studies.paper.motion.motion_files import read_motion, read_skeleton, write_motion, write_skeleton
 from studies.paper.motion.shape import SHADES, Shape, rotate_z_to, to_rgb_bytes
 from studies.paper.motion.strip import tint
 from support.bodies import ARM, ARM_FRAMES
@@ -32,15 +31,13 @@ def test_angles_turn_about_x_then_y_then_z():
         Motion(ARM, ARM_FRAMES[:, :8])
 
 
-def test_every_bone_keeps_its_length_and_the_files_survive_a_round_trip(recorded_data, tmp_path):
+def test_every_bone_keeps_its_length(recorded_data):
     motion = cmu35.load_motion(21)
     joints, skeleton = motion.joints(), motion.skeleton
     for position, bone in enumerate(skeleton.bones[1:], start=1):
         lengths = np.linalg.norm(joints[:, position] - joints[:, bone.parent], axis=1)
         stretch = np.linalg.norm(bone.direction)  # the file's directions are rounded
         np.testing.assert_allclose(lengths, bone.length * stretch, rtol=1e-12)
-    assert read_skeleton(write_skeleton(tmp_path / "s.asf", skeleton)) == skeleton
-    np.testing.assert_array_equal(read_motion(write_motion(tmp_path / "m.amc", motion), skeleton).frames, motion.frames)
 
 
 def test_the_papers_split_of_subject_35(recorded_data):

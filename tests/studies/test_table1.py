@@ -10,15 +10,6 @@ from studies.tables import select
 from support import small
 
 
-def test_the_table_has_the_papers_numbers():
-    paper = {benchmark.name: benchmark.paper for benchmark in BENCHMARKS}
-    assert [paper[name]["REVARB"] for name in ("artificial_recorded", "drive", "actuator")] == [0.4513, 0.2491, 0.3680]
-    assert paper["actuator"]["GP-NARX"] == 1.5488 and paper["dryer"] == paper["gas_furnace"] == {}
-    models = Table1().models(10)
-    assert list(models) == ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
-    assert models["REVARB"] == revarb.RGP(10, 10, hidden=2, inducing=100, calibrate=False)
-
-
 class QuickTable1(Table1):
     """A drawn benchmark: another record for every seed."""
 

@@ -49,7 +49,8 @@ def load_motion(number: int) -> Motion:
     if f"35_{number:02d}.amc" not in names:
         known = sorted(int(name[3:5]) for name in names if name.endswith(".amc"))
         raise InputError(f"subject 35 has no motion {number}; there are {known[0]} to {known[-1]}, without 27")
-    return read_motion(_fetch(f"35_{number:02d}.amc"), load_skeleton()).subsample(STEP)
+    recorded = read_motion(_fetch(f"35_{number:02d}.amc"), load_skeleton())
+    return Motion(recorded.skeleton, recorded.frames[::STEP])
 
 
 def load_series(number: int) -> Series:

@@ -108,10 +108,6 @@ class Motion:
         if not np.isfinite(self.frames).all():
             raise InputError("frames must be finite numbers")
 
-    def subsample(self, step: int) -> "Motion":
-        """Every `step`-th frame, starting with the first."""
-        return Motion(self.skeleton, self.frames[::step])
-
     @property
     def root(self) -> Float64[np.ndarray, "T 3"]:
         """Position of the root, in the skeleton's units."""
