@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.notes import NOTES
-from revarb.analysis.tables import write_results
+from revarb.analysis.report import write_results
 from revarb.runtime.files import check_writable, make_folder
 
 USABLE = len(os.sched_getaffinity(0))

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.problems import QUICK_START, count_psi_columns, make_fit_step, make_problem
 from bench.timing import time_median
-from revarb.analysis.tables import write_results
+from revarb.analysis.report import write_results
 from revarb.data.series import Series
 from revarb.datasets import load
 from revarb.fitting.objective import MemberBound

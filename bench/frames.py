@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from revarb.models.recipe import R0_FREE, Recipe, Stage
-from studies.paper.motion.avatar_model import AVATAR, load_avatar_records
-from studies.paper.motion.gaits import Gaits
+from studies.paper.motion.avatar_model import AVATAR, Gaits
 from studies.paper.motion.live_avatar import SAMPLED_RUNS, LiveAvatar
 
 PERCENTILE = 99.0
@@ -17,9 +16,9 @@ PERCENTILE = 99.0
 
 def measure() -> dict[str, Any]:
     """Time the frames of a hardly trained model without networks: the time does not depend on the training."""
-    records = load_avatar_records()
+    gaits = Gaits.load()
     spec = replace(AVATAR, recognition=None, recipe=Recipe(stages=(Stage(R0_FREE, 5),)))
-    avatar = LiveAvatar(spec.fit(records), Gaits.from_records(records))
+    avatar = LiveAvatar(spec.fit(gaits.records), gaits)
     avatar.follow_preset("step")
     avatar.tick(SAMPLED_RUNS)
     seconds = [_time_frame(avatar) for _ in range(len(avatar.presets["step"]))]

@@ -16,7 +16,7 @@ from scipy.stats import norm
 import revarb
 from revarb import datasets
 from studies.comparisons import draw_bands
-from studies.records import raise_if_interrupted
+from studies.records import raise_if_interrupted, score_path
 from studies.study import Fit, Result, Study, no_failures
 from studies.tables import (
     Grid,
@@ -25,6 +25,7 @@ from studies.tables import (
     Target,
     at_most,
     between,
+    by_record,
     format_percent,
     format_range,
     names_of,
@@ -92,8 +93,8 @@ class Calibration(Study):
     def tables(self, rows: Rows) -> list[Grid]:
         """Every model, method and start, over the seeds."""
         grids = []
-        for name in names_of(rows):
-            cells, own = [], select(rows, dataset=name)
+        for name, own in by_record(rows).items():
+            cells = []
             for start in names_of(own, "start"):
                 for line in summarise(select(own, start=start)):
                     numbers = (format_range(line.range(score)) for score in ("rmse", "nlpd"))
@@ -105,8 +106,7 @@ class Calibration(Study):
     def targets(self, rows: Rows) -> list[Target]:
         """Bands that cover, errors that calibration does not increase, and what windows and gaps change."""
         cold, targets = {"start": "cold", "method": "moments"}, [no_failures(rows)]
-        for name in names_of(rows):
-            own = select(rows, dataset=name)
+        for name, own in by_record(rows).items():
             ours, fitted = (select(own, model=model, **cold) for model in (CALIBRATED, AS_FITTED))
             share = over_seeds(ours, "coverage95").median
             if name in BAND_RECORDS:
@@ -158,16 +158,8 @@ def _cold_rows(split: datasets.Split, ensemble: revarb.Ensemble) -> list[Row]:
     return [*rows, _row(split, MIXTURE, ensemble.simulate(split.test.u), None, ensemble.status)]
 
 
-def _row(split: datasets.Split, model: str, path: revarb.Trajectory, seed: int | None, status: str) -> dict[str, Any]:
-    row = _scored_row(split, model, path, split.test.y, split.skip, seed, status)
-    return {**row, "disagreement": path.disagreement}
-
-
-def _scored_row(
-    split: datasets.Split, model: str, path: revarb.Trajectory, y: np.ndarray, skip: int, seed: int | None, status: str
-) -> dict[str, Any]:
-    return {"dataset": split.name, "model": model, "method": path.method, "start": path.start, "seed": seed,
-            "status": str(status), "reason": None, **revarb.scores(path, y, skip).to_row()}  # fmt: skip
+def _row(split: datasets.Split, model: str, path: revarb.Trajectory, seed: int | None, status: str) -> Row:
+    return {**score_path(split, model, path, seed, status), "disagreement": path.disagreement}
 
 
 def _window_rows(split: datasets.Split, members: Sequence[revarb.FittedRGP], every: int) -> list[Row]:
@@ -183,7 +175,7 @@ def _window_rows(split: datasets.Split, members: Sequence[revarb.FittedRGP], eve
         cold = [cut_out(member.simulate(test.u[begin:][: LENGTH + AHEAD]), LENGTH, AHEAD) for begin in begins]
         whole = member.simulate(test.u)
         settled = [replace(cut_out(whole, begin + LENGTH, AHEAD), start="cold, long before") for begin in begins]
-        rows += [_scored_row(split, NEXT, join_paths(paths), y, 0, member.seed, member.status)
+        rows += [score_path(split, NEXT, join_paths(paths), member.seed, member.status, y, 0)
                  for paths in (warm, cold, settled)]  # fmt: skip
     return rows
 

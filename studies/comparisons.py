@@ -78,34 +78,29 @@ class ComparisonStudy(Study):
         return (RELIABILITY if name.startswith("reliability_") else SIMULATED).format(name=record)
 
     def figures(self, rows: Rows, drawn: Mapping[Fit, Any]) -> dict[str, Figure]:
-        """All models of the first seed, the reliability of their bands, and one model alone, for every record."""
-        return compare_figures(rows, drawn, self.shown)
+        """For every record: all models of the first seed, the reliability of their bands, and one model alone.
+
+        `drawn` has the simulations by start and method, the test record and the first row that is scored.
+        """
+        figures = {}
+        for name in names_of(rows):
+            rows_of_first = select(rows, dataset=name, seed=0)
+            found = {fit.model: values for fit, values in drawn.items() if fit.dataset == name and values[0]}
+            own = {model: found[model] for model in names_of(rows_of_first, "model") if model in found}
+            if not own:
+                continue
+            _, test, skip = next(iter(own.values()))
+            paths = {(model, method): each for model, (runs, _, _) in own.items() for (_, method), each in runs.items()}
+            comparison = revarb.Comparison(tuple(rows_of_first), paths, (test,), skip)
+            figures[f"{name}_all"] = comparison.plot()
+            if comparison.reliability():
+                figures[f"reliability_{name}"] = draw_bands(comparison)
+            if self.shown in own:
+                path = comparison.by_model()[self.shown][-1]
+                figures[name] = path.plot(test.y, f"{name}: free simulation of the test part")
+        return figures
 
 
 def draw_bands(comparison: revarb.Comparison) -> Figure:
     """The reliability of the bands of a comparison."""
     return draw_reliability(comparison.reliability())
-
-
-def compare_figures(rows: Rows, drawn: Mapping[Fit, Any], alone: str) -> dict[str, Figure]:
-    """For every record: all models of the first seed, the reliability of their bands, and one model alone.
-
-    `drawn` has the simulations by start and method, the test record and the first row that is scored.
-    """
-    figures = {}
-    for name in names_of(rows):
-        rows_of_first = select(rows, dataset=name, seed=0)
-        found = {fit.model: values for fit, values in drawn.items() if fit.dataset == name and values[0]}
-        own = {model: found[model] for model in names_of(rows_of_first, "model") if model in found}
-        if not own:
-            continue
-        _, test, skip = next(iter(own.values()))
-        paths = {(model, method): each for model, (runs, _, _) in own.items() for (_, method), each in runs.items()}
-        comparison = revarb.Comparison(tuple(rows_of_first), paths, (test,), skip)
-        figures[f"{name}_all"] = comparison.plot()
-        if comparison.reliability():
-            figures[f"reliability_{name}"] = draw_bands(comparison)
-        if alone in own:
-            path = comparison.by_model()[alone][-1]
-            figures[name] = path.plot(test.y, f"{name}: free simulation of the test part")
-    return figures

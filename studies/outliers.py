@@ -26,13 +26,12 @@ from studies.tables import (
     Rows,
     SeedRange,
     Target,
-    default_lines,
-    find_range,
+    by_record,
     format_percent,
     format_range,
-    mean_only_lines,
     names_of,
     select,
+    summarise,
 )
 
 SHARES = (0.02, 0.05, 0.10, 0.20)  # of the training samples, beside none at all
@@ -198,8 +197,12 @@ class Outliers(Study):
         """Errors beside those without outliers, and outliers that are found; where a seed failed they are missed."""
         outcomes = list_outcomes(rows)
         return [
-            *(_judge_robust(each) for each in outcomes if each.name in ROBUST_RECORDS),
-            *(_judge_clean(each) for each in outcomes),
+            *(
+                _judge_ratio(each, Condition(SPIKES, ROBUST_SHARE), ROBUST)
+                for each in outcomes
+                if each.name in ROBUST_RECORDS
+            ),
+            *(_judge_ratio(each, NO_OUTLIERS, CLEAN_RATIO) for each in outcomes),
             *(target for each in outcomes for target in _judge_found(each)),
         ]
 
@@ -260,44 +263,37 @@ class Outcome:
         return [Condition(kind if share else CLEAN, share) for share in self.shares]
 
     @cached_property
-    def _by_condition(self) -> dict[Condition, Rows]:
-        conditions = dict.fromkeys(Condition(row["kind"], row["share"]) for row in self.rows)
-        return {each: select(self.rows, **each._asdict()) for each in conditions}
-
-    @cached_property
-    def _lines(self) -> dict[str, dict[Condition, dict[str, Line]]]:
-        return {
-            "mean": {each: mean_only_lines(rows) for each, rows in self._by_condition.items()},
-            "default": {each: default_lines(rows) for each, rows in self._by_condition.items()},
-        }
-
-    def _line(self, which: str, model: str, condition: Condition) -> Line | None:
-        return self._lines[which].get(condition, {}).get(model)
+    def _lines(self) -> dict[tuple[str, Condition], list[Line]]:
+        # Of every model under every condition: its mean-only run is the first one, its default the last one.
+        found: dict[tuple[str, Condition], list[Line]] = {}
+        for condition in dict.fromkeys(Condition(row["kind"], row["share"]) for row in self.rows):
+            for line in summarise(select(self.rows, **condition._asdict())):
+                found.setdefault((line.model, condition), []).append(line)
+        return found
 
     def rmse(self, model: str, condition: Condition) -> SeedRange:
         """RMSE of the mean-only run, over the seeds that did not fail."""
-        line = self._line("mean", model, condition)
-        return NOTHING if line is None else line.range("rmse")
+        lines = self._lines.get((model, condition))
+        return lines[0].range("rmse") if lines else NOTHING
 
     def banded(self, model: str, condition: Condition, score: str) -> SeedRange:
         """A score of the run with uncertainty, over the seeds that did not fail."""
-        line = self._line("default", model, condition)
-        return NOTHING if line is None else line.range(score)
+        lines = self._lines.get((model, condition))
+        return lines[-1].range(score) if lines else NOTHING
 
     def failed(self, model: str, condition: Condition) -> int:
         """Number of seeds that failed."""
-        line = self._line("mean", model, condition)
-        return 0 if line is None else line.seeds - line.worked
+        lines = self._lines.get((model, condition))
+        return lines[0].seeds - lines[0].worked if lines else 0
 
     def detection(self, condition: Condition, score: str) -> SeedRange:
         """What the model with Student-t noise says about the outliers: one of `DETECTION`."""
-        line = self._line("default", STUDENT, condition)
-        return NOTHING if line is None else find_range([row.get(score) for row in line.rows])
+        return self.banded(STUDENT, condition, score)
 
 
 def list_outcomes(rows: Rows) -> list[Outcome]:
     """An outcome per data set."""
-    return [Outcome(name, select(rows, dataset=name)) for name in names_of(rows)]
+    return [Outcome(name, own) for name, own in by_record(rows).items()]
 
 
 def outlier_grids(outcome: Outcome) -> list[Grid]:
@@ -332,24 +328,18 @@ def detection_cells(outcome: Outcome, condition: Condition) -> list[str]:
     return [format_percent(outcome.detection(condition, score).median) for score in DETECTION]
 
 
-def _judge_robust(outcome: Outcome) -> Target:
-    condition = Condition(SPIKES, ROBUST_SHARE)
-    what = f"{outcome.name}, {condition}: Student-t at most {ROBUST:g} × Gaussian without outliers"
-    return _judge_ratio(outcome, what, condition, ROBUST)
-
-
-def _judge_clean(outcome: Outcome) -> Target:
-    what = f"{outcome.name}, no outliers: Student-t at most {CLEAN_RATIO:g} × Gaussian"
-    return _judge_ratio(outcome, what, NO_OUTLIERS, CLEAN_RATIO)
-
-
-def _judge_ratio(outcome: Outcome, what: str, condition: Condition, limit: float) -> Target:
-    compared = ((STUDENT, condition), (GAUSSIAN, NO_OUTLIERS))
+def _judge_ratio(outcome: Outcome, condition: Condition, limit: float) -> Target:
+    clean, compared = condition == NO_OUTLIERS, ((STUDENT, condition), (GAUSSIAN, NO_OUTLIERS))
+    what = f"{outcome.name}, {'no outliers' if clean else condition}: Student-t at most {limit:g} × Gaussian"
     ours, other = (outcome.rmse(*each).median for each in compared)
     moments, other_moments = (outcome.banded(*each, "rmse").median for each in compared)
     failed = sum(outcome.failed(*each) for each in compared)
     found = f"{ours / other:.3f} (by moments {moments / other_moments:.3f})"
-    return Target(what, not failed and ours / other <= limit, f"{found}, {failed} seed(s) failed" if failed else found)
+    return Target(
+        what if clean else f"{what} without outliers",
+        not failed and ours / other <= limit,
+        f"{found}, {failed} seed(s) failed" if failed else found,
+    )
 
 
 def _judge_found(outcome: Outcome) -> Iterator[Target]:

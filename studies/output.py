@@ -5,7 +5,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import version
@@ -140,11 +140,6 @@ def figure_html(caption: str, figure: Figure) -> str:
     text = encode_figure(figure, "svg").decode("utf-8")
     # Without the XML declaration in front of <svg, which is not allowed inside a page.
     return f"<figure>{text[text.index('<svg') :]}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def notes_html(notes: Sequence[str]) -> str:
-    """Sentences below each other."""
-    return "".join(f"<p>{escape(note)}</p>" for note in notes)
 
 
 STYLE = """

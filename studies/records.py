@@ -82,6 +82,21 @@ def score_record(test: revarb.Series, skip: int | Mapping[str, int]) -> Score:
     return score
 
 
+def score_path(
+    split: datasets.Split,
+    model: str,
+    path: revarb.Trajectory,
+    seed: int | None,
+    status: str,
+    y: np.ndarray | None = None,
+    skip: int | None = None,
+) -> dict[str, Any]:
+    """A row of one simulation of the test part, or of the outputs `y`, without the first `skip` rows."""
+    found = revarb.scores(path, split.test.y if y is None else y, split.skip if skip is None else skip)
+    return {"dataset": split.name, "model": model, "method": path.method, "start": path.start, "seed": seed,
+            "status": str(status), "reason": None, **found.to_row()}  # fmt: skip
+
+
 def run_model(
     name: str, spec: Any, seed: int, train: Any, test: Sequence[revarb.Series], score: Score, starts=("cold",)
 ) -> Run:

@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +26,6 @@ from studies.output import (
     grid_html,
     make_folder,
     make_page,
-    notes_html,
     write_file,
     write_results,
 )
@@ -34,7 +34,6 @@ from studies.tables import Grid, Row, Rows, Target, list_failures, names_of, tar
 PROTOCOL = "free simulation of the test part, cold start, scored after L + L_u samples, raw units"
 ACCURACY = ("dataset", "model", "method", "start", "skip", "seed", "rmse", "nrmse", "nlpd", "coverage95", "status")
 TIMES = ("fit_seconds", "simulate_seconds")
-ORIGINS = ("table", "command", "made", "python", "versions", "processor", "cores")  # what meta must say
 
 
 class Fit(NamedTuple):
@@ -114,7 +113,8 @@ class Study(ABC):
         targets = self.targets(rows)
         grids = [*([target_grid(targets)] if targets else []), *self.tables(rows)]
         figures = [figure_html(self.caption(name), each) for name, each in self.figures(rows, drawn).items()]
-        body = "".join([*map(grid_html, grids), *figures, notes_html(self.notes)])
+        notes = (f"<p>{escape(note)}</p>" for note in self.notes)
+        body = "".join([*map(grid_html, grids), *figures, *notes])
         return make_page(self.title, self.headline(rows), body, meta)
 
     def write_more(self, folder: Path, drawn: Mapping[Fit, Any]) -> list[Path]:
@@ -127,8 +127,22 @@ class Study(ABC):
         return
 
     def run(self, options: argparse.Namespace, command: str) -> None:
-        """Carry out the study and write the files that are wanted."""
-        run_study(self, options, command)
+        """Carry out the study: print its tables and targets, and write the files that are wanted."""
+        _check_files(options)
+        self.check_ready()
+        fits = select_fits(self, options.only)
+        rows, drawn = run_fits(self, fits, RowsFile(options.rows))
+        missed = _print_study(self, rows)
+        meta = {"table": self.name, "protocol": self.protocol, "seeds": self.seeds, "missed": missed}
+        meta |= describe_run(command)
+        if options.json is not None:
+            _print_written(write_results(options.json, meta, rows))
+        if options.pictures is not None:
+            for name, figure in self.figures(rows, drawn).items():
+                _print_written(write_file(options.pictures / f"{name}.png", encode_figure(figure, "png")))
+            _print_written(*self.write_more(options.pictures, drawn))
+        if options.page is not None and (page := self.page(rows, drawn, meta)) is not None:
+            _print_written(write_file(options.page, page.encode()))
 
 
 class RowsFile:
@@ -177,8 +191,11 @@ def select_fits(study: Study, only: Sequence[str] | None) -> list[Fit]:
     return [fit for fit in fits if not only or fit.dataset in only]
 
 
-def run_fits(study: Study, fits: Sequence[Fit], finished: RowsFile) -> tuple[list[Row], dict[Fit, Any]]:
-    """Carry out the tasks that are not in the file; the rows in the order of the tasks, and what figures need."""
+def run_fits(
+    study: Study, fits: Sequence[Fit] | None = None, finished: RowsFile | None = None
+) -> tuple[list[Row], dict[Fit, Any]]:
+    """Carry out the tasks (by default all) that are not in the file; rows in their order, and what figures need."""
+    fits, finished = study.list_fits() if fits is None else fits, finished or RowsFile()
     rows: dict[Fit, Sequence[Row]] = {fit: own for fit, own in finished.read().items() if fit in fits}
     drawn, left = {}, sorted((fit for fit in fits if fit not in rows), key=study.order)
     for fit, result in _run_all(study, left):
@@ -187,7 +204,7 @@ def run_fits(study: Study, fits: Sequence[Fit], finished: RowsFile) -> tuple[lis
             drawn[fit] = result.drawn
         finished.append(fit, result.rows)
         _print_line(f"{len(rows)}/{len(fits)}", str(fit))
-    return [row for fit in fits for row in rows[fit]], drawn
+    return check_rows(study, [row for fit in fits for row in rows[fit]]), drawn
 
 
 def _run_all(study: Study, fits: Sequence[Fit]) -> Iterator[tuple[Fit, Result]]:
@@ -218,45 +235,24 @@ def _run_in_worker(study: Study, fit: Fit) -> tuple[Fit, Result]:
     return fit, study.run_fit(fit)
 
 
-def check_rows(study: Study, rows: Rows) -> None:
-    """Raise ComputationError unless every row is flat and has the columns of the study."""
-    for row in rows:
+def check_rows(study: Study, rows: Rows) -> list[Row]:
+    """The rows, with None for the scores that failed tasks do not have.
+
+    Raises ComputationError unless every row is flat and has the columns of the study.
+    """
+    complete = [{**dict.fromkeys(study.columns), **row} if row.get("reason") else row for row in rows]
+    for row in complete:
         missing = [column for column in study.columns if column not in row]
         nested = [name for name, value in row.items() if isinstance(value, dict | list) and name not in study.lists]
         if missing or nested:
             raise revarb.ComputationError(f"rows of {study.name} lack {missing} or are nested in {nested}: {row}")
-
-
-def complete_rows(study: Study, rows: Rows) -> list[Row]:
-    """Rows of tasks that failed have no scores: these become None."""
-    return [{**dict.fromkeys(study.columns), **row} if row.get("reason") else row for row in rows]
+    return complete
 
 
 def no_failures(rows: Rows) -> Target:
     """The target that every fit and every run worked."""
     failures = list_failures(rows)
     return Target("no run failed", not failures, "; ".join(failures) or "none")
-
-
-def run_study(study: Study, options: argparse.Namespace, command: str) -> None:
-    """Carry out a study: print its tables and targets, and write the files that are wanted."""
-    _check_files(options)
-    study.check_ready()
-    fits = select_fits(study, options.only)
-    rows, drawn = run_fits(study, fits, RowsFile(options.rows))
-    rows = complete_rows(study, rows)
-    check_rows(study, rows)
-    missed = _print_study(study, rows)
-    meta = {"table": study.name, "protocol": study.protocol, "seeds": study.seeds, "missed": missed}
-    meta |= describe_run(command)
-    if options.json is not None:
-        _print_written(write_results(options.json, meta, rows))
-    if options.pictures is not None:
-        for name, figure in study.figures(rows, drawn).items():
-            _print_written(write_file(options.pictures / f"{name}.png", encode_figure(figure, "png")))
-        _print_written(*study.write_more(options.pictures, drawn))
-    if options.page is not None and (page := study.page(rows, drawn, meta)) is not None:
-        _print_written(write_file(options.page, page.encode()))
 
 
 def _check_files(options: argparse.Namespace) -> None:

@@ -154,19 +154,16 @@ def list_failures(rows: Rows) -> list[str]:
 
 
 def score_grid(title: str, rows: Rows, paper: Mapping[str, float] | None = None) -> Grid:
-    """Scores of every model and method on one record; `paper` adds the paper's numbers."""
+    """Scores of every model and method on one record, of failed models dashes; `paper` adds the paper's numbers."""
     printed = ["paper"] if paper else []
     columns = ["model", "method", *printed, "RMSE", "NRMSE", "NLPD", "in 95 %", "fit s", "simulate s"]
     cells = []
     for line in summarise(rows):
         number = [f"{paper[line.model]:.4f}" if line.model in paper else "–"] if paper else []
-        if not line.worked:
-            cells.append([line.model, "failed", *number, *["–"] * 6])
-            continue
         scores = [format_range(line.range(name)) for name in ("rmse", "nrmse", "nlpd")]
         share = format_percent(line.range("coverage95").median)
-        seconds = [f"{line.range(name).median:.1f}" for name in ("fit_seconds", "simulate_seconds")]
-        cells.append([line.model, line.method, *number, *scores, share, *seconds])
+        seconds = [format_seconds(line.range(name).median) for name in ("fit_seconds", "simulate_seconds")]
+        cells.append([line.model, line.method or "failed", *number, *scores, share, *seconds])
     return Grid(title, columns, cells)
 
 
@@ -187,8 +184,8 @@ def between(what: str, value: float, low: float, high: float) -> Target:
 
 
 def format_range(values: SeedRange) -> str:
-    """Median (smallest – largest)."""
-    low, middle, high = (format_number(value) for value in values)
+    """Median (smallest – largest); a dash where there is no value."""
+    low, middle, high = map(format_number, values)
     return middle if low == high else f"{middle} ({low}–{high})"
 
 
@@ -197,6 +194,11 @@ def format_number(value: float) -> str:
     if not math.isfinite(value):
         return "–"
     return f"{value:.3f}" if abs(value) < 1000.0 else f"{value:.3g}"
+
+
+def format_seconds(value: float) -> str:
+    """A time with one digit after the point."""
+    return f"{value:.1f}" if math.isfinite(value) else "–"
 
 
 def format_percent(value: float) -> str:
@@ -212,6 +214,11 @@ def terminal_table(grid: Grid) -> Table:
     for cells in grid.rows:
         table.add_row(*cells)
     return table
+
+
+def by_record(rows: Rows) -> dict[str, Rows]:
+    """The rows of every record, in the order of the records."""
+    return {name: select(rows, dataset=name) for name in names_of(rows)}
 
 
 def names_of(rows: Iterable[Row], column: str = "dataset") -> list[str]:

@@ -1,4 +1,4 @@
-/* Around an exported C program named "model", whose header is included by the compiler: see timed_program.py. */
+/* Around an exported C program named "model", whose header is included by the compiler: see timed_exports.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -22,7 +22,7 @@ from studies.mpc.reactor import DT, find_rest
 from studies.output import GREY, LIMIT, MEASURED, MODEL, finish_figure
 from studies.records import raise_if_interrupted
 from studies.study import Fit, Result, Study
-from studies.tables import Grid, Row, Rows, SeedRange, Target, find_range, names_of, select
+from studies.tables import Grid, Rows, SeedRange, Target, format_range, names_of, over_seeds, select
 
 NOISE = 0.001  # mol/L, standard deviation of a measured concentration
 DISTURBANCE_GAIN = 0.3  # share of a prediction error that is taken for a disturbance of the output, for all models
@@ -131,10 +131,10 @@ class ModelPredictiveControl(Study):
 
     def targets(self, rows: Rows) -> list[Target]:
         """Tracking near that of the plant's own equations, no violation when tightened, quick solves."""
-        plant, rgp, arx = (_over_seeds(rows, name, "tracking_rmse").median for name in (PLANT, RGP_MPC, ARX_MPC))
+        plant, rgp, _, arx = (over_seeds(rows, "tracking_rmse", controller=name).median for name in CONTROLLERS)
         tightened = select(rows, controller=TIGHTENED)
         violations, unsolved = sum(row["violations"] for row in tightened), sum(row["not_solved"] for row in rows)
-        times = [_over_seeds(rows, name, "solve_ms").median for name in (RGP_MPC, TIGHTENED)]
+        times = [over_seeds(rows, "solve_ms", controller=name).median for name in (RGP_MPC, TIGHTENED)]
         return [
             Target("tracking error of the RGP between that of the plant's equations and that of ARX",
                    plant <= rgp <= arx, f"{SCALE * rgp:.3f} between {SCALE * plant:.3f} and {SCALE * arx:.3f} mmol/L"),
@@ -175,23 +175,16 @@ def score_loop(loop: ClosedLoop, scenario: Scenario, limit: float) -> dict[str, 
     }
 
 
-def _over_seeds(rows: Rows, controller: str, column: str) -> SeedRange:
-    return find_range([row[column] for row in select(rows, controller=controller)])
-
-
 def control_table(rows: Rows) -> list[list[str]]:
     """A row per controller: error, number and size of violations, and times, as text."""
     return [[name, *_control_cells(select(rows, controller=name))] for name in CONTROLLERS]
 
 
-def _control_cells(rows: list[Row]) -> list[str]:
-    error, largest, *times = (
-        find_range([row[name] for row in rows])
-        for name in ("tracking_rmse", "largest_violation", "solve_ms", "solve_ms_95", "observer_ms")
-    )
-    low, middle, high = (f"{SCALE * value:.3f}" for value in error)
+def _control_cells(rows: Rows) -> list[str]:
+    error, largest = (over_seeds(rows, name) for name in ("tracking_rmse", "largest_violation"))
+    times = (over_seeds(rows, name) for name in ("solve_ms", "solve_ms_95", "observer_ms"))
     return [
-        middle if low == high else f"{middle} ({low}–{high})",
+        format_range(SeedRange(*(SCALE * value for value in error))),
         str(sum(row["violations"] for row in rows)),
         f"{SCALE * largest.high:.2f}",
         *(f"{each.median:.1f}" for each in times),

@@ -1,11 +1,12 @@
 """What a controller knows of its model's state: estimates from measured outputs, the same interface for all models.
 
 A sample begins with `predict`, which takes the input that has acted until now and gives the output before it is
-measured; `correct` takes the measured one. Then the controller asks for the `state`.
+measured; `correct` takes the measured one. Then the controller reads the `state`, and plans with `step`, a CasADi
+function step(state, u) → (next state, y). `predict_std` has the standard deviations of the next outputs under a plan.
 """
 
 import warnings
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,32 +18,6 @@ from studies.mpc.reactor import ReactorState, advance_reactor
 
 DIFFERENCE = (1e-6, 1e-3)  # of concentration and temperature, for derivatives
 MODEL_STD = (1e-4, 0.1)  # what the equations of the plant may be wrong by in a sample, for its Kalman filter
-
-
-@runtime_checkable
-class Estimator(Protocol):
-    """The state of a model, as far as outputs were measured."""
-
-    @property
-    def step(self) -> Any:
-        """The model: a CasADi function step(state, u) → (next state, y)."""
-        ...
-
-    def predict(self, u: float) -> float:
-        """Advance to this sample by the input that has acted until now; return the output before it is measured."""
-        ...
-
-    def correct(self, y: float) -> None:
-        """Correct the state by the output of this sample."""
-        ...
-
-    def state(self) -> Float64[np.ndarray, " S"]:
-        """The state at this sample."""
-        ...
-
-    def predict_std(self, inputs: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-        """Standard deviations of the next outputs under a plan."""
-        ...
 
 
 class RGPEstimator:
@@ -131,6 +106,9 @@ class PlantEstimator:
     def predict_std(self, inputs: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
         """That of the measurement: the equations are known."""
         return np.full(len(inputs), self._noise)
+
+
+Estimator = RGPEstimator | ARXEstimator | PlantEstimator
 
 
 def make_plant_step() -> Any:

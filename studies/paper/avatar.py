@@ -15,24 +15,20 @@ from jaxtyping import Float64
 from matplotlib.figure import Figure
 
 import revarb
-from studies.paper.motion.avatar_export import export_motion
 from studies.paper.motion.avatar_model import (
     AVATAR,
-    cache_model,
-    load_avatar_records,
-    load_cached_model,
-    open_model,
-    train_model,
-)
-from studies.paper.motion.gaits import (
+    HIP,
     GaitPhase,
     Gaits,
+    cache_model,
     find_phases,
+    load_cached_model,
     make_speed_signals,
-    move_at_speed,
+    open_model,
     synthesise,
+    train_model,
 )
-from studies.paper.motion.live_avatar import HIP, LiveAvatar, Recording
+from studies.paper.motion.live_avatar import LiveAvatar, Recording
 from studies.paper.motion.strip import draw_strip
 from studies.records import raise_if_interrupted
 from studies.study import Fit, Result, Study
@@ -69,10 +65,14 @@ class Avatar(Study):
 
     def run_fit(self, fit: Fit) -> Result:
         """Train the avatar and measure its motions."""
-        records = load_avatar_records()
-        gaits = Gaits.from_records(records)
-        model = raise_if_interrupted(self.spec.fit(records, seed=fit.seed or 0, progress=True))
-        return Result([{**row, "seed": fit.seed} for row in measure_signals(model, gaits)], (model, gaits))
+        gaits = Gaits.load()
+        model = raise_if_interrupted(self.spec.fit(gaits.records, seed=fit.seed or 0, progress=True))
+        rows = [
+            {"signal": name, "seed": fit.seed, "seconds": len(speeds) * model.dt,
+             **measure_motion(synthesise(model, speeds), speeds, gaits, model.dt)}
+            for name, speeds in make_speed_signals(gaits, model.dt).items()
+        ]  # fmt: skip
+        return Result(rows, (model, gaits))
 
     def tables(self, rows: Rows) -> list[Grid]:
         """A line per signal and phase."""
@@ -103,10 +103,8 @@ class Avatar(Study):
             return []
         model, gaits = next(iter(drawn.values()))
         speeds = make_speed_signals(gaits, model.dt)["step"]
-        recording = Recording(speeds, synthesise(model, speeds), model.output_names, model.dt)
         seconds, colours = len(speeds) * model.dt, _colour_phases(speeds, gaits)
-        files = export_motion(recording, folder, "step", film_seconds=seconds, colours=colours)
-        return [model.save(folder / "avatar.rgp"), *files]
+        return [model.save(folder / "avatar.rgp"), *_record(model, speeds).export(folder, "step", seconds, colours)]
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
@@ -136,18 +134,6 @@ def _judge_step(row: Row) -> list[Target]:
     ]
 
 
-def measure_signals(model: revarb.FittedRGP, gaits: Gaits) -> list[Row]:
-    """Simulate every speed signal and measure the motion: the rows of the results file."""
-    return [
-        {
-            "signal": name,
-            "seconds": len(speeds) * model.dt,
-            **measure_motion(synthesise(model, speeds), speeds, gaits, model.dt),
-        }
-        for name, speeds in make_speed_signals(gaits, model.dt).items()
-    ]
-
-
 def measure_motion(
     values: Float64[np.ndarray, "T Dy"], speeds: Float64[np.ndarray, " T"], gaits: Gaits, dt: float
 ) -> dict[str, Any]:
@@ -157,10 +143,9 @@ def measure_motion(
     jump_ratio    the largest change of an angle between frames, relative to the largest one in training
     phases        for each phase, the frequency of the hip, that of the training motions, and the settling time
     """
-    records = [*gaits.walks, *gaits.runs]
-    low = np.min([record.y.min(axis=0) for record in records], axis=0)
-    high = np.max([record.y.max(axis=0) for record in records], axis=0)
-    jumps = np.max([np.abs(np.diff(record.y, axis=0)).max(axis=0) for record in records], axis=0)
+    known = np.concatenate([record.y for record in gaits.records])
+    low, high = known.min(axis=0), known.max(axis=0)
+    jumps = np.max([np.abs(np.diff(record.y, axis=0)).max(axis=0) for record in gaits.records], axis=0)
     excess = np.maximum(values - high, low - values).max(axis=0) / (high - low)
     return {
         "range_excess": float(max(excess.max(), 0.0)),
@@ -194,10 +179,9 @@ def find_settling_time(
     values: Float64[np.ndarray, "T Dy"], gait: Sequence[revarb.Series], gaits: Gaits, dt: float
 ) -> float:
     """Find the time, in seconds, after which every pose and its rate of change are nearest to this gait's."""
-    records = (*gaits.walks, *gaits.runs)
-    scale = np.concatenate([record.y for record in records]).std(axis=0)
+    scale = np.concatenate([record.y for record in gaits.records]).std(axis=0)
     own = _squared_distances(values, gait, scale)
-    others = [record for record in records if not any(record is each for each in gait)]
+    others = [record for record in gaits.records if not any(record is each for each in gait)]
     wrong = np.flatnonzero(own > _squared_distances(values, others, scale))
     return float((wrong[-1] + 1) * dt) if len(wrong) else 0.0
 
@@ -222,7 +206,7 @@ def serve_avatar(model_file: Path | None, port: int, host: str, folder: Path) ->
         raise revarb.InputError(f'the page needs {error.name}; pip install "revarb[avatar]"') from None
     check_address(host, port)
     model = _load_or_train_model() if model_file is None else open_model(model_file)
-    avatar = LiveAvatar(model, Gaits.from_records(load_avatar_records()))
+    avatar = LiveAvatar(model, Gaits.load())
     pressed: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
@@ -234,8 +218,7 @@ def serve_avatar(model_file: Path | None, port: int, host: str, folder: Path) ->
 
 
 def _load_or_train_model() -> revarb.FittedRGP:
-    cached = load_cached_model()
-    if cached is not None:
+    if (cached := load_cached_model()) is not None:
         return cached
     print("training the avatar on ten walks and runs, once; this takes some minutes", flush=True)
     begin = time.perf_counter()
@@ -248,8 +231,12 @@ def _load_or_train_model() -> revarb.FittedRGP:
     return model
 
 
+def _record(model: revarb.FittedRGP, speeds: Float64[np.ndarray, " T"]) -> Recording:
+    return Recording(speeds, synthesise(model, speeds), model.output_names, model.dt)
+
+
 def _draw_signal(name: str, speeds: Float64[np.ndarray, " T"], model: revarb.FittedRGP, gaits: Gaits) -> Figure:
-    motion = move_at_speed(synthesise(model, speeds), model.output_names, speeds, model.dt)
+    motion = _record(model, speeds).motion()
     return draw_strip(
         {f"{name}: {speeds.min():.1f} to {speeds.max():.1f} m/s, walking blue, running red": motion.joints()},
         motion.skeleton,

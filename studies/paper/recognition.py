@@ -9,16 +9,16 @@ from typing import Any
 
 import revarb
 from revarb import datasets
-from studies.records import raise_if_interrupted
+from studies.records import raise_if_interrupted, score_path
 from studies.study import Fit, Result, Study, no_failures
 from studies.tables import (
     Grid,
     Rows,
     Target,
     at_most,
+    by_record,
     format_percent,
     format_range,
-    names_of,
     over_seeds,
     select,
     summarise,
@@ -83,11 +83,11 @@ class RecognitionStudy(Study):
     def tables(self, rows: Rows) -> list[Grid]:
         """Every model and method, over the seeds."""
         grids = []
-        for name in names_of(rows):
+        for name, own in by_record(rows).items():
             cells = [
                 [line.model, line.method, *(format_range(line.range(score)) for score in ("rmse", "nlpd")),
                  format_percent(line.range("coverage95").median)]
-                for line in summarise(select(rows, dataset=name))
+                for line in summarise(own)
             ]  # fmt: skip
             grids.append(Grid(name, ("model", "method", "RMSE", "NLPD", "in 95 %"), cells))
         return grids
@@ -121,9 +121,7 @@ def _ensemble_rows(split: datasets.Split, model: str, ensemble: revarb.Ensemble,
 
 
 def _row(split: datasets.Split, model: str, fitted: Any, method: str, seed: int | None) -> dict[str, Any]:
-    found = revarb.scores(fitted.simulate(split.test.u, method), split.test.y, split.skip)
-    return {"dataset": split.name, "model": model, "method": method, "start": "cold", "seed": seed,
-            "status": str(fitted.status), "reason": None, **found.to_row()}  # fmt: skip
+    return score_path(split, model, fitted.simulate(split.test.u, method), seed, fitted.status)
 
 
 STUDY = RecognitionStudy

@@ -16,12 +16,12 @@ from studies.tables import (
     Target,
     at_most,
     between,
+    by_record,
     default_lines,
     is_linear_enough,
     mean_only_lines,
     rank_models,
     score_grid,
-    select,
 )
 
 MODEL = {"hidden": 2, "inducing": 100, "calibrate": False}  # as in the paper; `calibration` is the other table
@@ -83,23 +83,24 @@ class Table1(ComparisonStudy):
 
     def tables(self, rows: Rows) -> list[Grid]:
         """Every record with all models."""
-        found = [(each, select(rows, dataset=each.name)) for each in self.benchmarks]
-        return [score_grid(_name(each), own, each.paper) for each, own in found if own]
+        return [score_grid(_name(each), own, each.paper) for each, own in self._pair(rows)]
 
     def targets(self, rows: Rows) -> list[Target]:
         """The paper's numbers, bands that cover, and records on which a linear model is enough."""
-        targets = [no_failures(rows)]
-        for benchmark in self.benchmarks:
-            if own := select(rows, dataset=benchmark.name):
-                targets += judge_record(benchmark, own)
-        return targets
+        judged = [target for each, own in self._pair(rows) for target in judge_record(each, own)]
+        return [no_failures(rows), *judged]
+
+    def _pair(self, rows: Rows) -> list[tuple[Benchmark, Rows]]:
+        # Every benchmark that has rows, with these.
+        found = by_record(rows)
+        return [(each, found[each.name]) for each in self.benchmarks if each.name in found]
 
     def headline(self, rows: Rows) -> str:
         """How often REVARB is first, and where a linear model is enough, by the mean-only runs."""
-        found = {each.name: select(rows, dataset=each.name) for each in self.benchmarks}
-        sets = [each.name for each in self.benchmarks if each.paper and found[each.name]]
-        won = [name for name in sets if next(iter(rank_models(found[name])), None) == "REVARB"]
-        linear = [name for name, own in found.items() if own and is_linear_enough(own)]
+        found = self._pair(rows)
+        sets = {each.name: next(iter(rank_models(own)), None) for each, own in found if each.paper}
+        won = [name for name, first in sets.items() if first == "REVARB"]
+        linear = [each.name for each, own in found if is_linear_enough(own)]
         enough = f" A linear model does as well on {' and '.join(linear)}." if linear else ""
         first_on = f"REVARB is first on {len(won)} of the paper's {len(sets)} sets ({', '.join(won) or 'none'})"
         return f"{first_on}, by the mean-only runs.{enough}"

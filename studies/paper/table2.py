@@ -18,7 +18,18 @@ from studies.paper.motion.player_page import Clip, make_motion_page
 from studies.paper.motion.strip import draw_strip
 from studies.records import run_model
 from studies.study import Fit, Result, Study, no_failures
-from studies.tables import Grid, Line, Rows, Target, at_most, format_percent, format_range, summarise
+from studies.tables import (
+    Grid,
+    Line,
+    Rows,
+    Target,
+    at_most,
+    format_number,
+    format_percent,
+    format_range,
+    format_seconds,
+    summarise,
+)
 
 LAGS = 20
 NARX = {"lags": LAGS, "input_lags": LAGS}
@@ -258,30 +269,21 @@ def tabulate_motions(lines: Sequence[Line]) -> list[Grid]:
     columns = MotionScores._fields
     worked = [number for number, line in enumerate(lines) if line.worked]
     best = min(worked, key=lambda number: lines[number].range("motions_57").median, default=None)
-    paper = {line.model: f"{PAPER[line.model]:.4f}" if line.model in PAPER else "–" for line in lines}
-    full = [[*_names(line), paper[line.model], *_errors(line, 57), *_rest(line)] for line in lines]
-    informative = [[*_names(line), *_errors(line, 53)] for line in lines]
+    names = [(line.model, line.method or "failed") for line in lines]
+    paper = [f"{PAPER[line.model]:.4f}" if line.model in PAPER else "–" for line in lines]
+    full = [[*name, number, *_errors(line, 57), format_percent(line.range("coverage95").median),
+             format_seconds(line.range("fit_seconds").median)]
+            for line, name, number in zip(lines, names, paper, strict=True)]  # fmt: skip
+    informative = [[*name, *_errors(line, 53)] for line, name in zip(lines, names, strict=True)]
     return [
         Grid("57 channels", ("model", "method", "paper", *columns, "in 95 %", "fit s"), full, best),
         Grid("53 channels", ("model", "method", *columns), informative, best),
     ]
 
 
-def _names(line: Line) -> tuple[str, str]:
-    return line.model, line.method if line.worked else "failed"
-
-
 def _errors(line: Line, channels: int) -> list[str]:
-    if not line.worked:
-        return ["–"] * len(MotionScores._fields)
     motions, pooled, *others = (line.range(f"{name}_{channels}") for name in MotionScores._fields)
-    return [format_range(motions), format_range(pooled), *(f"{each.median:.3f}" for each in others)]
-
-
-def _rest(line: Line) -> list[str]:
-    if not line.worked:
-        return ["–", "–"]
-    return [format_percent(line.range("coverage95").median), f"{line.range('fit_seconds').median:.1f}"]
+    return [format_range(motions), format_range(pooled), *(format_number(each.median) for each in others)]
 
 
 STUDY = Table2

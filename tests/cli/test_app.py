@@ -1,4 +1,6 @@
-"""Behaviour common to all commands: warnings in one line, help, version, Ctrl-C while modules are imported."""
+"""All commands: warnings in one line, help, version, Ctrl-C while modules are imported. The demo: what README says."""
+
+import json
 
 import pytest
 
@@ -79,3 +81,21 @@ def test_ctrl_c_while_modules_are_imported_ends_the_process(folder, module):
     program = SLOW_IMPORT.format(module=module, arguments=list(FIT))
     code, _, screen = press_ctrl_c(b"importing", "-c", program)
     assert code == 130 and screen.replace("^C", "") == "importing\ninterrupted: stopped before the end\n"
+
+
+FILES = ["model.rgp", "scores.json", "simulation.csv", "simulation.png", "test.csv", "train.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_the_demo_writes_and_shows(capsys, in_empty_folder, seed):
+    out = succeed(capsys, "demo", "--out", "here", "--seed", seed)
+    assert sorted(path.name for path in (in_empty_folder / "here").iterdir()) == FILES
+    ours, arx, mean = rows = json.loads((in_empty_folder / "here" / "scores.json").read_text())["rows"]
+    assert [row["model"] for row in rows] == ["revarb", "ARX", "training mean"]
+    assert len({row["skip"] for row in rows}) == 1  # the same rows are scored
+    assert f"misses the level by {ours['rmse']:.2f} cm" in " ".join(out.split())
+    assert ours["nrmse"] <= 0.15 and ours["rmse"] <= 0.5 * arx["rmse"] < mean["rmse"]
+    assert 0.9 <= ours["coverage95"] <= 0.99
+    [train] = revarb.read_records("here/train.csv", inputs="voltage", outputs="level")
+    assert (train.y == datasets.load("two_tanks", seed=seed).train.y).all()

@@ -8,7 +8,7 @@ import pytest
 
 import revarb
 from support import small
-from support.c_programs import MOMENTS, build, run_moments, run_program
+from support.c_programs import build, run_program
 from support.command_line import press_ctrl_c, succeed
 from support.export_formats import needs_compiler
 
@@ -40,14 +40,6 @@ def test_c_files_that_compile_and_simulate(capsys, folder, model, option, tolera
     u = small.record(3).u
     found, _ = run_program(build(folder / "tank.c"), u, 1)
     np.testing.assert_allclose(found, model.simulate(u).mean, rtol=tolerance, atol=tolerance)
-
-
-@needs_compiler
-def test_c_files_with_standard_deviations(capsys, folder, model):
-    succeed(capsys, "export", "m.rgp", "-o", "tank.c", "--with-std")
-    u, path = small.record(3).u, model.simulate(small.record(3).u)
-    found = run_moments(build(folder / "tank.c", calls=MOMENTS), u, 1)
-    np.testing.assert_allclose(found, (path.mean, path.std), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("ending", ["onnx", "casadi", pytest.param("fmu", marks=needs_compiler)])

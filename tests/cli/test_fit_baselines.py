@@ -16,7 +16,7 @@ from revarb.errors import ComputationError
 from revarb.models.base import Fitted
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.status import Status
-from support.command_line import START, refuse, run, succeed, with_cells
+from support.command_line import START, run, succeed
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,6 @@ def test_a_model_by_its_name_is_fitted_simulated_and_predicts(capsys, folder, dr
     if name != "lstm":  # it cannot predict
         out = succeed(capsys, "predict", "m.rgp", "test.csv", "-o", "p.csv", "--horizon", "2")
         assert "prediction, 2 steps ahead" in out and method in out
-
-
-@pytest.mark.slow
-def test_gaps_are_left_out(capsys, folder):
-    with_cells(folder, "gaps.csv", "", [30, *range(40, 44)])
-    for name in ("arx", "gp-narx", "mlp-narx"):
-        succeed(capsys, "fit", "gaps.csv", *START[2:], "--model", name, *LAGS)
-        succeed(capsys, "predict", "m.rgp", "gaps.csv", "--horizon", "3", "-o", "ahead.csv")
-        assert np.isfinite(Table("ahead.csv").columns(["pressure_mean"])).all()
-    err = refuse(capsys, "fit", "gaps.csv", *START[2:], "--model", "lstm")
-    assert "LSTM needs every output value, and 5 of 60 are missing" in err
 
 
 def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):

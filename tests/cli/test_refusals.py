@@ -28,16 +28,13 @@ def folder(tmp_path_factory):
             write_table("table.csv", {"valve": valve, "pressure": pressure})
             (folder / "table.csv").rename(name)
         write_table("inputs.csv", {"valve": valve})
-        write_table("constant.csv", {"valve": np.ones(60), "pressure": pressure})
         write_table("fan.csv", {"fan": valve, "pressure": pressure})
         write_table("slow.csv", {"t": 2.0 * np.arange(60.0), "valve": valve, "pressure": pressure})
         write_table("timed.csv", {"t": np.arange(60.0), "valve": valve})
-        write_table("one.csv", {"valve": valve[:1], "pressure": pressure[:1]})
-        write_table("few.csv", {"valve": valve[:15], "pressure": pressure[:15]})
-        write_table("twenty.csv", {"valve": valve[:20], "pressure": pressure[:20]})
-        (folder / "gap.csv").write_text((folder / "train.csv").read_text() + ",1.0\n")
-        for name, text in {"rgp.toml": "lags = 2", "bad.toml": "lag = 3", "bad.parquet": "u,y", "file": ""}.items():
-            (folder / name).write_text(text)
+        for name, samples in (("one", 1), ("few", 15), ("twenty", 20)):
+            write_table(f"{name}.csv", {"valve": valve[:samples], "pressure": pressure[:samples]})
+        (folder / "rgp.toml").write_text("lags = 2")
+        (folder / "bad.toml").write_text("lag = 3")
         record = revarb.Series(plain.u, plain.y, 1.0, ["valve"], ["pressure"])
         for name, spec in {"rgp": small.spec(hidden=1), "arx": revarb.ARX(2, 2), "mean": revarb.Mean()}.items():
             spec.fit(record).save(f"{name}.rgp")
@@ -48,30 +45,18 @@ CASES = [
     # Files and columns
     ("fit train.csv -u vlave -y pressure -o m.rgp", "no column 'vlave'; its columns are valve, pressure"),
     ("fit train.csv -u valve -o m.rgp", "Missing option '-y' / '--output-column'"),
-    ("fit train.csv -u valve -u valve -y pressure -o m.rgp", "column 'valve' is named twice in u"),
-    ("fit train.csv -u pressure -y pressure -o m.rgp", "named as an input and as an output"),
-    ("fit nothing.csv -u valve -y pressure -o m.rgp", "cannot read nothing.csv"),
-    ("fit none.parquet -u valve -y pressure -o m.rgp", "cannot read none.parquet"),
-    ("fit bad.parquet -u valve -y pressure -o m.rgp", "bad.parquet is not a Parquet file, or it is damaged"),
-    ("fit gap.csv -u valve -y pressure -o m.rgp", "gap.csv, line 62, column 'valve': '' is no value, and only outputs"),
-    ("fit constant.csv -u valve -y pressure -o m.rgp", "input column 'valve' is constant"),
     ("fit train.csv -u valve -y pressure -o no/m.rgp", "the folder no does not exist"),
     ("fit train.csv -u valve -y pressure -o train.csv", "would overwrite train.csv, which is read"),
     ("fit train.csv -u valve -y pressure -o .", "it is a folder"),
     (f"{FIT} --dt 0.1 --time t", "dt and a column of times both give the sampling interval"),
+    (f"{FIT} --dt 0", "dt must be a finite number above 0, received 0"),
     (f"{FIT} --time t", "train.csv has no column 't'; its columns are valve, pressure"),
     (f"{FIT} --split-gaps", "--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN"),
-    (f"{FIT} --dt 0", "dt must be a finite number above 0, received 0"),
     # Configurations
     (f"{FIT} --lags 100", "has 60 samples, but lags=100"),
-    (f"{FIT} --lags x", "Invalid value for '--lags'"),
-    (f"{FIT} --hidden 0", "hidden must be a whole number from 1 to 1000, received 0"),
     (f"{FIT} --colour red", "No such option: --colour"),
-    (f"{FIT} --config bad.toml", "unknown key 'lag'"),
-    (f"{FIT} --config train.csv", "is not a TOML file"),
     (f"{FIT} --recipe R9", "R9"),
-    (f"{FIT} --noise cauchy", "noise must be 'gaussian' or 'student-t', received 'cauchy'"),
-    (f"{FIT} --jobs 0", "jobs (or -1 for one per core) must be a whole number of at least 1, received 0"),
+    (f"{FIT} --config bad.toml", "unknown key 'lag'"),
     (f"{FIT} --lags 2 --jobs 2", "--jobs is for --restarts or for a choice: one fit uses all cores already"),
     (f"{FIT} --members 0", "Invalid value for '--members'"),
     (f"{FIT} --no-calibrate", "--no-calibrate needs --lags or another option that configures the model"),
@@ -85,7 +70,6 @@ CASES = [
     (f"{FIT} --model gp-narx --hidden 1", "--hidden is not for --model gp-narx, which takes --lags, --input-lags, "),
     (f"{FIT} --model arx --states 2", "--states is not for --model arx"),
     (f"{FIT} --states 2", "--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are --latent-dim"),
-    (f"{FIT} --model gpssm --states 0", "states must be a whole number of at least 1"),
     *((f"{FIT} --model arx {option}", f"{option.split()[0]} is not for --model arx")
       for option in ("--no-calibrate", "--config rgp.toml", "--restarts 2 --jobs 2", "--members 2", "--resume")),
     # Refits
@@ -95,16 +79,12 @@ CASES = [
     (f"{REFIT} -y level", "-y level: the columns of rgp.rgp are ['pressure']; leave out -y with --from"),
     (f"{REFIT} -u valve -u pump", "-u valve pump: the columns of rgp.rgp are ['valve']"),
     (f"{REFIT} --dt 0.5", "the record has dt=0.5, but the model was trained with dt=1"),
-    ("fit fan.csv --from rgp.rgp -o m.rgp", "no column 'valve'"),
-    ("fit train.csv --from none.rgp -o m.rgp", "cannot read the model file none.rgp"),
     ("fit train.csv --from rgp.rgp -o rgp.rgp", "would overwrite rgp.rgp, which is read"),
     ("fit train.csv --from arx.rgp -o m.rgp", "--from arx.rgp: a FittedARX cannot be refitted, only a single"),
     # Simulations and predictions
-    ("simulate train.csv test.csv -o p.csv", "train.csv is not a revarb model"),
     *((f"{command} none.rgp test.csv -o p.csv", "cannot read the model file none.rgp")
       for command in ("simulate", "predict")),
     ("simulate rgp.rgp fan.csv -o p.csv", "no column 'valve'; its columns are fan, pressure"),
-    ("simulate rgp.rgp one.csv -o p.csv", "u has 1 row(s), but the lags need at least 3"),
     ("simulate rgp.rgp test.csv -o p.png", "p.png: the ending .png is not known; name it .csv, .json, .parquet"),
     ("simulate rgp.rgp test.csv -o test.csv", "would overwrite test.csv, which is read"),
     ("simulate rgp.rgp test.csv -o p.csv --start warm", f"{START}cannot read warm"),
@@ -114,42 +94,30 @@ CASES = [
     ("simulate rgp.rgp timed.csv -o p.csv --start slow.csv --time t", f"{START}slow.csv is sampled every 2, but the"),
     ("simulate mean.rgp test.csv -o p.csv --start continue", "--start continue: a FittedMean starts cold only"),
     ("predict rgp.rgp inputs.csv -o p.csv", "inputs.csv has no column 'pressure'; its columns are valve"),
-    ("predict rgp.rgp test.csv -o p.csv --horizon 0", "horizon must be a whole number from 1 to"),
     ("predict rgp.rgp slow.csv -o p.csv --time t", "slow.csv is sampled every 2, but the model was fitted with dt=1"),
     ("predict mean.rgp test.csv -o p.csv", "mean.rgp contains a FittedMean, which cannot predict; use revarb simulate"),
     # Checks
     ("check mean.rgp test.csv", "mean.rgp contains a FittedMean, which cannot predict and has no residuals"),
-    ("check none.rgp test.csv", "cannot read the model file none.rgp"),
-    ("check arx.rgp no.csv", "cannot read no.csv"),
     ("check arx.rgp test.csv -o check.svg", "the picture is a PNG file; choose a name that ends in .png"),
     ("check arx.rgp test.csv -o no/check.png", "the folder no does not exist"),
-    ("check arx.rgp table.png -o table.png", "-o table.png would overwrite a file that is read"),
-    ("check arx.rgp test.csv --max-lag 0", "max_lag (at most half of the rows that count) must be a"),
-    ("check arx.rgp few.csv", "residual analysis takes at least 20: pass a longer record"),
+    ("check arx.rgp table.png -o table.png", "-o table.png would overwrite table.png, which is read"),
     # Exports
     ("export arx.rgp -o x.txt", "the ending of 'x.txt' is that of no export; choose one of these, or pass to=: c (.c)"),
-    ("export arx.rgp -o arx.rgp --to onnx", "-o arx.rgp would overwrite the model; choose another name"),
+    ("export arx.rgp -o arx.rgp --to onnx", "-o arx.rgp would overwrite arx.rgp, which is read; choose another name"),
     ("export arx.rgp -o - --to onnx", "-o -: an export cannot be written to the standard output; name a file"),
     ("export arx.rgp -o x.c --unit valve", "--unit takes COLUMN=UNIT, received 'valve'"),
     ("export arx.rgp -o x.onnx --float", "an export to onnx has no option precision"),
     ("export train.csv -o x.c", "train.csv"),
     ("export mean.rgp -o x.c", "a FittedMean cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX"),
     # Comparisons, data sets, the demonstration, commands that are gone
-    ("compare train.csv no.csv -u valve -y pressure", "cannot read no.csv"),
-    ("compare train.csv test.csv -u x -y pressure", "no column 'x'"),
     (f"{COMPARE} --only GP", "--only GP: there is no such model"),
     (f"{COMPARE} --jobs 0", "Invalid value for '--jobs'"),
-    (f"{COMPARE} --lags 0", "lags must be a whole number of at least 1"),
     (f"{COMPARE} --out train.csv", "cannot create the folder train.csv"),
     ("compare compare.json test.csv -u valve -y pressure --out .", "would overwrite compare.json, which is read"),
     ("compare train.csv twenty.csv -u valve -y pressure --family --only 'GPSSM, prior' --out .",
      "a test record has 20 rows, but 20 are left out"),
     ("datasets fetch artificial", "'artificial' is generated and has no file"),
-    ("datasets fetch drives", "unknown data set 'drives'"),
-    ("demo --seed -1", "seed must be a whole number from 0 to"),
-    ("demo --out file", "cannot create the folder file"),
     ("reproduce table1", "No such command 'reproduce'"),
-    ("avatar", "No such command 'avatar'"),
 ]  # fmt: skip
 
 

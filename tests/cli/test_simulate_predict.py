@@ -1,19 +1,14 @@
-"""`revarb simulate` and `revarb predict`."""
+"""`revarb simulate`, `revarb predict` and `revarb check`."""
 
-from dataclasses import replace
-from datetime import datetime, timedelta
-
+import matplotlib.image
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import revarb
 from revarb.data import trajectory
 from revarb.data.table_file import Table, write_table
 from support import small
-from support.command_line import FIT, START, cut, refuse, run, succeed, with_cells
-from support.processes import run_python
+from support.command_line import FIT, START, cut, run, succeed, with_cells
 
 KINDS = [
     pytest.param((*FIT, "--hidden", "1"), id="RGP"),
@@ -45,10 +40,6 @@ def test_from_csv_to_a_simulated_trajectory(capsys, folder):
     succeed(capsys, "simulate", "m.rgp", "test.csv", "-o", "mean.csv", "--method", "mean")
     assert Table("mean.csv").names == ("row", "scored", "pressure_mean")
 
-    # In a separate process: in this one the type checker would refuse `method` first.
-    done = run_python("-m", "revarb", "simulate", "m.rgp", "test.csv", "-o", "p.csv", "--method", "median")
-    assert done.returncode == 2 and "method must be 'moments', 'mean'" in done.stderr
-
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_starts_of_a_simulation(capsys, folder, drawn, kind):
@@ -69,12 +60,6 @@ def test_starts_of_a_simulation(capsys, folder, drawn, kind):
         assert drawn[-1][0] == f"after.csv: free simulation, {name}"
         expected = model.simulate(after.columns(["valve"]), start=start).mean
         np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
-
-
-def test_a_model_that_does_not_know_how_its_records_ended(capsys, arx):
-    replace(arx, final_states=()).save("old.rgp")
-    err = refuse(capsys, "simulate", "old.rgp", "test.csv", "-o", "p.csv", "--start", "continue")
-    assert "does not know how its training records ended" in err
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,27 +87,14 @@ def test_prediction_along_a_measured_record(capsys, folder, drawn, kind):
         ("broken", [6], True, "line 6, column 'pressure': 'broken' is not a number; it counts as miss"),  # one odd cell
     ],
 )
-def test_the_measured_output_may_have_gaps(capsys, arx, folder, cell, lines, scored, said):
+def test_the_measured_output_may_have_gaps_or_be_missing(capsys, arx, folder, cell, lines, scored, said):
     with_cells(folder, "gaps.csv", cell, lines)
     code, out, err = run(capsys, "simulate", "arx.rgp", "gaps.csv", "-o", "p.csv")
     assert code == 0 and "wrote p.csv" in out and ("RMSE" in out) is scored
     assert said in err and err.count("\n") == (said != "")
-
-
-def test_inputs_without_the_measured_output_are_enough(capsys, arx):
-    write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})
+    write_table("inputs.csv", {"valve": small.record(4).u[:, 0]})  # without the measured output
     out = succeed(capsys, "simulate", "arx.rgp", "inputs.csv", "-o", "p.csv")
     assert "RMSE" not in out and "wrote p.csv" in out
-
-
-def test_from_parquet_with_times_to_a_simulated_trajectory(capsys, folder):
-    for name, seed in (("train", 0), ("test", 2)):
-        record, times = small.record(seed), datetime(2026, 1, 1) + 0.25 * np.arange(60) * timedelta(seconds=1)
-        columns = {"when": times, "valve": record.u[:, 0], "pressure": record.y[:, 0]}
-        pq.write_table(pa.table(columns), f"{name}.parquet")
-    assert "fitted 1 record(s), 60 samples" in succeed(capsys, "fit", "train.parquet", *FIT[2:], "--time", "when")
-    assert revarb.load("m.rgp").dt == 0.25
-    assert "RMSE" in succeed(capsys, "simulate", "m.rgp", "test.parquet", "-o", "p.csv", "--time", "when")
 
 
 @pytest.mark.slow
@@ -138,3 +110,21 @@ def test_sampled_trajectories_and_odd_names(capsys, folder, monkeypatch):
     code, _, err = run(capsys, *sampled)
     assert code == 0 and err.startswith("warning: samples and moments disagree") and err.count("\n") == 1
     assert Table("p.csv").names[-3:] == ("[b]y_sample0", "[b]y_sample1", "[b]y_sample2")
+
+
+def test_a_check_says_what_is_left_and_draws_it(capsys, folder, arx):
+    out = succeed(capsys, "check", "arx.rgp", "train.csv", "-o", "picture.png", "--max-lag", "8")
+    record = small.record(0)
+    expected = arx.residuals(revarb.Series(record.u, record.y, 1.0, ["valve"], ["pressure"]), 8)
+    (row,) = expected.summary().tables[0].rows
+    assert out.splitlines()[0] == expected.sentence
+    assert "train.csv\nresiduals one step ahead" in out and "wrote picture.png" in out
+    assert all(text in " ".join(out.split()) for text in row)
+    assert matplotlib.image.imread("picture.png").shape[1] > 800
+
+
+def test_a_check_leaves_out_gaps_and_its_picture_has_a_default_name(capsys, folder, arx):
+    with_cells(folder, "gaps.csv", "NaN", range(20, 30))
+    out = run(capsys, "check", "arx.rgp", "gaps.csv")[1]
+    used = 60 - arx.skip - 10 - 1  # without the first rows, the gap, and the value after it
+    assert f"pressure {used}" in " ".join(out.split()) and (folder / "check.png").exists()

@@ -142,9 +142,7 @@ def check_tables(text):
         files = [file.strip(" `") for file in row.pop("file", "").split(",") if file.strip(" `–")]
         yield from (f"there is no file {file}" for file in files if not find_files(file))
         paths = [path for file in files for path in find_files(file)]
-        cells = [
-            re.sub(r"(`[^`]*`)|\((?:[^()`]|`[^`]*`)*\)", lambda found: found[1] or "", each) for each in row.values()
-        ]
+        cells = [REMARK.sub(lambda found: found[1] or "", each) for each in row.values()]
         names = [name for cell in cells for span in SPAN.findall(cell) for name in names_in(span)]
         yield from (f"no {name} in {files}" for name in names if paths and not is_used(paths, name))
 

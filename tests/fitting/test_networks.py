@@ -8,7 +8,7 @@ import pytest
 
 import revarb
 from revarb.fitting import networks
-from revarb.fitting.networks import _mark_measured_states, run_adam_rounds
+from revarb.fitting.networks import _locate_targets, run_adam_rounds
 from revarb.models.recipe import Recipe, Recognition, Stage
 from revarb.models.status import Status
 from revarb.runtime.journal import Journal
@@ -87,7 +87,7 @@ def test_networks_can_start_from_the_free_form_solution(monkeypatch):
     record, test = small.record(), small.record(5)
     seen = count_calls(monkeypatch, networks, "start_networks")
     found, free = spec.fit(record, seed=1), small.spec().fit(record, seed=1)
-    np.testing.assert_array_equal(seen[0][1].states.mu[0], free.trained.parameters.states.mu[0])
+    np.testing.assert_array_equal(seen[0][2].states.mu[0], free.trained.parameters.states.mu[0])
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
 
 
@@ -101,7 +101,7 @@ def test_restarts_train_their_own_networks():
 @with_numerics
 def test_interpolated_gaps_are_no_targets_of_the_networks():
     problem = small.problem(small.spec(hidden=1), small.with_gaps(small.record(), slice(20, 30)), small.record(1))
-    followed = _mark_measured_states(problem.rows, problem.layout)
+    compared = _locate_targets(problem.rows, problem.layout)
     first = small.spec().order_for(1).first_row
-    assert np.flatnonzero(~followed).tolist() == list(range(20, 30)) and len(followed) == sum(problem.layout.lengths)
+    assert sorted({*range(sum(problem.layout.lengths))} - {*compared.tolist()}) == list(range(20, 30))
     assert problem.layout.lags == first == 2  # so that states and samples are counted alike here

@@ -9,7 +9,7 @@ from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import ComputationError
 from revarb.fitting import weight_path
-from revarb.fitting.refit import infer_states
+from revarb.fitting.fit import infer_states
 from revarb.models.calibration import Calibration
 from revarb.models.model_file import load
 from revarb.models.recipe import R0_FREE, RECIPES, Recipe, Stage

@@ -14,7 +14,8 @@ from distributed import Client, LocalCluster, get_task_stream
 import revarb
 from revarb.data.table_file import write_table
 from revarb.errors import ComputationError
-from revarb.fitting.fit import _build_ensemble, _fit_all, fit_batched, fit_task
+from revarb.fitting.batched_fits import fit_batched
+from revarb.fitting.fit import _build_ensemble, _fit_all, fit_task
 from revarb.fitting.problem import prepare
 from revarb.models.ensemble import Ensemble
 from revarb.models.recipe import Recipe, Stage
@@ -99,7 +100,7 @@ def test_a_killed_worker_is_reported_and_nothing_hangs():
     endless = Recipe(stages=(Stage(("mu", "lam", "zeta", "w"), 99_999),), ftol=0.0, gtol=0.0)
     task = prepare(small.spec(recipe=endless), [small.record()])
     with pytest.warns(UserWarning, match="restarts were lost"):
-        outcomes = list(_fit_all(task, [0, 1], [None, None], 2, kill_a_worker, []))
+        outcomes = list(_fit_all([(task, 0, None), (task, 1, None)], 2, kill_a_worker, []))
     with pytest.raises(ComputationError, match="no fit was completed"):
         _build_ensemble(outcomes, 2, interrupted=False)
 

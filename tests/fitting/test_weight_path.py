@@ -134,11 +134,11 @@ def test_gaps_that_give_folds_other_shapes():
 @pytest.mark.slow
 @with_numerics
 def test_models_of_other_shapes_and_recipes():
-    """Two recipes of one model are a batch, another model has its own, and what is likely to follow is not fitted."""
+    """Two recipes of one model are a batch, another model has its own."""
     spec = replace(SPEC, inducing=5, recipe=QUICK)
     other, fewer = replace(spec, recipe=replace(QUICK, stages=(Stage(("mu",), 3),))), replace(spec, inducing=4)
     fits = [(fewer, ALL), (spec, ALL), (other, ALL)]
-    found = dict(fit_paths_batched(fits, [RECORD], BLOCKS, 0, ignore, [(spec, 0)]))
+    found = dict(fit_paths_batched(fits, [RECORD], BLOCKS, 0, ignore))
     assert sorted(found) == [0, 1, 2]
     assert [len(found[number].models[-1].history) for number in range(3)] == [3, 3, 4]
     assert found[0].models[0].spec.inducing == 4

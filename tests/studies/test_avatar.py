@@ -16,13 +16,13 @@ import revarb
 from studies.__main__ import main
 from studies.paper import avatar as study
 from studies.paper.motion import avatar_model, cmu35, live_avatar
-from studies.paper.motion.acclaim import read_motion, read_skeleton
-from studies.paper.motion.avatar_export import export_motion
-from studies.paper.motion.live_avatar import HIP, SAMPLED_RUNS, LiveAvatar
+from studies.paper.motion.avatar_model import HIP, Gaits
+from studies.paper.motion.live_avatar import SAMPLED_RUNS, LiveAvatar
+from studies.paper.motion.motion_files import read_motion, read_skeleton
+from studies.study import run_fits
 from support import small
-from support.avatars import TINY, gaits, paper_gaits, trained
+from support.avatars import TINY, gaits, trained
 from support.bodies import read_bvh
-from support.quick_study import run_quick
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def test_a_frequency_is_found():
 
 
 def test_range_excess_jumps_and_settling_are_measured(recorded_data):
-    known = paper_gaits()
+    known = Gaits.load()
     walk, run = known.walks[0], known.runs[0]
     found = study.measure_motion(walk.y, walk.u[:, 0], known, cmu35.DT)
     (phase,) = found["phases"]
     assert found["range_excess"] == 0.0 and found["jump_ratio"] <= 1.0
     assert phase["gait"] == "walk" and phase["settled_after"] == 0.0
-    angles = np.concatenate([record.y[:, 7] for record in (*known.walks, *known.runs)])
+    angles = np.concatenate([record.y[:, 7] for record in known.records])
     wild = walk.y.copy()
     wild[50, 7] = angles.max() + 0.3 * np.ptp(angles)
     found = study.measure_motion(wild, walk.u[:, 0], known, cmu35.DT)
@@ -67,7 +67,7 @@ def test_a_quick_study_writes_model_strips_and_exports(recorded_data, tmp_path):
     recipe = revarb.Recipe(stages=(revarb.Stage(("lam",), 1),), kmeans_starts=1)
     quick = study.Avatar()
     quick.spec = revarb.RGP(6, 15, hidden=1, inducing=10, latent_dim=3, recipe=recipe, calibrate=False)
-    rows, drawn = run_quick(quick)
+    rows, drawn = run_fits(quick)
     assert [row["signal"] for row in rows] == ["step", "ramp", "sine", "stop and go"] and len(quick.targets(rows)) == 5
     assert list(quick.figures(rows, drawn)) == ["avatar_step", "avatar_ramp", "avatar_sine"]
     assert quick.figures(rows, {}) == {} and quick.write_more(tmp_path, {}) == []
@@ -114,7 +114,7 @@ def test_a_model_is_trained_once(capsys, tmp_path, model, monkeypatch):
 
 
 def test_training_takes_the_settings_and_the_motions(recorded_data, monkeypatch):
-    monkeypatch.setattr(avatar_model, "load_avatar_records", lambda: [*gaits().walks, *gaits().runs])
+    monkeypatch.setattr(avatar_model.Gaits, "load", gaits)
     recipe = revarb.Recipe(stages=(revarb.Stage(("mu",), 1),))
     monkeypatch.setattr(avatar_model, "AVATAR", replace(TINY, recipe=recipe))
     found = avatar_model.train_model()
@@ -204,7 +204,7 @@ def test_the_played_motion_is_exported(avatar, tmp_path):
     walk_on(avatar, 20)
     played = avatar.history()
     motion = played.motion()
-    files = {file.suffix: file for file in export_motion(played, tmp_path / "new" / "folder", "avatar")}
+    files = {file.suffix: file for file in played.export(tmp_path / "new" / "folder", "avatar")}
     assert set(files) == {".bvh", ".amc", ".asf", ".csv", ".gif"} and all(file.is_file() for file in files.values())
     _, dt, rows = read_bvh(files[".bvh"])
     assert dt == pytest.approx(avatar.dt) and len(rows) == 21

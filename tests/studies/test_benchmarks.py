@@ -8,8 +8,8 @@ import pytest
 import revarb
 from studies.benchmarks import CHOSEN, R0, RECORDS, Benchmarks, Outcome, Record, list_outcomes
 from studies.records import Benchmark
+from studies.study import run_fits
 from studies.tables import select
-from support.quick_study import run_quick
 
 REPORT = ["drive", "actuator", "artificial_recorded"]
 SCALED = ["robot_arm", "heating", "thermic", "cstr", "winding"]
@@ -67,7 +67,7 @@ def test_the_study_has_two_sets_their_aims_and_its_models():
 def test_a_quick_study():
     """Drawn records have five fits whatever the seeds."""
     study = quick(Record(Benchmark("drawn", "artificial", drawn=True), "development", aim=9.0))
-    rows, drawn = run_quick(study)
+    rows, drawn = run_fits(study)
     chosen = [(each["seed"], each["method"], each["taken"]) for each in select(rows, model=CHOSEN)]
     assert chosen[:3] == [(0, "residuals", "linear"), (1, "mean", "plain"), (1, "moments", "plain")]
     assert all("taken" not in each for each in select(rows, model="ARX")) and len(select(rows, model="ARX")) == 5

@@ -15,8 +15,8 @@ from studies.calibration import (
     hold_out_blocks,
     simulate_calibrated_arx,
 )
+from studies.study import run_fits
 from studies.tables import names_of, select
-from support.quick_study import run_quick
 
 QUICK = {"hidden": 1, "inducing": 10, "recipe": {"stages": [{"free": ["mu"], "iterations": 2}]}}
 
@@ -33,7 +33,7 @@ class QuickCalibration(Calibration):
 @pytest.mark.slow
 def test_rows_of_a_quick_study():
     study = QuickCalibration(seeds=2)
-    rows, drawn = run_quick(study)
+    rows, drawn = run_fits(study)
     assert list(study.figures(rows, drawn)) == ["reliability_artificial_calibrated"]
     counts = {name: len(select(rows, model=name)) for name in names_of(rows, "model")}
     assert counts == {CALIBRATED: 6, AS_FITTED: 2, MIXTURE: 1, LINEAR: 1, NEXT: 6, INCOMPLETE: 4}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import revarb
-from studies.export import C_DOUBLE, C_FLOAT, EXPORTED, JAX, JAX_FIXED, LIVE, RECORDS, Export
-from studies.timed_program import run_program
+from studies.export import RECORDS, Export
+from studies.study import run_fits
+from studies.timed_exports import C_DOUBLE, C_FLOAT, EXPORTED, JAX, JAX_FIXED, LIVE, run_program
 from support import small
-from support.quick_study import run_quick
 
 
 class QuickExport(Export):
@@ -28,7 +28,7 @@ def test_the_models_of_the_study(recorded_data):
 
 def test_every_format_has_the_outputs_of_simulate():
     study = QuickExport()
-    rows, _ = run_quick(study)
+    rows, _ = run_fits(study)
     assert [row["format"] for row in rows] == [*EXPORTED, JAX, JAX_FIXED, LIVE]
     for row in rows:
         assert row["difference"] <= (1e-3 if row["format"] == C_FLOAT else 1e-9), row["format"]

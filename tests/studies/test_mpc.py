@@ -15,9 +15,8 @@ from studies.mpc.controller import Controller, ControlSettings
 from studies.mpc.estimators import ARXEstimator, PlantEstimator, RGPEstimator, make_plant_step
 from studies.mpc.loop import ClosedLoop, Excitation, Scenario, Task, draw_scenario, record_plant, record_rest, run_loop
 from studies.mpc.reactor import ReactorState, _find_rates, advance_reactor, find_rest, run_reactor
-from studies.study import Fit, run_study
+from studies.study import Fit, run_fits
 from support import small
-from support.quick_study import run_quick
 
 casadi = pytest.importorskip("casadi")
 
@@ -246,7 +245,7 @@ class Quick(ModelPredictiveControl):
 @pytest.mark.slow
 def test_a_quick_study():
     study = Quick(seeds=1)
-    rows, drawn = run_quick(study)
+    rows, drawn = run_fits(study)
     assert [each["controller"] for each in rows] == list(mpc.CONTROLLERS)
     assert all(np.isfinite(each["tracking_rmse"]) and each["not_solved"] == 0 for each in rows)
     figure = study.figures(rows, drawn)["mpc_0"]
@@ -264,4 +263,4 @@ def test_a_choice_that_is_linear_has_no_observer(linear):
 def test_without_casadi_there_is_a_line_before_the_fits(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
     with pytest.raises(revarb.InputError, match=r'predictive control needs casadi; pip install "revarb\[casadi\]"'):
-        run_study(Quick(seeds=1), SimpleNamespace(json=None, page=None, rows=None, pictures=None, only=None), "")
+        Quick(seeds=1).run(SimpleNamespace(json=None, page=None, rows=None, pictures=None, only=None), "")

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import revarb
 from revarb import datasets
 from studies.__main__ import STUDIES, main, make_parser
 from studies.records import Benchmark, run_model, score_record, z_score_outputs
-from studies.study import Fit, Result, RowsFile, Study, check_rows, complete_rows, run_fits, run_study
+from studies.study import Fit, Result, RowsFile, Study, check_rows, run_fits
 from studies.tables import Grid, Target, default_lines, is_linear_enough, mean_only_lines, over_seeds, summarise
 from support import small
 from support.small_rivals import Broken, Runaway
@@ -43,7 +44,7 @@ class Quick(Study):
 
 
 def run(study, *options):
-    run_study(study, make_parser(type(study)).parse_args(list(map(str, options))), "python -m studies quick")
+    study.run(make_parser(type(study)).parse_args(list(map(str, options))), "python -m studies quick")
 
 
 def test_a_study_prints_and_writes_what_it_found(tmp_path, capsys):
@@ -78,9 +79,9 @@ def test_finished_tasks_are_kept(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_tasks_run_in_processes_and_a_lost_one_is_an_error():
     study = Quick(jobs=2)
-    assert run_fits(study, study.list_fits(), RowsFile())[0] == run_fits(Quick(), study.list_fits(), RowsFile())[0]
+    assert run_fits(study)[0] == run_fits(Quick())[0]
     with pytest.raises(revarb.ComputationError, match=r"a worker process died .* use fewer jobs"):
-        run_fits(study, [Fit("a", "one", 9)], RowsFile())
+        run_fits(study, [Fit("a", "one", 9)])
 
 
 def test_refusals(tmp_path, capsys):
@@ -102,7 +103,7 @@ def test_refusals(tmp_path, capsys):
 def test_rows_must_be_flat_and_complete():
     good = {"dataset": "a", "model": "one", "seed": 0, "rmse": 1.0}
     failed = {"dataset": "a", "model": "one", "seed": 0, "reason": "diverged"}
-    check_rows(Quick(), complete_rows(Quick(), [good, failed]))
+    assert check_rows(Quick(), [good, failed]) == [good, {**failed, "rmse": None}]
     for wrong in ({**good, "outputs": {"y": 1.0}}, {"dataset": "a"}):
         with pytest.raises(revarb.ComputationError, match="rows of quick lack"):
             check_rows(Quick(), [wrong])
@@ -112,6 +113,21 @@ def test_the_command_lists_all_studies(capsys):
     assert main([]) == 0
     out = capsys.readouterr().out
     assert all(f"python -m studies {name} " in out for name in STUDIES) and len(out.splitlines()) == 10
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_committed_results_are_those_of_the_study(name):
+    """Their rows are complete and from every model; tables, targets and page follow from them."""
+    content = json.loads((ROOT.parent / "results" / f"{name}.json").read_text())
+    study = import_module(STUDIES[name][0]).STUDY(seeds=content["meta"].get("seeds"))
+    rows = check_rows(study, content["rows"])
+    missed = [f"{each.what}; found {each.found}" for each in study.targets(rows) if not each.met]
+    assert content["meta"].get("missed", missed) == missed and all(grid.rows for grid in study.tables(rows))
+    if {"dataset", "model"} <= set(study.columns):
+        assert {(fit.dataset, fit.model) for fit in study.list_fits()} <= {
+            (row["dataset"], row["model"]) for row in rows
+        }
+    assert "<table" in (study.page(rows, {}, {}) or "<table")  # Table 2 has none without its motions
 
 
 def test_studies_use_public_names():

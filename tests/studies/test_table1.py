@@ -5,18 +5,9 @@ import pytest
 import revarb
 from studies.paper.table1 import BENCHMARKS, Table1, judge_record
 from studies.records import Benchmark
+from studies.study import run_fits
 from studies.tables import select
 from support import small
-from support.quick_study import run_quick
-
-
-def test_the_table_has_the_papers_numbers():
-    paper = {benchmark.name: benchmark.paper for benchmark in BENCHMARKS}
-    assert [paper[name]["REVARB"] for name in ("artificial_recorded", "drive", "actuator")] == [0.4513, 0.2491, 0.3680]
-    assert paper["actuator"]["GP-NARX"] == 1.5488 and paper["dryer"] == paper["gas_furnace"] == {}
-    models = Table1().models(10)
-    assert list(models) == ["Mean", "ARX", "MLP-NARX", "LSTM", "GP-NARX", "REVARB"]
-    assert models["REVARB"] == revarb.RGP(10, 10, hidden=2, inducing=100, calibrate=False)
 
 
 class QuickTable1(Table1):
@@ -31,7 +22,7 @@ class QuickTable1(Table1):
 @pytest.mark.slow
 def test_rows_of_a_quick_table():
     study = QuickTable1(seeds=2)
-    rows, drawn = run_quick(study)
+    rows, drawn = run_fits(study)
     mean = [row["rmse"] for row in select(rows, model="Mean")]
     assert mean[0] != mean[1]  # the mean differs only because the record does
     assert [row["method"] for row in select(rows, model="REVARB", seed=0)] == ["mean", "moments"]
@@ -71,7 +62,7 @@ def test_table1_is_reproduced_by_the_current_code(recorded_data):
             return {name: spec for name, spec in super().models(lags).items() if name in ("Mean", "ARX", "REVARB")}
 
     study = Ours(seeds=3)
-    rows, _ = run_quick(study)
+    rows, _ = run_fits(study)
     assert [each for each in study.targets(rows) if not each.met and "remark" not in each.what] == []
 
 

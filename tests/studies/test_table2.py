@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import revarb
-from revarb.baselines import PerOutput
 from studies.paper.motion import cmu35
-from studies.paper.table2 import PAPER, SHOWN, MotionScores, Table2, score_motions
-from studies.study import RowsFile, check_rows, complete_rows, run_fits
+from studies.paper.table2 import SHOWN, MotionScores, Table2, score_motions
+from studies.study import run_fits
 from studies.tables import list_failures, select
 
 
@@ -30,17 +29,6 @@ def test_the_scores_equal_plain_loops(rng):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_the_table_is_the_papers():
-    models = Table2().models()
-    assert models["MLP-NARX"].units == (1000,) and isinstance(models["GP-NARX"], PerOutput)
-    revarbs = [spec for spec in models.values() if isinstance(spec, revarb.RGP)]
-    assert [(spec.hidden, spec.latent_dim, spec.recognition is not None) for spec in revarbs] == [
-        (hidden, dim, networks) for networks in (False, True) for hidden in (1, 2) for dim in (1, 3)
-    ]
-    assert {(spec.inducing, spec.lags, spec.input_lags) for spec in revarbs} == {(200, 20, 20)}
-    assert SHOWN in models and set(PAPER) <= set(models) and len(Table2(seeds=3).list_fits()) == 2 + 9 * 3
-
-
 class QuickTable2(Table2):
     """The table with quick models; one of them fails."""
 
@@ -53,9 +41,7 @@ class QuickTable2(Table2):
 @pytest.mark.slow
 def test_a_quick_table_on_the_real_motions(recorded_data):
     study = QuickTable2(seeds=2)
-    rows, drawn = run_fits(study, study.list_fits(), RowsFile())
-    rows = complete_rows(study, rows)
-    check_rows(study, rows)
+    rows, drawn = run_fits(study)
     assert len(rows) == 1 + 2 * 2 + 2
     mean, (train, test) = select(rows, model="Mean")[0], cmu35.load_split()
     together = np.concatenate([record.y for record in train])

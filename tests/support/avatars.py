@@ -4,8 +4,7 @@ import functools
 
 from revarb import RGP, Recipe, Stage
 from studies.paper.motion import cmu35
-from studies.paper.motion.avatar_model import load_avatar_records
-from studies.paper.motion.gaits import Gaits
+from studies.paper.motion.avatar_model import Gaits
 
 QUICK_RECIPE = Recipe(
     hidden_noise=0.01, output_noise=0.3, latent_variance=0.1, stages=(Stage(("mu", "lam", "zeta", "w"), 20),)
@@ -20,12 +19,6 @@ def gaits():
 
 
 @functools.cache
-def paper_gaits():
-    """The five walks and five runs of the paper."""
-    return Gaits.from_records(load_avatar_records())
-
-
-@functools.cache
 def trained():
     """The avatar's model of them."""
-    return TINY.fit([*gaits().walks, *gaits().runs])
+    return TINY.fit(gaits().records)

@@ -24,8 +24,8 @@ class Killed(BaseException):
 
 
 @contextmanager
-def count_evaluations(kill_at=None, press_at=None):
-    """Count the evaluations of the bound in a list; at one of them raise `Killed`, or send Ctrl-C."""
+def count_evaluations(kill_at=None, press_at=None, with_signal=signal.SIGINT):
+    """Count the evaluations of the bound in a list; at one of them raise `Killed`, or send Ctrl-C or another signal."""
     real, seen = objective.bound_and_gradient, []
 
     def counted(*args, **kwargs):
@@ -33,7 +33,7 @@ def count_evaluations(kill_at=None, press_at=None):
         if len(seen) == kill_at:
             raise Killed
         if len(seen) == press_at:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), with_signal)
         return real(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:

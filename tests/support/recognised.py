@@ -17,8 +17,4 @@ def recognised_problem(variance="free"):
     spec = small.spec(inducing=5, latent_dim=(2, 1), recognition=Recognition(hidden=(4,), variance=variance))
     problem = small.problem(spec, small.record(0, samples=14), small.record(1, samples=11))
     chosen = Recognition(hidden=(4,), variance=variance, start="random")
-    rng = np.random.default_rng(1)
-    start = start_networks(
-        chosen, problem.start, problem.rows, problem.layout, problem.preprocessor.order, rng, Journal()
-    )[0]
-    return problem, start
+    return problem, start_networks(chosen, problem, problem.start, np.random.default_rng(1), Journal())[0]

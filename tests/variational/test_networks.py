@@ -125,8 +125,7 @@ def test_shared_variances_make_nothing_grow_with_the_record():
     def variational(samples, variance):
         spec = small.spec(recognition=Recognition(hidden=(4,), variance=variance, start="random"))
         problem = small.problem(spec, small.record(samples=samples))
-        rng, lags = np.random.default_rng(0), problem.preprocessor.order
-        start = start_networks(spec.recognition, problem.start, problem.rows, problem.layout, lags, rng, Journal())[0]
+        start = start_networks(spec.recognition, problem, problem.start, np.random.default_rng(0), Journal())[0]
         return int(select_entries(start, ("mu", "lam")).sum())
 
     assert variational(40, "shared") == variational(80, "shared")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from revarb.analysis.comparison import Comparison, ComparisonInterrupted, check_skip, collect_runs
-from revarb.analysis.runs import FitStore, Run, lost_run, run_all
+from revarb.analysis.runs import FitStore, Run, run_all
 from revarb.baselines import ARX, GPNARX, GPSSM, LSTM, MLPNARX, Mean, ReducedRankGPSSM
 from revarb.baselines.state_space.fitted_state_space import SETTLING
 from revarb.data.quality import warn_about_quality
@@ -20,19 +20,23 @@ from revarb.models.rgp import RGP
 from revarb.runtime.progress import progress_bar
 from revarb.selection.choose import Chosen
 
+WORKER_DIED = "a worker process died (out of memory?); use fewer jobs"
 
-def default_models(lags: int = 10, input_lags: int = 10, input_delay: int = 1, jobs: int = 1) -> dict[str, ModelSpec]:
-    """REVARB and the baselines with common lags, and the model that `revarb.fit` chooses; `jobs` is that of `compare`.
 
-    ARX chooses its order up to these lags, or up to ten if more.
+def default_models(spec: RGP | None = None, jobs: int = 1) -> dict[str, ModelSpec]:
+    """REVARB as configured, the baselines with its lags, and the model that `revarb.fit` chooses.
+
+    ARX chooses its order up to these lags, or up to ten if more. `jobs` is that of `compare`.
     """
+    spec = spec or RGP()
+    lags, input_lags, input_delay = spec.lags, spec.input_lags, spec.input_delay
     return {
         "Mean": Mean(),
         "ARX": ARX(max(lags, 10), max(input_lags, 10), input_delay),
         "MLP-NARX": MLPNARX(lags, input_lags, input_delay),
         "LSTM": LSTM(input_delay=input_delay),
         "GP-NARX": GPNARX(lags, input_lags, input_delay),
-        "REVARB": RGP(lags, input_lags, input_delay),
+        "REVARB": spec,
         "revarb (chosen)": Chosen(jobs=None if jobs == 1 else 1),  # processes do not start processes of their own
     }
 
@@ -126,11 +130,11 @@ def compare(
             raise
         done, missing = [runs[key] for key in ordered if key in runs], tuple(key for key in ordered if key not in runs)
         raise ComparisonInterrupted(collect_runs(done, tests, skip, missing)) from None
-    done = [runs.get(key) or lost_run(*key) for key in ordered]
+    done = [runs.get(key) or Run(*key, "failed", reason=WORKER_DIED) for key in ordered]
     for message in _collect_warnings(done):
         warn_user(message)
     comparison = collect_runs(done, tests, skip)
-    store.discard()
+    store.parts.discard()
     return comparison
 
 

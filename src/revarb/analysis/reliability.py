@@ -5,10 +5,9 @@ Records are pooled, as in `pooled_scores`. NaN in the measured outputs is a miss
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 from numpy.typing import ArrayLike
 
 from revarb.analysis.scores import check_outputs, share_inside
@@ -118,13 +117,9 @@ def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip:
     >>> check.reliability.count, check.pit.shape, check.horizon.counts.sum().item()
     (200, (200,), 200)
     """
-    skip = _pooled(paths, outputs, skip).skip
-    return BandCheck(
-        reliability_diagram(paths, outputs, skip),
-        pit_values(paths, outputs, skip),
-        error_by_horizon(paths, outputs),
-        skip,
-    )
+    _, skip = _check_outputs(paths, outputs, skip)
+    diagram, pit = reliability_diagram(paths, outputs, skip), pit_values(paths, outputs, skip)
+    return BandCheck(diagram, pit, error_by_horizon(paths, outputs), skip)
 
 
 def reliability_diagram(
@@ -160,9 +155,10 @@ def reliability_diagram(
     >>> bool(abs(diagram.observed - diagram.levels).max() < 0.1)
     True
     """
-    rows = _pooled(paths, outputs, skip)
-    observed = [share_inside(paths, rows.y, rows.skip, level) for level in levels]
-    return Reliability(np.array(levels, dtype=np.float64), np.array(observed), int(rows.measured.sum()))
+    measured, skip = _check_outputs(paths, outputs, skip)
+    observed = [share_inside(paths, measured, skip, level) for level in levels]
+    count = sum(np.count_nonzero(~np.isnan(y[skip:])) for y in measured)
+    return Reliability(np.array(levels, dtype=np.float64), np.array(observed), int(count))
 
 
 def pit_values(
@@ -196,13 +192,13 @@ def pit_values(
     >>> pit_values([path], [[0.0, 1.96]]).round(3).tolist()
     [0.5, 0.975]
     """
-    rows = _pooled(paths, outputs, skip)
-    distances = (rows.y - rows.mean) / rows.std
-    ends = np.cumsum([len(path) - rows.skip for path in paths])[:-1]
+    measured, skip = _check_outputs(paths, outputs, skip)
     shares = [
-        share_below(part, path.degrees_of_freedom) for path, part in zip(paths, np.split(distances, ends), strict=True)
+        share_below((y - path.mean)[skip:] / path.std[skip:], path.degrees_of_freedom)[~np.isnan(y[skip:])]
+        for path, y in zip(paths, measured, strict=True)
+        if path.std is not None
     ]
-    return np.concatenate(shares)[rows.measured]
+    return np.concatenate(shares)
 
 
 def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], bins: int = 20) -> ErrorByHorizon:
@@ -234,39 +230,30 @@ def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], 
     (True, 200)
     """
     bins = check_integer("bins", bins, least=1)
-    rows = _pooled(paths, outputs, skip=0)
-    y_std = np.ma.masked_invalid(rows.y).std(axis=0).filled(0.0)
+    y = np.concatenate(_check_outputs(paths, outputs, skip=0)[0])
+    mean, std = (np.concatenate([getattr(path, of) for path in paths]) for of in ("mean", "std"))
+    since_start = np.concatenate([np.arange(1, len(path) + 1) for path in paths])
+    y_std = np.ma.masked_invalid(y).std(axis=0).filled(0.0)
     scale = np.where(y_std > 0.0, y_std, 1.0)  # a constant output has no scale of its own
-    scaled = (rows.steps, (rows.y - rows.mean) / scale, rows.std / scale)
-    steps, error, std = (values[rows.measured] for values in scaled)
+    scaled = (np.broadcast_to(since_start[:, None], y.shape), (y - mean) / scale, std / scale)
+    steps, error, std = (values[~np.isnan(y)] for values in scaled)
     place = np.searchsorted(_inner_edges(steps, bins), steps, side="right")
     counts = np.bincount(place)
     step, square, variance = (np.bincount(place, values) / counts for values in (steps, error**2, std**2))
     return ErrorByHorizon(step, np.sqrt(square), np.sqrt(variance), counts)
 
 
-class _Rows(NamedTuple):
-    """The rows of all records after the first `skip`; `steps` counts from the start of each record."""
-
-    y: Float64[np.ndarray, "R Dy"]
-    mean: Float64[np.ndarray, "R Dy"]
-    std: Float64[np.ndarray, "R Dy"]
-    measured: Bool[np.ndarray, "R Dy"]
-    steps: Int64[np.ndarray, "R Dy"]
-    skip: int
-
-
-def _pooled(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None) -> _Rows:
+def _check_outputs(
+    paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None
+) -> tuple[list[np.ndarray], int]:
+    # Of simulations that have a band, and of which a measured value is judged.
     measured, skip = check_outputs(paths, outputs, skip)
     for path in paths:
         if path.std is None:
             raise InputError(f"a simulation with method={path.method!r} has no band; use method='moments'")
-    y = np.concatenate([values[skip:] for values in measured])
-    if np.isnan(y).all():
+    if all(np.isnan(y[skip:]).all() for y in measured):
         raise InputError(f"no output was measured after the first {skip} rows: all of y is NaN; leave out fewer rows")
-    mean, std = (np.concatenate([getattr(path, of)[skip:] for path in paths]) for of in ("mean", "std"))
-    steps = np.concatenate([np.arange(skip, len(path)) + 1 for path in paths])
-    return _Rows(y, mean, std, ~np.isnan(y), np.broadcast_to(steps[:, None], y.shape), skip)
+    return measured, skip
 
 
 def _inner_edges(steps: Int64[np.ndarray, " V"], bins: int) -> list[float]:

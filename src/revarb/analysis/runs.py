@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from inspect import signature
 from pathlib import Path
@@ -92,11 +93,6 @@ class FitStore:
         patterns = [f"{digest}.*" for digest in dict.fromkeys(digests.values())]
         return cls(digests, UnfinishedParts.open("comparison", patterns, resume))
 
-    @property
-    def resume(self) -> bool:
-        """Whether fits of an earlier call are used."""
-        return self.parts.resume
-
     def read(self, name: str, seed: int) -> FinishedFit | None:
         """The fit that an earlier call finished; None where it did not, and without `resume`."""
         digest = self.digests.get((name, seed))
@@ -107,10 +103,6 @@ class FitStore:
         digest = self.digests.get((name, seed))
         if digest is not None:
             self.parts.write(f"{digest}.json", lambda path: _write_fit(path, fit))
-
-    def discard(self) -> None:
-        """Remove all fits, now or at the end of `keep_journals`."""
-        self.parts.discard()
 
 
 def _read_fit(path: Path) -> FinishedFit:
@@ -162,9 +154,8 @@ def run_all(
     Runs of the first seed have residuals: a prediction along the record takes as long as a simulation. Finished fits
     are kept in `store`; where it resumes, they are read from it, and fits that were begun are continued.
     """
-    run = _run if jobs == 1 else _run_in_worker
     tasks = [
-        delayed(run)(_Task(name, spec, seed, train, test, seed == seeds[0], store))
+        delayed(_run)(_Task(name, spec, seed, train, test, seed == seeds[0], store), in_worker=jobs > 1)
         for name, spec in models.items()
         for seed in seeds
     ]
@@ -175,21 +166,12 @@ def run_all(
     except PicklingError as error:
         raise InputError(f"a model cannot be sent to another process ({error}); use jobs=1") from None
     except BrokenProcessPool:
-        return  # a worker was killed; runs without a result become `lost_run`
+        return  # a worker was killed, and the runs that had not finished have no result
 
 
-def lost_run(name: str, seed: int) -> Run:
-    """A run that had not finished when a worker process died."""
-    return Run(name, seed, "failed", reason="a worker process died (out of memory?); use fewer jobs")
-
-
-def _run_in_worker(task: _Task) -> Run:
-    with ignore_interrupts():  # a terminal sends SIGINT to all processes; the parent ends this one
-        return _run(task)
-
-
-def _run(task: _Task) -> Run:
-    with warnings.catch_warnings(record=True) as caught:
+def _run(task: _Task, in_worker: bool) -> Run:
+    # A terminal sends SIGINT to all processes: the parent ends a worker.
+    with ignore_interrupts() if in_worker else nullcontext(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", "there is no unfinished")  # most fits of a resumed comparison were not begun
         try:
@@ -208,7 +190,7 @@ def _list_messages(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]
 
 def _fit(task: _Task, caught: Sequence[warnings.WarningMessage]) -> FinishedFit:
     started = time.perf_counter()
-    resume = task.store.resume and "resume" in signature(task.spec.fit).parameters
+    resume = task.store.parts.resume and "resume" in signature(task.spec.fit).parameters
     model = task.spec.fit(task.train, seed=task.seed, **({"resume": True} if resume else {}))
     fit = FinishedFit(model, time.perf_counter() - started, _list_messages(caught))
     if getattr(model, "status", None) is Status.INTERRUPTED:

@@ -125,15 +125,9 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int
 
 
 def _select_output(path: Trajectory, column: int) -> Trajectory:
+    name, degrees = path.output_names[column], path.degrees_of_freedom
     std = None if path.std is None else path.std[:, [column]]
-    return replace(
-        path,
-        mean=path.mean[:, [column]],
-        std=std,
-        samples=None,
-        output_extrapolates=None,
-        output_names=(path.output_names[column],),
-    )
+    return Trajectory(path.mean[:, [column]], std, path.method, path.skip, (name,), degrees_of_freedom=degrees)
 
 
 def _score(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int) -> Scores:
@@ -145,12 +139,31 @@ def _score(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int
     with np.errstate(over="ignore"):  # differences of huge numbers, or a huge error divided by a tiny std
         error = y - np.concatenate([path.mean[skip:] for path in paths])
         relative = np.divide(error, std, out=np.full_like(error, np.nan), where=std > 0.0)
-    return Scores(
-        float(safe_rms(error[measured])),
-        float(safe_rms(relative[measured])),
-        *_band_scores(paths, y, measured, skip),
-        skip,
-    )
+    errors = float(safe_rms(error[measured])), float(safe_rms(relative[measured]))
+    if any(path.std is None for path in paths):
+        return Scores(*errors, np.nan, np.nan, np.nan, np.nan, skip)
+    shares = (share_inside(paths, outputs, skip, level) for level in COVERAGE_LEVELS)
+    return Scores(*errors, _measure_nlpd(paths, outputs, skip), *shares, skip=skip)
+
+
+def _measure_nlpd(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int) -> float:
+    with np.errstate(over="ignore"):  # differences of huge numbers
+        densities = [
+            log_density(y[skip:] - path.mean[skip:], path.std[skip:], path.degrees_of_freedom)[~np.isnan(y[skip:])]
+            for path, y in zip(paths, outputs, strict=True)
+            if path.std is not None
+        ]
+    return -float(np.mean(np.concatenate(densities)))
+
+
+def share_inside(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int, level: float) -> float:
+    """Share of the values that were measured after the first `skip` rows inside the central interval."""
+    inside = measured = 0
+    for path, y in zip(paths, outputs, strict=True):
+        lower, upper = path.interval(level)
+        inside += np.count_nonzero(((lower <= y) & (y <= upper))[skip:])  # NaN is in no interval
+        measured += np.count_nonzero(~np.isnan(y[skip:]))
+    return float(inside / measured)
 
 
 def check_outputs(
@@ -178,28 +191,3 @@ def _check_output(path: Trajectory, y: Any, skip: int) -> np.ndarray:
     if skip >= len(outputs):
         raise InputError(f"skip must leave rows to score: received skip={skip} for {len(outputs)} rows")
     return outputs
-
-
-def _band_scores(
-    paths: Sequence[Trajectory], y: np.ndarray, measured: np.ndarray, skip: int
-) -> tuple[float, float, float, float]:
-    stds = [path.std[skip:] for path in paths if path.std is not None]
-    if len(stds) < len(paths):
-        return np.nan, np.nan, np.nan, np.nan
-    ends = np.cumsum([len(std) for std in stds])[:-1]
-    with np.errstate(over="ignore"):  # differences of huge numbers
-        densities = [
-            log_density(values - path.mean[skip:], std, path.degrees_of_freedom)
-            for path, std, values in zip(paths, stds, np.split(y, ends), strict=True)
-        ]
-    nlpd = -np.mean(np.concatenate(densities)[measured])
-    coverage50, coverage90, coverage95 = (share_inside(paths, y, skip, level) for level in COVERAGE_LEVELS)
-    return float(nlpd), coverage50, coverage90, coverage95
-
-
-def share_inside(paths: Sequence[Trajectory], y: np.ndarray, skip: int, level: float) -> float:
-    """Share of the measured values of `y`, the rows of all records after `skip`, inside the central interval."""
-    sides = zip(*(path.interval(level) for path in paths), strict=True)
-    lower, upper = (np.concatenate([ends[skip:] for ends in side]) for side in sides)
-    inside = np.count_nonzero((lower <= y) & (y <= upper))  # NaN is in no interval
-    return float(inside / np.count_nonzero(~np.isnan(y)))

@@ -44,6 +44,10 @@ class Line:
     seeds: int
     failures: tuple[str, ...] = ()
 
+    def median(self, score: str) -> float:
+        """The median of a score over the seeds that did not fail."""
+        return self.ranges[score].median
+
     @property
     def worked(self) -> int:
         """Number of seeds that did not fail."""
@@ -95,7 +99,7 @@ def rank_lines(lines: Sequence[Line], score: Score) -> dict[str, Line]:
     That is the last of its lines.
     """
     steady = [line for line in {line.model: line for line in lines}.values() if 2 * line.worked > line.seeds]
-    return {line.model: line for line in sorted(steady, key=lambda line: line.ranges[score].median)}
+    return {line.model: line for line in sorted(steady, key=lambda line: line.median(score))}
 
 
 def describe_verdict(lines: Sequence[Line], score: Score = "rmse") -> str:
@@ -113,10 +117,10 @@ def _describe_nothing_learnt(ranked: Mapping[str, Line], score: Score) -> str | 
     best = next((line for name, line in ranked.items() if name != MEAN), None)
     if best is None:
         return None
-    error, relative = best.ranges[score].median, best.ranges["nrmse"].median
+    error, relative = best.median(score), best.median("nrmse")
     named, reference = "predicting the mean of the test record", error / relative if relative else math.inf
     if MEAN in ranked:
-        named, reference = "predicting the training mean", ranked[MEAN].ranges[score].median
+        named, reference = "predicting the training mean", ranked[MEAN].median(score)
     if not error > NOT_BETTER_THAN_MEAN * reference:
         return None
     compared = "worse" if error > reference else "hardly better"
@@ -128,14 +132,12 @@ def _describe_nothing_learnt(ranked: Mapping[str, Line], score: Score) -> str | 
 
 def _describe_linear(ranked: Mapping[str, Line], score: Score) -> str | None:
     # The linear model does as well as the best of the others, by the rules of thumb above.
-    linear, other = (
-        ranked.get(LINEAR),
-        next((line for name, line in ranked.items() if name not in (MEAN, LINEAR)), None),
-    )
+    linear = ranked.get(LINEAR)
+    other = next((line for name, line in ranked.items() if name not in (MEAN, LINEAR)), None)
     if linear is None or other is None:
         return None
-    error, least = linear.ranges[score].median, other.ranges[score].median
-    small = MEAN not in ranked or error - least < MIN_GAIN * ranked[MEAN].ranges[score].median
+    error, least = linear.median(score), other.median(score)
+    small = MEAN not in ranked or error - least < MIN_GAIN * ranked[MEAN].median(score)
     if error > least and not (small and error < SIMILAR_ERROR * least):
         return None
     names = f"{_name(linear, score)}, best of the others {_name(other, score)}"
@@ -144,7 +146,7 @@ def _describe_linear(ranked: Mapping[str, Line], score: Score) -> str | None:
 
 def _recommend(ranked: Mapping[str, Line], score: Score) -> str:
     best, *others = ranked.values()
-    covered = best.ranges["coverage95"].median
+    covered = best.median("coverage95")
     band = f" Its 95 % band contains {100.0 * covered:.0f} % of the measurements." if covered >= 0.0 else ""
     number = f"{score.upper()} {_number(best, score)}"
     if not others:
@@ -158,7 +160,7 @@ def _describe_mean_only_runs(ranked: Mapping[str, Line], lines: Sequence[Line], 
     # What the rule leaves out of sight: a mean-only run, the first line of a model, with a clearly smaller error.
     best = next(iter(ranked.values()))
     plain = next(iter(rank_lines(list({line.model: line for line in reversed(lines)}.values()), score).values()))
-    if METHODS_DISAGREE * plain.ranges[score].median >= best.ranges[score].median:
+    if METHODS_DISAGREE * plain.median(score) >= best.median(score):
         return ""
     return (
         f" The mean-only run of {plain.model} has a smaller error, {_number(plain, score)}, but no band; do not rely "
@@ -172,4 +174,4 @@ def _name(line: Line, score: Score) -> str:
 
 def _number(line: Line, score: Score) -> str:
     partly = "" if line.worked == line.seeds else f" ({line.worked} of {line.seeds} seeds)"
-    return f"{line.ranges[score].median:.3g}{partly}"
+    return f"{line.median(score):.3g}{partly}"

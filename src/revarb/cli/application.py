@@ -5,11 +5,13 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from typer import Option
 
 from revarb.errors import InputError, RevarbError
 from revarb.runtime.files import check_writable
@@ -26,7 +28,8 @@ app = typer.Typer(
 
 
 # Without a terminal rich would wrap tables at 80 columns.
-screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
+_console = partial(Console, highlight=False, markup=False, width=None if sys.stdout.isatty() else 110)
+screen, error_screen = _console(), _console(stderr=True)
 
 
 command_line: ContextVar[str] = ContextVar("command_line", default="revarb")
@@ -56,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+def _version(version: Annotated[bool, Option("--version", help="Print the version and stop.")] = False) -> None:
     if version:
         from revarb import __version__
 
@@ -64,21 +67,33 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-def figure_target(target: Path, suffix: str, read: Sequence[Path]) -> Path:
-    """The file for the figure of a result, checked before the work: no output replaces an input or another output."""
-    picture = check_writable(check_writable(target).with_suffix(suffix))
+def check_targets(option: str, targets: Sequence[Path], read: Sequence[Path]) -> None:
+    """Refuse files, before the work, that cannot be written or would replace one that is read."""
+    for target in targets:
+        written = check_writable(target).resolve()
+        for path in read:
+            if path.resolve() == written:
+                raise InputError(f"{option} would overwrite {path}, which is read; choose another name")
+
+
+def find_picture(target: Path, ending: str, read: Sequence[Path]) -> Path:
+    """The file for the picture of a result; both are checked before the work."""
+    picture = check_writable(target).with_suffix(ending)
+    check_targets(f"-o {target}", [target, picture], read)
     if picture.resolve() == target.resolve():
         raise InputError(f"-o {target} is also the name of the picture; choose another ending")
-    for path in read:
-        if path.resolve() in (target.resolve(), picture.resolve()):
-            raise InputError(f"-o {target} would overwrite {path}, which is read; choose another name")
     return picture
+
+
+def say(sentence: str, bold: bool = False) -> None:
+    """Print a sentence, which the terminal breaks."""
+    screen.print(sentence, style="bold" if bold else None, soft_wrap=True)
 
 
 def print_written(*paths: Path) -> None:
     """Name the files that were written."""
     for path in paths:
-        screen.print(f"wrote {path}", soft_wrap=True)
+        say(f"wrote {path}")
 
 
 def print_line(kind: str, message: str) -> None:

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from revarb.cli import options
-from revarb.cli.application import app, command_line, print_written, screen, stop_interrupted
+from revarb.cli.application import app, check_targets, command_line, print_written, say, screen, stop_interrupted
 from revarb.errors import InputError
-from revarb.runtime.files import check_writable, make_folder, write_atomic
+from revarb.runtime.files import make_folder, write_atomic
 from revarb.runtime.interrupts import capture_interrupts, exit_on_interrupt
 
 if TYPE_CHECKING:
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 @app.command("compare")
 def compare_models(
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="CSV or Parquet file, to fit to.")],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="A file with the same columns, to simulate.")],
+    train: Annotated[Path, Argument(metavar="TRAIN", help="CSV or Parquet file, to fit to.")],
+    test: Annotated[Path, Argument(metavar="TEST", help="A file with the same columns, to simulate.")],
     outputs: options.OutputColumns,
     inputs: options.InputColumns = None,
-    more_train: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A further training record; repeat.")
-    ] = None,
-    more_test: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="A further test record; repeat.")] = None,
+    more_train: Annotated[list[Path] | None, Option(metavar="FILE", help="A further training record; repeat.")] = None,
+    more_test: Annotated[list[Path] | None, Option(metavar="FILE", help="A further test record; repeat.")] = None,
     lags: options.Lags = None,
     input_lags: options.InputLags = None,
     input_delay: options.InputDelay = None,
@@ -35,24 +33,24 @@ def compare_models(
     latent_dim: options.LatentDim = None,
     config: options.Config = None,
     family: Annotated[
-        bool, typer.Option("--family", help="Also compare GP state-space models: GPSSM and reduced-rank GPSSM.")
+        bool, Option("--family", help="Also compare GP state-space models: GPSSM and reduced-rank GPSSM.")
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this model, by its name in the table; repeat.")
+        list[str] | None, Option(metavar="NAME", help="Only this model, by its name in the table; repeat.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of seeds per model.", min=1)] = 3,
-    jobs: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+    seeds: Annotated[int, Option(help="Number of seeds per model.", min=1)] = 3,
+    jobs: Annotated[int, Option(help="Number of processes.", min=1)] = 1,
     dt: options.TimeStep = None,
     time_column: options.FitTimes = None,
     decimal: options.Decimal = None,
     separator: options.Separator = None,
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
-    folder: Annotated[
-        Path, typer.Option("-o", "--out", help="Folder for the table, the page and the pictures.")
-    ] = Path("revarb-compare"),
+    folder: Annotated[Path, Option("-o", "--out", help="Folder for the table, the page and the pictures.")] = Path(
+        "revarb-compare"
+    ),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the models that the same command finished before Ctrl-C or a kill.")
+        bool, Option("--resume", help="Keep the models that the same command finished before Ctrl-C or a kill.")
     ] = False,
 ) -> None:
     """Compare models on your own records: which one is best?
@@ -79,7 +77,7 @@ def compare_models(
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
     by_file, least = read_files([*trains, *tests], inputs, outputs, times, form), _count_rows(models, len(inputs or []))
     fitted, simulated = (leave_out_short(part, least) for part in (by_file[: len(trains)], by_file[len(trains) :]))
-    targets = Targets.check(make_folder(folder), list(models), len(outputs), [*trains, *tests])
+    _check_targets(make_folder(folder), list(models), len(outputs), [*trains, *tests])
     with keep_journals():  # until the table is on disk
         stopped = False
         try:
@@ -88,7 +86,7 @@ def compare_models(
             comparison, stopped = interrupted.comparison, True
         with capture_interrupts():
             _print(test.name, comparison, seeds)
-            print_written(*_write(targets, test.name, comparison))
+            print_written(*_write(folder, test.name, comparison))
     if stopped:
         total = len(models) * seeds
         stop_interrupted(f"{total - len(comparison.missing)} of {total} fits were compared{options.RESUME}")
@@ -100,7 +98,7 @@ def _list_models(spec: "RGP", jobs: int, only: Sequence[str] | None, family: int
     from revarb.analysis.compare import default_models, family_models
 
     relatives = family_models(spec.input_delay, family) if family else {}
-    models = {**default_models(spec.lags, spec.input_lags, spec.input_delay, jobs), "REVARB": spec, **relatives}
+    models = {**default_models(spec, jobs), **relatives}
     for name in only or []:
         if name not in models:
             raise InputError(f"--only {name}: there is no such model; there are {', '.join(models)}")
@@ -121,52 +119,38 @@ def _count_rows(models: Mapping[str, "ModelSpec"], inputs: int) -> int:
     return max((order.skip + 2 for order in orders), default=1)
 
 
-class Targets(NamedTuple):
-    """The files to write."""
+def _check_targets(folder: Path, models: Sequence[str], outputs: int, read: Sequence[Path]) -> None:
+    names = ["compare.json", "compare.html", "reliability.png"]
+    names += [*_name_output_pictures(outputs), *map(_name_picture, models)]
+    check_targets(f"--out {folder}", [folder / name for name in names], read)
 
-    json: Path
-    page: Path
-    reliability: Path
-    outputs: list[Path]
-    models: dict[str, Path]
 
-    @classmethod
-    def check(cls, folder: Path, models: Sequence[str], outputs: int, read: Sequence[Path]) -> "Targets":
-        """The files of a folder, before the work: all can be written, and none is an input."""
-        endings = [""] if outputs == 1 else [f"_{number}" for number in range(outputs)]
-        targets = cls(
-            folder / "compare.json",
-            folder / "compare.html",
-            folder / "reliability.png",
-            [folder / f"compare{ending}.png" for ending in endings],
-            # "revarb (chosen)" is revarb-chosen.png
-            {name: folder / f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.png" for name in models},
-        )
-        for target in (*targets[:3], *targets.outputs, *targets.models.values()):
-            if check_writable(target).resolve() in [path.resolve() for path in read]:
-                raise InputError(f"--out {folder} would overwrite {target}, which is read; choose another folder")
-        return targets
+def _name_output_pictures(outputs: int) -> list[str]:
+    return ["compare.png"] if outputs == 1 else [f"compare_{number}.png" for number in range(outputs)]
+
+
+def _name_picture(model: str) -> str:
+    # "revarb (chosen)" is revarb-chosen.png
+    return f"{re.sub('[^a-z0-9]+', '-', model.lower()).strip('-')}.png"
 
 
 def _print(name: str, comparison: "Comparison", seeds: int) -> None:
-    from revarb.analysis.tables import NOTES, comparison_grid, list_failures, output_grid, terminal_table
+    from revarb.analysis.report import NOTES, comparison_grids, list_failures
+    from revarb.cli.tables import terminal_table
 
-    screen.print(comparison.verdict, style="bold", soft_wrap=True)
+    say(comparison.verdict, bold=True)
     if comparison.incomplete is not None:
-        screen.print(comparison.incomplete, style="bold", soft_wrap=True)
+        say(comparison.incomplete, bold=True)
     title = f"free simulation of {name}, first {comparison.skip} rows left out, {seeds} seed(s)"
-    apart = output_grid(comparison.rows)
-    screen.print(terminal_table(comparison_grid(title, comparison.lines, mixed=apart is not None)))
-    if apart is not None:
-        screen.print(terminal_table(apart))
+    for grid in comparison_grids(title, comparison):
+        screen.print(terminal_table(grid))
     for sentence in (*list_failures(comparison.lines), *NOTES):
-        screen.print(sentence, soft_wrap=True)
+        say(sentence)
 
 
-def _write(targets: Targets, name: str, comparison: "Comparison") -> list[Path]:
+def _write(folder: Path, name: str, comparison: "Comparison") -> list[Path]:
     from revarb.analysis.figures import draw_reliability
-    from revarb.analysis.html_report import comparison_page
-    from revarb.analysis.tables import write_results
+    from revarb.analysis.report import comparison_page, write_results
     from revarb.runtime.figure_style import save_figure
     from revarb.runtime.machine import describe_machine
 
@@ -176,13 +160,17 @@ def _write(targets: Targets, name: str, comparison: "Comparison") -> list[Path]:
         meta["incomplete"] = comparison.incomplete
     about = {"command": command, **describe_machine()}
     page = comparison_page(f"Which model for {name}?", f"Free simulation of {name}", comparison, about)
-    written = [write_results(targets.json, meta, comparison.rows), write_atomic(targets.page, page.encode())]
+    written = [
+        write_results(folder / "compare.json", meta, comparison.rows),
+        write_atomic(folder / "compare.html", page.encode()),
+    ]
     record, paths = comparison.test[0], comparison.by_model()
-    for column, target in enumerate(targets.outputs if paths else []):
-        written.append(save_figure(target, comparison.plot(column)))
+    figures = {}
+    if paths:
+        pictures = _name_output_pictures(len(record.output_names))
+        figures = {picture: comparison.plot(column) for column, picture in enumerate(pictures)}
     if reliability := comparison.reliability():
-        written.append(save_figure(targets.reliability, draw_reliability(reliability)))
+        figures["reliability.png"] = draw_reliability(reliability)
     for model, several in paths.items():
-        figure = several[-1].plot(record.y, f"{model}: free simulation of {name}")
-        written.append(save_figure(targets.models[model], figure))
-    return written
+        figures[_name_picture(model)] = several[-1].plot(record.y, f"{model}: free simulation of {name}")
+    return [*written, *(save_figure(folder / picture, figure) for picture, figure in figures.items())]

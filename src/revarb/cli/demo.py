@@ -1,4 +1,4 @@
-"""`revarb demo`: a plant from its records to a simulation with a band, in a minute."""
+"""`revarb demo`: a plant from its records to a simulation with a band. `revarb datasets`: the benchmark records."""
 
 import time
 from collections.abc import Mapping
@@ -6,27 +6,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from revarb.cli.application import app, print_written, screen, stop_interrupted
+from revarb.cli.application import app, print_written, say, screen, stop_interrupted
 from revarb.runtime.interrupts import exit_on_interrupt
 
 if TYPE_CHECKING:
-    from revarb import Scores, Series, Trajectory
-    from revarb.models.base import Fitted
+    from revarb import Scores
 
 EFFORT = "quick"
 INTRODUCTION = (
     "Two tanks: the upper one drains into the lower one, and both can overflow. Given are 400 noisy samples of the "
     "pump's voltage and the lower level.\nThe fit takes about a minute the first time, less when it is repeated."
 )
+PICTURE_TITLE = "Two tanks: simulated from the voltage of the pump alone"
+
+datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")
+app.add_typer(datasets_app, name="datasets")
 
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the data, the model and the picture.")] = Path(
+    folder: Annotated[Path, Option("--out", help="Folder for the data, the model and the picture.")] = Path(
         "revarb-demo"
     ),
-    seed: Annotated[int, typer.Option(help="Seed of the record and its noise.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the record and its noise.")] = 0,
 ) -> None:
     """Learn two tanks from 400 noisy samples, and simulate 400 more.
 
@@ -34,36 +38,48 @@ def demo(
     """
     with exit_on_interrupt():
         import revarb
+        from revarb.analysis.report import write_results
         from revarb.data.table_file import write_table
         from revarb.models.status import Status
+        from revarb.runtime.figure_style import save_figure
         from revarb.runtime.files import make_folder
     split = revarb.datasets.load("two_tanks", seed)
+    train, test = split.train, split.test
     make_folder(folder)
     written = [
         write_table(folder / name, {"voltage": record.u[:, 0], "level": record.y[:, 0]})
-        for name, record in (("train.csv", split.train), ("test.csv", split.test))
+        for name, record in (("train.csv", train), ("test.csv", test))
     ]
-    screen.print(INTRODUCTION, soft_wrap=True)
+    say(INTRODUCTION)
     started = time.perf_counter()
-    model = revarb.fit(split.train, progress=True, effort=EFFORT)
-    seconds = time.perf_counter() - started
-    assert model.choice is not None
-    screen.print(f"fitted in {seconds:.0f} s: {model.choice.taken}", soft_wrap=True)
-    others = {"ARX": revarb.ARX(), "training mean": revarb.Mean()}
-    paths = {"revarb": model.simulate(split.test.u)}
-    paths |= {name: spec.fit(split.train).simulate(split.test.u) for name, spec in others.items()}
-    rows = {name: revarb.scores(path, split.test.y, skip=paths["revarb"].skip) for name, path in paths.items()}
+    model = revarb.fit(train, progress=True, effort=EFFORT)
+    choice = model.choice
+    assert choice is not None
+    say(f"fitted in {time.perf_counter() - started:.0f} s: {choice.taken}")
+    models = {"revarb": model, "ARX": revarb.ARX().fit(train), "training mean": revarb.Mean().fit(train)}
+    paths = {name: each.simulate(test.u) for name, each in models.items()}
+    path = paths["revarb"]
+    rows = {name: revarb.scores(each, test.y, path.skip) for name, each in paths.items()}
     _print_scores(rows)
-    print_written(*written, *_write(folder, model, paths, split.test, rows, seed))
-    screen.print("the same on your own columns:", style="bold")
-    screen.print(f"  revarb fit {folder}/train.csv -u voltage -y level --quick -o m.rgp", soft_wrap=True)
-    screen.print(f"  revarb simulate m.rgp {folder}/test.csv -o path.csv", soft_wrap=True)
+    meta = {"table": "demo", "command": f"revarb demo --out {folder} --seed {seed}", "seed": seed, "effort": EFFORT}
+    meta |= {"taken": choice.taken, "sentence": choice.sentence}
+    print_written(
+        *written,
+        model.save(folder / "model.rgp"),
+        path.to_csv(folder / "simulation.csv"),
+        save_figure(folder / "simulation.png", path.plot(test.y, PICTURE_TITLE, {"ARX": paths["ARX"]})),
+        write_results(folder / "scores.json", meta, [{"model": name, **row.to_row()} for name, row in rows.items()]),
+    )
+    say("the same on your own columns:", bold=True)
+    say(f"  revarb fit {folder}/train.csv -u voltage -y level --quick -o m.rgp")
+    say(f"  revarb simulate m.rgp {folder}/test.csv -o path.csv")
     if model.status is Status.INTERRUPTED:
         stop_interrupted("the best candidate so far was kept")
 
 
 def _print_scores(rows: Mapping[str, "Scores"]) -> None:
-    from revarb.analysis.tables import Grid, format_percent, terminal_table
+    from revarb.analysis.report import Grid, format_percent
+    from revarb.cli.tables import terminal_table
     from revarb.datasets.generated import NOISE_STD
 
     cells = [
@@ -73,33 +89,36 @@ def _print_scores(rows: Mapping[str, "Scores"]) -> None:
     title = f"simulation of the test record, first {ours.skip} rows left out"
     heads = ["model", "RMSE, cm", "RMSE / std of the level", "in the 95 % band"]
     screen.print(terminal_table(Grid(title, heads, cells)))
-    screen.print(
+    say(
         f"The simulation misses the level by {ours.rmse:.2f} cm, of which the sensor's noise alone is {NOISE_STD:.2f} "
         f"cm; a linear ARX model misses it by {arx.rmse:.2f} cm. The 95 % band holds {cells[0][-1]}.",
-        style="bold",
-        soft_wrap=True,
+        bold=True,
     )
 
 
-def _write(
-    folder: Path,
-    model: "Fitted",
-    paths: Mapping[str, "Trajectory"],
-    test: "Series",
-    rows: Mapping[str, "Scores"],
-    seed: int,
-) -> list[Path]:
-    from revarb.analysis.tables import write_results
-    from revarb.runtime.figure_style import save_figure
+@datasets_app.command("list")
+def list_datasets() -> None:
+    """Name every benchmark."""
+    with exit_on_interrupt():
+        from rich.table import Table
 
-    path, choice = paths["revarb"], model.choice
-    assert choice is not None
-    picture = path.plot(test.y, "Two tanks: simulated from the voltage of the pump alone", {"ARX": paths["ARX"]})
-    meta = {"table": "demo", "command": f"revarb demo --out {folder} --seed {seed}", "seed": seed, "effort": EFFORT}
-    meta |= {"taken": choice.taken, "sentence": choice.sentence}
-    return [
-        model.save(folder / "model.rgp"),
-        path.to_csv(folder / "simulation.csv"),
-        save_figure(folder / "simulation.png", picture),
-        write_results(folder / "scores.json", meta, [{"model": name, **row.to_row()} for name, row in rows.items()]),
-    ]
+        from revarb import datasets
+    table = Table("name", "what it is")
+    for name in datasets.names():
+        table.add_row(name, datasets.about(name))
+    screen.print(table)
+
+
+@datasets_app.command("fetch")
+def fetch_datasets(
+    names: Annotated[list[str] | None, Argument(help="Names; default: all that are recorded.")] = None,
+) -> None:
+    """Download benchmark files to the user's cache folder.
+
+    They are checked; says where each is.
+    """
+    with exit_on_interrupt():
+        from revarb import datasets
+        from revarb.datasets.registry import GENERATED
+    for name in names or [name for name in datasets.names() if name not in GENERATED]:
+        say(f"{name}: {datasets.fetch(name)}")

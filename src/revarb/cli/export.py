@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from revarb.cli import options
-from revarb.cli.application import app, screen
+from revarb.cli.application import app, check_targets, say
 from revarb.errors import InputError
-from revarb.runtime.files import check_writable
 from revarb.runtime.interrupts import exit_on_interrupt
 
 
@@ -17,30 +16,28 @@ from revarb.runtime.interrupts import exit_on_interrupt
 def export(
     model_file: options.ModelFile,
     target: Annotated[
-        Path, typer.Option("-o", "--out", help="The file: .c (a header is written beside it), .fmu, .onnx or .casadi.")
+        Path, Option("-o", "--out", help="The file: .c (a header is written beside it), .fmu, .onnx or .casadi.")
     ],
     to: Annotated[
-        str | None, typer.Option(metavar="c|fmu|onnx|casadi", help="The format; default: by the ending of the file.")
+        str | None, Option(metavar="c|fmu|onnx|casadi", help="The format; default: by the ending of the file.")
     ] = None,
-    single: Annotated[bool, typer.Option("--float", help="C and FMU: compute in float instead of double.")] = False,
+    single: Annotated[bool, Option("--float", help="C and FMU: compute in float instead of double.")] = False,
     with_std: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--with-std",
             help="Also the standard deviation; C: by propagated moments; CasADi, ONNX: of one step from a known state.",
         ),
     ] = False,
     step_only: Annotated[
-        bool, typer.Option("--step", help="ONNX: the step alone, instead of a run over any number of rows.")
+        bool, Option("--step", help="ONNX: the step alone, instead of a run over any number of rows.")
     ] = False,
     name: Annotated[
-        str | None, typer.Option(help="C and FMU: prefix of the functions; default: the name of the file.")
+        str | None, Option(help="C and FMU: prefix of the functions; default: the name of the file.")
     ] = None,
     unit: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN=UNIT", help="C and FMU: unit of a column; default: what its name has in brackets."
-        ),
+        Option(metavar="COLUMN=UNIT", help="C and FMU: unit of a column; default: what its name has in brackets."),
     ] = None,
 ) -> None:
     """Export one step of a model to C, FMU, ONNX or CasADi.
@@ -50,23 +47,17 @@ def export(
     """
     with exit_on_interrupt():
         from revarb import load
-        from revarb.export.exportable import Exportable
         from revarb.export.writer import find_format
     if str(target) == "-":
         raise InputError("-o -: an export cannot be written to the standard output; name a file")
     kind = find_format(target, to)  # before a large file is read
-    if model_file.resolve() in (check_writable(target).resolve(), target.with_suffix(".h").resolve()):
-        raise InputError(f"-o {target} would overwrite the model; choose another name")
-    model, precision = load(model_file), "float" if single else "double"
-    if not isinstance(model, Exportable):
-        raise InputError(
-            f"a {type(model).__name__} cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX and MLP-NARX can"
-        )
-    units = _read_units(unit or []) or None
-    for path in model.export(
-        target, kind, name=name, precision=precision, with_std=with_std, units=units, step_only=step_only
-    ):
-        screen.print(f"wrote {path}, {path.stat().st_size / 1000:.1f} kB", soft_wrap=True)
+    check_targets(f"-o {target}", [target, *([target.with_suffix(".h")] if kind == "c" else [])], [model_file])
+    written = load(model_file).export(
+        target, kind, name=name, precision="float" if single else "double", with_std=with_std,
+        units=_read_units(unit or []) or None, step_only=step_only,
+    )  # fmt: skip
+    for path in written:
+        say(f"wrote {path}, {path.stat().st_size / 1000:.1f} kB")
 
 
 def _read_units(given: Sequence[str]) -> dict[str, str]:

@@ -1,29 +1,33 @@
 """`revarb fit`: from records to a model."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from revarb.cli import options
-from revarb.cli.application import app, figure_target
+from revarb.cli.application import app, find_picture
 from revarb.errors import InputError
 from revarb.runtime.interrupts import exit_on_interrupt
+
+ELSEWHERE = ("config", "restarts", "jobs", "members", "quick", "resume")  # options that are no fields of RGP
+UNCONFIGURED = {"calibrate", "jobs", "members", "quick", "resume"}  # options that describe no model by themselves
 
 
 @app.command()
 def fit(
-    train: Annotated[list[Path], typer.Argument(metavar="TRAIN", help="CSV or Parquet file(s); each is one record.")],
-    model_file: Annotated[Path, typer.Option("-o", "--out", help="Where to write the model.")],
+    train: Annotated[list[Path], Argument(metavar="TRAIN", help="CSV or Parquet file(s); each is one record.")],
+    model_file: Annotated[Path, Option("-o", "--out", help="Where to write the model.")],
     inputs: options.InputColumns = None,
     outputs: options.FitOutputColumns = None,
     trained: Annotated[
         Path | None,
-        typer.Option("--from", metavar="MODEL", help="Refit this model to TRAIN, with the columns of its own fit."),
+        Option("--from", metavar="MODEL", help="Refit this model to TRAIN, with the columns of its own fit."),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--model",
             metavar="arx|gp-narx|mlp-narx|lstm|gpssm|reduced-rank-gpssm",
             help="Fit this model instead of a recurrent GP or a choice.",
@@ -33,40 +37,33 @@ def fit(
     input_lags: options.InputLags = None,
     input_delay: options.InputDelay = None,
     hidden: options.Hidden = None,
-    inducing: Annotated[int | None, typer.Option(help="Inducing inputs M per layer; default: 100.")] = None,
+    inducing: Annotated[int | None, Option(help="Inducing inputs M per layer; default: 100.")] = None,
     latent_dim: options.LatentDim = None,
     states: Annotated[
-        int | None, typer.Option(help="States of a GP state-space model (--model gpssm: 4, reduced-rank-gpssm: 2).")
+        int | None, Option(help="States of a GP state-space model (--model gpssm: 4, reduced-rank-gpssm: 2).")
     ] = None,
     calibrate: Annotated[
         bool | None,
-        typer.Option(
-            "--calibrate/--no-calibrate",
-            help="Set the noise and the bands on held-out blocks, by four more fits; default: yes, with --from no.",
-        ),
+        Option(help="Set the noise and the bands on held-out blocks, by four more fits; default: yes, with --from no."),
     ] = None,
     config: options.Config = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the start; default: 0.")] = None,
-    restarts: Annotated[
-        int | None, typer.Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")
-    ] = None,
+    seed: Annotated[int | None, Option(help="Seed of the start; default: 0.")] = None,
+    restarts: Annotated[int | None, Option(help="Number of fits, with seeds SEED, SEED+1, …; all are kept.")] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="Processes that share the fits; -1: one per core. Default of a choice: one per core, at most eight."
         ),
     ] = None,
     members: Annotated[
-        int | None, typer.Option(help="Keep the mixture of this many of the best candidates of a choice.", min=1)
+        int | None, Option(help="Keep the mixture of this many of the best candidates of a choice.", min=1)
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Choose among fewer candidates, in a quarter of the time.")
-    ] = False,
-    linear: Annotated[bool | None, typer.Option("--linear", help="A linear part in every layer.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="R0 (default), fixed, smooth or linear.")] = None,
+    quick: Annotated[bool, Option("--quick", help="Choose among fewer candidates, in a quarter of the time.")] = False,
+    linear: Annotated[bool | None, Option("--linear", help="A linear part in every layer.")] = None,
+    recipe: Annotated[str | None, Option(help="R0 (default), fixed, smooth or linear.")] = None,
     noise: Annotated[
         str | None,
-        typer.Option(metavar="gaussian|student-t", help="Noise of the outputs; student-t for records with outliers."),
+        Option(metavar="gaussian|student-t", help="Noise of the outputs; student-t for records with outliers."),
     ] = None,
     dt: options.TimeStep = None,
     time_column: options.FitTimes = None,
@@ -75,8 +72,7 @@ def fit(
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C."),
+        bool, Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C.")
     ] = False,
 ) -> None:
     """Fit a model to one or more records, and draw the training fit.
@@ -101,17 +97,15 @@ def fit(
     given = options.collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, states=states, calibrate=calibrate, linear=linear, recipe=recipe, noise=noise,
+        config=config, restarts=restarts, jobs=jobs, members=members, quick=quick or None, resume=resume or None,
     )  # fmt: skip
-    others = options.collect_given(
-        config=None if config is None else str(config), restarts=restarts, jobs=jobs, members=members,
-        quick=quick or None, resume=resume or None,
-    )  # fmt: skip
+    configured = bool(given.keys() - UNCONFIGURED)
     if trained is not None:
-        _check_refit(given | others | options.collect_given(model=baseline, seed=seed))
+        _check_refit(given | options.collect_given(model=baseline, seed=seed))
     elif outputs is None:
         raise InputError("Missing option '-y' / '--output-column': name the output column(s)")
     elif baseline is None:
-        _check_options(given, others)
+        _check_options(given, configured)
     with exit_on_interrupt():
         from revarb.cli import fit_request
         from revarb.cli.tables import leave_out_short, read_files
@@ -119,50 +113,47 @@ def fit(
         from revarb.data.record_files import Times
         from revarb.models.configuration import Lagged
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    spec: Any = None
-    source = None
+    read, endings, spec = train, [".fit.png"], None
     if trained is not None:
         source, times = fit_request.read_source(trained, train, inputs, outputs, times, form)
         spec, inputs, outputs = source.spec, list(source.input_names), list(source.output_names)
+        read = [*train, trained]
+        carry_out = partial(fit_request.refit, trained=source, calibrated=calibrate is True)
     elif baseline is not None:
-        spec = fit_request.make_baseline(baseline, given | others)
-    elif given or config is not None or restarts is not None:
-        spec = fit_request.make_spec(config, given)
+        spec = fit_request.make_baseline(baseline, given)
+        carry_out = partial(fit_request.fit_baseline, spec=spec)
+    elif configured:
+        spec = fit_request.make_spec(config, {name: value for name, value in given.items() if name not in ELSEWHERE})
+        carry_out = partial(fit_request.fit_spec, spec=spec, restarts=restarts)
+    else:
+        endings.append(".choice.png")
+        carry_out = partial(fit_request.choose, members=members or 1, effort="quick" if quick else "normal")
     by_file = read_files(train, inputs, outputs, times, form)
     least = spec.order_for(len(inputs or [])).first_row + 2 if isinstance(spec, Lagged) else 1
     records = leave_out_short(by_file, least)
-    for ending in (".fit.png", *((".choice.png",) if spec is None else ())):  # before the work
-        figure_target(model_file, ending, read=train if trained is None else [*train, trained])
-    request = fit_request.FitRequest(records, seed or 0, jobs, resume, model_file)
-    if source is not None:
-        fit_request.refit(request, source, calibrate is True)
-    elif baseline is not None:
-        fit_request.fit_baseline(request, spec)
-    elif spec is not None:
-        fit_request.fit_spec(request, spec, restarts)  # pyright: ignore[reportArgumentType] (an RGP here)
-    else:
-        fit_request.choose(request, members or 1, "quick" if quick else "normal")
+    for ending in endings:  # before the work
+        find_picture(model_file, ending, read)
+    carry_out(fit_request.FitRequest(records, seed or 0, jobs, resume, model_file))
 
 
 def _check_refit(given: dict[str, Any]) -> None:
-    names = [name for name, value in given.items() if name != "calibrate" or value is False]
-    if names:
-        option = "--no-calibrate" if names[0] == "calibrate" else f"--{names[0].replace('_', '-')}"
-        raise InputError(f"{option} cannot be used with --from, which keeps the model's configuration; leave one out")
+    for name, value in given.items():
+        if (name, value) != ("calibrate", True):
+            raise InputError(
+                f"{options.name_option(name, value)} cannot be used with --from, which keeps the model's "
+                "configuration; leave one out"
+            )
 
 
-def _check_options(given: dict[str, Any], others: dict[str, Any]) -> None:
+def _check_options(given: dict[str, Any], configured: bool) -> None:
     # Of a recurrent GP that is configured, or of a choice.
     if "states" in given:
         raise InputError("--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are --latent-dim")
-    configured = bool(given) or "config" in others or "restarts" in others
-    if list(given) == ["calibrate"] and "config" not in others and "restarts" not in others:
-        option = "--calibrate" if given["calibrate"] else "--no-calibrate"
+    if "calibrate" in given and not configured:
+        option = options.name_option("calibrate", given["calibrate"])
         raise InputError(f"{option} needs --lags or another option that configures the model")
-    if not configured:
-        return
     for option in ("members", "quick"):
-        if option in others:
+        if option in given and configured:
             raise InputError(f"--{option} is for a choice: leave out --lags and other options that configure the model")
-    if "jobs" in others and "restarts" not in others:
+    if configured and "jobs" in given and "restarts" not in given:
         raise InputError("--jobs is for --restarts or for a choice: one fit uses all cores already")

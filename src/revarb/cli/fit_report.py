@@ -1,12 +1,13 @@
 """How a fit ended, in sentences on the screen: calibration, outliers, held-out error, failures."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from revarb import ARX, Ensemble, FittedRGP, Mean, Series
-from revarb.cli.application import print_line, screen
+from revarb.cli.application import print_line, say
 from revarb.errors import RevarbError
 from revarb.fitting.held_out import MIN_HELD_OUT_ROWS, cut_held_out_blocks
 from revarb.models.base import Fitted
@@ -31,7 +32,7 @@ def print_quality(model: Fitted, with_verdict: bool = True, refitted: bool = Fal
     members = list_members(model)
     _print_outliers(members)
     if with_verdict and model.verdict is not None:
-        screen.print(model.verdict, style="bold", soft_wrap=True)
+        say(model.verdict, bold=True)
     for member in members:
         _warn_about_failure(member, refitted)
 
@@ -43,15 +44,14 @@ def _print_outliers(members: Sequence[FittedRGP]) -> None:
         return
     found = robust.outliers()
     if not found:
-        screen.print("no outliers among the training samples")
+        say("no outliers among the training samples")
         return
     worst = found[0]
     part = "record" if len(robust.lengths) == len(robust.final_states) else "block"
     record = f" of {part} {worst.record}" if len(robust.lengths) > 1 else ""
-    screen.print(
+    say(
         f"{len(found)} outlier(s) among the training samples; the worst is {worst.output!r} in row {worst.row}{record} "
-        f"(rows count from 0; its weight is {worst.weight:.2g})",
-        soft_wrap=True,
+        f"(rows count from 0; its weight is {worst.weight:.2g})"
     )
 
 
@@ -72,14 +72,10 @@ def _warn_about_failure(member: FittedRGP, refitted: bool) -> None:
 
 
 def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
-    """Where the bands of a chosen model come from."""
+    """Where the bands of a model come from: the result of the calibration over all members, or why there is none."""
     if isinstance(model, FittedARX):
         return "the bands of the linear model are set by its errors on the held-out blocks"
-    return describe_calibration(list_members(model), records)
-
-
-def describe_calibration(members: Sequence[FittedRGP], records: Sequence[Series]) -> str:
-    """The result of the calibration over all members, or why there is none."""
+    members = list_members(model)
     found = [(member, member.calibration) for member in members if member.calibration is not None]
     if not found:
         return f"not calibrated: {_explain_no_calibration(members[0], records)}"
@@ -120,10 +116,8 @@ def describe_baseline(model: Fitted, spec: Any, records: Sequence[Series]) -> st
         )
     linear = None
     if not isinstance(model, FittedARX):
-        try:
+        with suppress(RevarbError):
             linear = _measure_error(ARX(input_delay=spec.input_delay).fit(records))
-        except RevarbError:
-            linear = None
     mean = _measure_error(Mean().fit(records))
     return describe_held_out(_measure_error(model), linear, mean, name="error on held-out quarters")
 

@@ -1,18 +1,19 @@
-"""Tables of commands: records to fit to, a table for a trained model, and the trajectory that is written."""
+"""Tables of commands: records to fit to, a table for a trained model, the trajectory that is written, scores."""
 
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import rich.box
+import rich.table
 
-from revarb.analysis.scores import scores
-from revarb.analysis.tables import score_table
-from revarb.cli.application import figure_target, print_line, print_written, screen
+from revarb.analysis.report import Grid, format_number, format_percent
+from revarb.analysis.scores import Scores, scores
+from revarb.cli.application import error_screen, find_picture, print_line, print_written, screen
 from revarb.data.csv_rows import CsvForm
 from revarb.data.record_files import Times, read_by_file
 from revarb.data.sampling import check_interval
@@ -28,13 +29,6 @@ from revarb.runtime.interrupts import capture_interrupts
 STANDARD_OUTPUT = ("-", "/dev/stdout")
 
 Record = TypeVar("Record", bound=Series)
-
-
-class PathTarget(NamedTuple):
-    """Where a trajectory is written: a table (None: the standard output), and a picture beside a file."""
-
-    table: Path | None
-    picture: Path | None
 
 
 def read_files(
@@ -64,13 +58,18 @@ def leave_out_short(by_file: Sequence[Sequence[Series]], least: int) -> list[Ser
 
 
 def open_table(path: Path, model: Fitted, time_column: str | None, form: CsvForm) -> tuple[Table, str | None]:
-    """A table that is sampled like the model, and its column of times: the given one, or else that of the training."""
-    table, remembered = Table(path, form), model.preprocessor.time_name
-    if time_column is None and remembered is not None and remembered in table:
-        time_column = remembered
+    """A table that is sampled like the model, and its column of times."""
+    table = Table(path, form)
+    time_column = find_time_column(model, time_column, [table])
     if time_column is not None:
         check_interval(table, time_column, model.dt)
     return table, time_column
+
+
+def find_time_column(model: Fitted, given: str | None, tables: Iterable[Table]) -> str | None:
+    """The given column of times, or else that of the training, where all tables have it."""
+    known = model.preprocessor.time_name
+    return known if given is None and known is not None and all(known in table for table in tables) else given
 
 
 def make_record(kind: type[Record], table: Table, model: Fitted) -> Record:
@@ -79,14 +78,17 @@ def make_record(kind: type[Record], table: Table, model: Fitted) -> Record:
     return kind(u, y, model.dt, model.input_names, model.output_names)
 
 
-def check_target(path_file: Path, read: Sequence[Path]) -> PathTarget:
-    """Where to write, checked before the work: the ending is known, and no file that is read would be replaced."""
+def check_target(path_file: Path, read: Sequence[Path]) -> tuple[Path, ...]:
+    """The files to write, checked before the work: a table and, unless it is a pipe or a device, a picture beside it.
+
+    None for a table on the standard output.
+    """
     if str(path_file) in STANDARD_OUTPUT:
-        return PathTarget(None, None)
+        return ()
     check_table_file(path_file)
     if is_stream(path_file):
-        return PathTarget(check_writable(path_file), None)
-    return PathTarget(path_file, figure_target(path_file, ".png", read=read))
+        return (check_writable(path_file),)
+    return path_file, find_picture(path_file, ".png", read)
 
 
 def write_path(
@@ -95,33 +97,23 @@ def write_path(
     time_name: str | None,
     measured: np.ndarray | None,
     what: str,
-    target: PathTarget,
+    targets: tuple[Path, ...],
 ) -> None:
     """Write a trajectory as a table and a picture; print its scores, where there are measured outputs, and warnings."""
     columns = path.labelled_columns(time_name, None if time_name is None else table.labels(time_name))
     with capture_interrupts():
-        if target.table is not None:
-            write_table(target.table, columns)
-        if target.picture is not None:
-            save_figure(target.picture, path.plot(measured, f"{table.path.name}: {what}"))
-    with _free_standard_output(target):
-        if measured is not None and not np.isnan(measured[path.skip :]).all():
-            screen.print(score_table({path.method: scores(path, measured)}, what))
-        if path.warning is not None:
-            print_line("warning", path.warning)
-        print_written(*(each for each in target if each is not None))
-    if target.table is None:
+        if targets:
+            write_table(targets[0], columns)
+        for picture in targets[1:]:
+            save_figure(picture, path.plot(measured, f"{table.path.name}: {what}"))
+    if measured is not None and not np.isnan(measured[path.skip :]).all():
+        shown = screen if targets else error_screen  # a table on the standard output is alone there
+        shown.print(score_table(path.method, scores(path, measured), what))
+    if path.warning is not None:
+        print_line("warning", path.warning)
+    print_written(*targets)
+    if not targets:
         _write_to_standard_output(encode_csv(columns))
-
-
-@contextmanager
-def _free_standard_output(target: PathTarget) -> Iterator[None]:
-    # A table on the standard output is alone there.
-    before, screen.stderr = screen.stderr, target.table is None
-    try:
-        yield
-    finally:
-        screen.stderr = before
 
 
 def _write_to_standard_output(content: bytes) -> None:
@@ -130,3 +122,31 @@ def _write_to_standard_output(content: bytes) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has read enough; Python flushes once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def score_table(method: str, row: Scores, what: str) -> rich.table.Table:
+    """Scores of a trajectory; `what` is the title."""
+    table = rich.table.Table(title=f"{what}, first {row.skip} rows left out" if row.skip else what)
+    for name in ("", "RMSE", "NRMSE", "NLPD", "in 50 %", "in 90 %", "in 95 %"):
+        table.add_column(name, justify="right" if name else "left")
+    for output, each in row.by_output.items():
+        table.add_row(f"{method}, {output}", *_score_cells(each))
+    # Errors and densities of outputs with different units cannot be summed up.
+    cells = _score_cells(row)
+    table.add_row(*([f"{method}, all", "–", cells[1], "–", *cells[3:]] if row.by_output else [method, *cells]))
+    return table
+
+
+def _score_cells(row: Scores) -> list[str]:
+    shares = (row.coverage50, row.coverage90, row.coverage95)
+    return [*map(format_number, (row.rmse, row.nrmse, row.nlpd)), *map(format_percent, shares)]
+
+
+def terminal_table(grid: Grid) -> rich.table.Table:
+    """A table of texts as one for the screen."""
+    table = rich.table.Table(title=grid.title, box=rich.box.SIMPLE, padding=(0, 1, 0, 0))
+    for name in grid.columns:
+        table.add_column(name, justify="left" if name in ("model", "method") else "right", overflow="fold")
+    for cells in grid.rows:
+        table.add_row(*cells)
+    return table

@@ -14,7 +14,6 @@ from revarb.data.series import Series, as_records
 from revarb.data.windows import Order, later_states, regressors
 from revarb.errors import ComputationError, InputError, check_seed
 from revarb.fitting.quarters import (
-    TAIL,
     compute_quarter_errors,
     estimate_residual_std,
     find_measured_quarter,
@@ -25,6 +24,7 @@ from revarb.fitting.quarters import (
 from revarb.gp.layer import Linear
 from revarb.models.configuration import Lagged
 from revarb.models.fitted_arx import FittedARX
+from revarb.models.status import Status
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.machine import on_host
 from revarb.runtime.numerics import with_numerics
@@ -60,37 +60,30 @@ def simulate_records(prep: Preprocessor, chain: Chain, records: Sequence[Series]
     return [np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(record.u))) for record in records]
 
 
-class LinearFit(NamedTuple):
-    """An ARX model of z-scored values, with its order and the standard deviation of its held-out errors."""
-
-    preprocessor: Preprocessor
-    model: Linear
-    residual_std: Float64[np.ndarray, " Dy"]
-
-
-def fit_linear(records: Sequence[Series], largest: Order) -> LinearFit:
-    """Fit every order by least squares to the first part of the records; keep the one that simulates the rest best.
+def fit_linear(prep: Preprocessor, records: Sequence[Series]) -> FittedARX:
+    """Fit every order up to that of the preprocessor to the first part of the records; take the best on the rest.
 
     The chosen order is then fitted to all rows. Rows with a missing output, as target or as regressor, are left out.
     """
-    return fit_linear_orders(Preprocessor.from_records(records, limit_order(largest, records)), records)
-
-
-def fit_linear_orders(prep: Preprocessor, records: Sequence[Series]) -> LinearFit:
-    """Choose an order up to that of the preprocessor, and fit it; see `fit_linear`."""
     with defer_interrupts():
         order, residual_std = _choose_order(prep, records)
     chosen = replace(prep, order=order)
     rows = build_narx_rows(chosen, records)
     model = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), mark_complete(rows))
-    return LinearFit(chosen, model, residual_std)
+    return FittedARX(chosen, Status.CONVERGED, 0, residual_std, model)
 
 
 def solve_least_squares(rows: NarxRows, columns: Bool[np.ndarray, " D"], used: Bool[np.ndarray, " R"]) -> Linear:
     """Fit the chosen columns on the used rows; the other columns get zero, so that all orders have the same shape."""
-    design = np.column_stack([rows.x_hat[used][:, columns], np.ones(int(used.sum()))])
-    solution = np.linalg.lstsq(design, rows.y[used])[0]
-    coefficients = np.zeros((rows.x_hat.shape[1], rows.y.shape[1]))
+    return solve_columns(np.column_stack([rows.x_hat[used], np.ones(int(used.sum()))]), rows.y[used], columns)
+
+
+def solve_columns(
+    design: Float64[np.ndarray, "R _"], targets: Float64[np.ndarray, "R Dy"], columns: Bool[np.ndarray, " D"]
+) -> Linear:
+    """Fit the chosen columns of a design matrix, whose last column is that of the offset."""
+    solution = np.linalg.lstsq(design[:, [*np.flatnonzero(columns), -1]], targets)[0]
+    coefficients = np.zeros((len(columns), targets.shape[1]))
     coefficients[columns] = solution[:-1]
     return Linear(coefficients, solution[-1])
 
@@ -104,8 +97,7 @@ def limit_order(order: Order, records: Sequence[Series]) -> Order:
 def _choose_order(prep: Preprocessor, records: Sequence[Series]) -> tuple[Order, Float64[np.ndarray, " Dy"]]:
     # The order whose fit to the head of the records simulates their tail best, and its residual std there. Where the
     # tail is not measured, another piece takes its place.
-    rows, measured_piece = build_narx_rows(prep, records), find_measured_quarter(prep, records)
-    piece = TAIL if measured_piece is None else measured_piece
+    rows, piece = build_narx_rows(prep, records), find_measured_quarter(prep, records)
     head = select_rows_outside(prep, [len(record) for record in records], piece) & mark_complete(rows)
     if not head.any():
         raise InputError("no row of the records has all its past outputs measured; use fewer lags, or fill the gaps")
@@ -204,5 +196,6 @@ class ARX(Lagged):
             If the simulations of all orders diverge.
         """
         seed, records = check_seed(seed), as_records(train)
-        fitted = fit_linear(records, self.order_for(records[0].u.shape[1]))
+        order = limit_order(self.order_for(records[0].u.shape[1]), records)
+        fitted = fit_linear(Preprocessor.from_records(records, order), records)
         return FittedARX.from_records(records, fitted.preprocessor, fitted.model, fitted.residual_std, seed)

@@ -18,15 +18,27 @@ import numpy as np
 from revarb.data.series import Series
 from revarb.errors import RevarbError
 from revarb.fitting.batched_lbfgs import evaluate_batch, maximise_batch
+from revarb.fitting.calibrate import calibrate
 from revarb.fitting.free_run import FreeRuns
 from revarb.fitting.held_out import HeldOutBlock
 from revarb.fitting.lbfgs import Optimum, Phase, Vector
+from revarb.fitting.networks import train_networks
 from revarb.fitting.objective import MemberBound, weigh_at
-from revarb.fitting.problem import Plan, Problem, Report, make_plan
-from revarb.fitting.weight_path import Found, WeightPath, build_at, initialise_fold, make_step_report, raise_weights
+from revarb.fitting.problem import Plan, Problem, Report, Task, initialise, make_plan
+from revarb.fitting.weight_path import (
+    Found,
+    WeightPath,
+    build_at,
+    build_model,
+    initialise_fold,
+    make_step_report,
+    raise_weights,
+)
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
+from revarb.runtime.journal import Journal
 from revarb.runtime.workers import TaskReport, call_task
 from revarb.variational.bound import Rows
 from revarb.variational.parameters import get_form
@@ -35,28 +47,40 @@ Path = list[tuple[float, Optimum]]
 """The weights of the free-run term, rising from zero, and the optimum at each."""
 
 
+def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[FittedRGP | RevarbError]:
+    """Fit all members at once, as one program, without a journal."""
+
+    def start(seed: int, report: Report) -> Problem:
+        return train_networks(initialise(task, seed), report, Journal())
+
+    def finish(number: int, optimum: Optimum) -> FittedRGP:
+        return calibrate(build_model(problems[number], optimum), task, partial(report, number), Journal())
+
+    problems = [call_task(start, (seed,), partial(report, number)) for number, seed in enumerate(seeds)]
+    paths = trace_batched(problems, report)
+    return [path if isinstance(path, RevarbError) else finish(number, path[-1][1]) for number, path in enumerate(paths)]
+
+
 def fit_paths_batched(
     fits: Sequence[tuple[RGP, int]],
     records: Sequence[Series],
     blocks: Sequence[HeldOutBlock],
     seed: int,
     report: TaskReport,
-    likely: Sequence[tuple[RGP, int]] = (),
 ) -> Iterator[tuple[int, WeightPath | RevarbError]]:
     """Fit configurations to the records without a fold each, or to all of them (`ALL`); yield numbers and paths.
 
-    While some are optimised, one thread prepares the next ones, and after them the programs of fits that are `likely`
-    to follow; another one builds models. After Ctrl-C the paths that were not finished are missing.
+    While some are optimised, one thread prepares the next ones, and another one builds models. After Ctrl-C the paths
+    that were not finished are missing.
     """
     errors: dict[int, RevarbError] = {}
 
-    def initialise(spec: RGP, fold: int, _: Report) -> Problem:
+    def initialise_one(spec: RGP, fold: int, _: Report) -> Problem:
         return initialise_fold(spec, records, blocks, fold, seed)
 
     def prepare(numbers: Sequence[int]) -> list[_Batch]:
         with jax.enable_x64(True):  # which is a setting of a thread
-            every = [*fits, *likely]
-            problems = {number: call_task(initialise, every[number], lambda steps, text: None) for number in numbers}
+            problems = {number: call_task(initialise_one, fits[number], lambda steps, text: None) for number in numbers}
             errors.update({number: each for number, each in problems.items() if isinstance(each, RevarbError)})
             batches = _make_batches(problems, report)
             for batch in batches:
@@ -66,18 +90,17 @@ def fit_paths_batched(
     built, started = [], time.perf_counter()
     with _single_thread() as ahead, _single_thread() as behind:
         prepared = ahead.map(prepare, _group_by_model(fits))
-        ahead.submit(prepare, range(len(fits), len(fits) + len(likely)))
         for batch in chain.from_iterable(prepared):
             paths = batch.trace()
             seconds, started = (time.perf_counter() - started) / len(paths), time.perf_counter()
             built += [
                 (number, behind.submit(_build_models, problem, path, seconds))
-                for number, problem, path in zip(batch.numbers, batch.problems, paths, strict=True)
+                for (number, problem), path in zip(batch.problems.items(), paths, strict=True)
             ]
             if any(_is_interrupted(path) for path in paths):
                 break
         yield from ((number, path.result()) for number, path in built)
-    yield from ((number, error) for number, error in list(errors.items()) if number < len(fits))
+    yield from errors.items()
 
 
 @contextmanager
@@ -101,10 +124,9 @@ def _group_by_model(fits: Sequence[tuple[RGP, int]]) -> list[list[int]]:
 def _build_models(problem: Problem, path: Path | RevarbError, seconds: float) -> WeightPath | RevarbError:
     if isinstance(path, RevarbError):
         return path
-    if _is_interrupted(path):
-        return WeightPath((), seconds)
     with jax.enable_x64(True):
-        return WeightPath(tuple(build_at(problem, optimum, weight) for weight, optimum in path), seconds)
+        models = () if _is_interrupted(path) else (build_at(problem, optimum, weight) for weight, optimum in path)
+        return WeightPath(tuple(models), seconds)
 
 
 def _is_interrupted(path: Path | RevarbError) -> bool:
@@ -119,15 +141,14 @@ def trace_batched(problems: Sequence[Problem | RevarbError], report: TaskReport)
     """
     found: dict[int, Any] = dict(enumerate(problems))
     for batch in _make_batches(found, report):
-        found.update(zip(batch.numbers, batch.trace(), strict=True))
+        found.update(zip(batch.problems, batch.trace(), strict=True))
     return list(found.values())
 
 
 class _Batch(NamedTuple):
-    """Problems of one shape, with their numbers, their objective, and the data of all members."""
+    """Problems of one shape by their numbers, their objective, and the data of all members."""
 
-    numbers: Sequence[int]
-    problems: Sequence[Problem]
+    problems: dict[int, Problem]
     plans: Sequence[Plan]
     objective: MemberBound
     own: tuple[Rows, FreeRuns | None]  # with a leading axis of members
@@ -141,7 +162,8 @@ class _Batch(NamedTuple):
     def trace(self) -> list[Path | RevarbError]:
         """Optimise all members, at weight zero and at the weights of their recipe."""
         paths: list[Any] = [[] for _ in self.problems]
-        for weight, found in raise_weights(self.problems[0].spec.recipe, self.plans, self._optimise):
+        recipe = next(iter(self.problems.values())).spec.recipe
+        for weight, found in raise_weights(recipe, self.plans, self._optimise):
             for member, each in enumerate(found):
                 if isinstance(each, RevarbError):
                     paths[member] = each
@@ -154,7 +176,7 @@ class _Batch(NamedTuple):
     ) -> list[Found]:
         own, settings = self.own, self.plans[0].settings
         if weight > 0.0:
-            runs = [weigh_at(problem, start) for problem, start in zip(self.problems, starts, strict=True)]
+            runs = [weigh_at(problem, start) for problem, start in zip(self.problems.values(), starts, strict=True)]
             own = (own[0], _stack(runs))
         found: list[Found] = [*maximise_batch(
             self.objective, own, np.float64(weight), np.stack(starts), phases, settings, self._report, first_stage
@@ -164,34 +186,30 @@ class _Batch(NamedTuple):
         vectors = [
             each.vector if isinstance(each, Optimum) else start for each, start in zip(found, starts, strict=True)
         ]
-        bounds = evaluate_batch(self.objective, own, np.float64(0.0), np.stack(vectors), settings)
+        bounds = evaluate_batch(self.objective, own, np.float64(0.0), np.stack(vectors), settings).tolist()
         return [
-            each._replace(bound=float(bound)) if isinstance(each, Optimum) else each
+            each._replace(bound=bound) if isinstance(each, Optimum) else each
             for each, bound in zip(found, bounds, strict=True)
         ]
 
     def _report(self, member: int, step: Step) -> None:
-        make_step_report(self.problems[member].spec, partial(self.report, self.numbers[member]))(step)
+        number, problem = list(self.problems.items())[member]
+        make_step_report(problem.spec, partial(self.report, number))(step)
 
 
 def _make_batches(problems: dict[int, Problem | RevarbError], report: TaskReport) -> list[_Batch]:
-    shapes: dict[Any, list[int]] = {}
+    shapes: dict[Any, dict[int, Problem]] = {}
     for number, problem in problems.items():
         if isinstance(problem, Problem):
-            shapes.setdefault(_describe_shape(problem), []).append(number)
-    return [_make_batch(numbers, [problems[number] for number in numbers], report) for numbers in shapes.values()]
-
-
-def _describe_shape(problem: Problem) -> tuple[Any, ...]:
-    recipe = problem.spec.recipe
-    path = len(recipe.stages), recipe.free_run_weights, recipe.free_run_iterations
-    return get_form(problem.start), problem.layout, make_plan(problem).settings, path
-
-
-def _make_batch(numbers: Sequence[int], problems: Sequence[Any], report: TaskReport) -> _Batch:
-    objective = MemberBound(get_form(problems[0].start), problems[0].layout)
-    own = _stack([(each.rows, each.runs) for each in problems])
-    return _Batch(numbers, problems, [make_plan(each) for each in problems], objective, own, report)
+            recipe = problem.spec.recipe
+            path = len(recipe.stages), recipe.free_run_weights, recipe.free_run_iterations
+            shape = MemberBound(get_form(problem.start), problem.layout), make_plan(problem).settings, path
+            shapes.setdefault(shape, {})[number] = problem
+    batches = []
+    for (objective, *_), members in shapes.items():
+        own = _stack([(each.rows, each.runs) for each in members.values()])
+        batches.append(_Batch(members, [make_plan(each) for each in members.values()], objective, own, report))
+    return batches
 
 
 def _stack(trees: Sequence[Any]) -> Any:

@@ -38,7 +38,7 @@ MAX_TRIALS = 20  # evaluations of one line search
 
 QUICK = {"xla_gpu_autotune_level": "0"}  # programs are compiled in a tenth of the time, and run as fast
 
-STARTING, RUNNING, CONVERGED, LIMIT, STALLED, NOT_FINITE = range(6)
+RUNNING, CONVERGED, LIMIT, STALLED, NOT_FINITE = range(5)
 _STATUSES = {
     CONVERGED: Status.CONVERGED,
     LIMIT: Status.ITERATION_LIMIT,
@@ -63,6 +63,8 @@ class Search(NamedTuple):
     iteration: Int[AnyArray, ""]
     status: Int[AnyArray, ""]
     met_nan: Bool[AnyArray, ""]  # since the last accepted step
+    free: Bool[AnyArray, " V"]  # entries that may change in this stage
+    limit: Int[AnyArray, ""]  # of iterations in this stage
 
 
 Trace = tuple[Int[jax.Array, "T K"], Float[jax.Array, "T K"]]
@@ -89,13 +91,11 @@ def maximise_batch(
     with capture_interrupts() as pressed:
         try:
             for number, stage in enumerate(zip(*phases, strict=True), start=first_stage):
-                free = jnp.asarray(np.stack([phase.free for phase in stage]))
-                limits = jnp.asarray([phase.iterations for phase in stage])
-                searches, active = _restart(searches, settings), True
+                searches, active = _restart(searches, stage, settings), True
                 while active:  # once at least: the start has to be evaluated
-                    searches, trace = _advance(objective, settings, own, shared, searches, free, limits, TICKS)
+                    searches, trace = _advance(objective, settings, own, shared, searches, TICKS)
                     _record(trace, number, histories, report)
-                    active = not pressed and bool(np.any(_is_active(np.asarray(searches.status))))
+                    active = not pressed and bool(np.any(np.asarray(searches.status) == RUNNING))
                 if pressed:
                     break
         except KeyboardInterrupt:  # of the report
@@ -104,20 +104,29 @@ def maximise_batch(
 
 
 def make_searches(starts: Float[np.ndarray, "K V"], settings: Settings) -> Search:
-    """The states of all members before their first evaluation."""
+    """The states of all members before their first evaluation.
+
+    The start is the last trial of a step of length zero: it is accepted, or the member has ended.
+    """
     count, nowhere = len(starts), np.zeros_like(starts)
     zeros, memory = np.zeros(count), np.zeros((count, settings.memory, starts.shape[1]))
     return Search(
         x=starts, f=zeros + np.inf, g=nowhere, steps=memory, changes=memory, d=nowhere, t=zeros, low=zeros,
-        high=zeros + np.inf, trials=np.zeros(count, int), iteration=np.zeros(count, int),
-        status=np.full(count, STARTING), met_nan=np.zeros(count, bool),
+        high=zeros + np.inf, trials=np.full(count, MAX_TRIALS - 1), iteration=np.full(count, -1),
+        status=np.full(count, RUNNING), met_nan=np.zeros(count, bool), free=np.ones(starts.shape, bool),
+        limit=np.ones(count, int),
     )  # fmt: skip
 
 
-def _restart(searches: Search, settings: Settings) -> Search:
+def _restart(searches: Search, stage: Sequence[Phase], settings: Settings) -> Search:
     # Every stage begins with an empty memory; a member that is not finite has ended for good.
     fresh, ended = make_searches(np.asarray(searches.x), settings), np.asarray(searches.status) == NOT_FINITE
-    return fresh._replace(f=np.where(ended, searches.f, fresh.f), status=np.where(ended, NOT_FINITE, fresh.status))
+    return fresh._replace(
+        status=np.where(ended, NOT_FINITE, RUNNING),
+        f=np.where(ended, searches.f, np.inf),
+        free=np.stack([phase.free for phase in stage]),
+        limit=np.array([phase.iterations for phase in stage]),
+    )
 
 
 def _finish(searches: Search, histories: list[list[Step]], interrupted: bool) -> list[Optimum | ComputationError]:
@@ -159,95 +168,69 @@ def evaluate_batch(
 
     With `ticks=0` the program is only traced, compiled and loaded, which another thread can do ahead.
     """
-    free, limits = jnp.ones(vectors.shape, bool), jnp.ones(len(vectors), int)
     searches = make_searches(vectors, settings)
-    return -np.asarray(_advance(objective, settings, own, shared, searches, free, limits, ticks)[0].f)
+    return -np.asarray(_advance(objective, settings, own, shared, searches, ticks)[0].f)
 
 
 @partial(jax.jit, static_argnames=("objective", "settings"), compiler_options=QUICK)
 def _advance(
-    objective: MemberObjective,
-    settings: Settings,
-    own: Any,
-    shared: Any,
-    searches: Search,
-    free: AnyArray,
-    limits: AnyArray,
-    ticks: AnyArray | int,
+    objective: MemberObjective, settings: Settings, own: Any, shared: Any, searches: Search, ticks: AnyArray | int
 ) -> tuple[Search, Trace]:
     # `ticks` are at most `TICKS`, the rows of the trace.
-    tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None, 0, 0))
+    tick = jax.vmap(partial(_tick, objective, settings), (0, 0, None))
     empty = jnp.zeros((TICKS, len(searches.f)), int), jnp.zeros((TICKS, len(searches.f)))
 
     def is_running(state: tuple[AnyArray, Search, Trace]) -> AnyArray:
-        return (state[0] < ticks) & jnp.any(_is_active(state[1].status))
+        return (state[0] < ticks) & jnp.any(state[1].status == RUNNING)
 
     def advance(state: tuple[AnyArray, Search, Trace]) -> tuple[AnyArray, Search, Trace]:
         number, before, (iterations_so_far, values) = state
-        after = tick(before, own, shared, free, limits)
+        after = tick(before, own, shared)
         trace = iterations_so_far.at[number].set(after.iteration), values.at[number].set(after.f)
         return number + 1, after, trace
 
     return jax.lax.while_loop(is_running, advance, (jnp.zeros((), int), searches, empty))[1:]
 
 
-def _tick(
-    objective: MemberObjective,
-    settings: Settings,
-    search: Search,
-    own: Any,
-    shared: Any,
-    free: AnyArray,
-    limit: AnyArray,
-) -> Search:
-    # One evaluation: of the start, or of a step, which is accepted, or the line search continues. A member that has
-    # ended does not change.
+def _tick(objective: MemberObjective, settings: Settings, search: Search, own: Any, shared: Any) -> Search:
+    # One evaluation: of a step, which is accepted, or the line search continues. A member that has ended does not
+    # change.
     x = search.x + search.t * search.d
     bound, gradient = objective(x, own, shared)
-    f, g = -bound, jnp.where(free, -gradient, 0.0)
+    f, g = -bound, jnp.where(search.free, -gradient, 0.0)
     slope = search.g @ search.d
     finite = jnp.isfinite(f) & jnp.all(jnp.isfinite(g))
     too_far = ~finite | (f > search.f + DECREASE * search.t * slope)
     too_short = ~too_far & (g @ search.d < CURVATURE * slope)
-    started = _start(search, settings, f, g, finite)
-    accepted = _accept(search, settings, x, f, g, limit)
+    accepted = _accept(search, settings, x, f, g)
     continued = _continue(search, f, slope, too_far, finite)
     # A step that decreases f enough is kept where the search has run out of trials.
     last = search.trials + 1 >= MAX_TRIALS
     take = ~too_far & (~too_short | last)
     ended = search._replace(status=jnp.where(search.met_nan | ~finite, NOT_FINITE, STALLED))
-    stepped = _choose(take, accepted, _choose(last, ended, continued))
-    changed = _choose(search.status == STARTING, started, stepped)
-    return _choose(_is_active(search.status), changed, search)
+    changed = _choose(take, accepted, _choose(last, ended, continued))
+    return _choose(search.status == RUNNING, changed, search)
 
 
-def _start(search: Search, settings: Settings, f: AnyArray, g: AnyArray, finite: AnyArray) -> Search:
-    t, low, high = _first_interval(g)
-    status = jnp.where(_is_flat(g, settings), CONVERGED, RUNNING)
-    return search._replace(
-        f=jnp.where(finite, f, jnp.inf), g=g, d=-g, t=t, low=low, high=high,
-        status=jnp.where(finite, status, NOT_FINITE),
-    )  # fmt: skip
-
-
-def _accept(search: Search, settings: Settings, x: AnyArray, f: AnyArray, g: AnyArray, limit: AnyArray) -> Search:
+def _accept(search: Search, settings: Settings, x: AnyArray, f: AnyArray, g: AnyArray) -> Search:
     s, y = x - search.x, g - search.g
     useful = s @ y > 1e-16 * (y @ y)  # else the memory would not stay positive definite
     steps = jnp.where(useful, _push(search.steps, s), search.steps)
     changes = jnp.where(useful, _push(search.changes, y), search.changes)
     relative = (search.f - f) / jnp.maximum(jnp.maximum(jnp.abs(search.f), jnp.abs(f)), 1.0)
+    flat = jnp.max(jnp.abs(g)) <= settings.gtol
     iteration = search.iteration + 1
-    status = jnp.where(iteration >= limit, LIMIT, RUNNING)
-    status = jnp.where((relative <= settings.ftol) | _is_flat(g, settings), CONVERGED, status)
+    status = jnp.where(iteration >= search.limit, LIMIT, RUNNING)
+    status = jnp.where((relative <= settings.ftol) | flat, CONVERGED, status)
     d = find_direction(steps, changes, g)
     downhill = (g @ d < 0.0) & jnp.all(jnp.isfinite(d))
-    d = jnp.where(downhill, d, -g)
-    first = _first_interval(g)
-    one = jnp.ones(())
-    t = jnp.where(downhill, one, first[0])
-    return Search(
-        x, f, g, steps, changes, d, t, *first[1:], jnp.zeros_like(search.trials), iteration, status,
-        jnp.zeros_like(search.met_nan),
+    # Along the gradient, and thus at the start, the first step has length one at most.
+    short = jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.linalg.norm(g), 1e-300))
+    return search._replace(
+        x=x, f=f, g=g, steps=steps, changes=changes, d=jnp.where(downhill, d, -g),
+        t=jnp.where(downhill & (iteration > 0), 1.0, short), low=jnp.zeros(()), high=jnp.full((), jnp.inf),
+        trials=jnp.zeros_like(search.trials), iteration=iteration, status=status,
+        met_nan=jnp.zeros_like(search.met_nan),
     )  # fmt: skip
 
 
@@ -287,20 +270,6 @@ def find_direction(
 
 def _push(memory: AnyArray, newest: AnyArray) -> AnyArray:
     return jnp.concatenate([memory[1:], newest[None]])
-
-
-def _first_interval(g: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-    # Along the gradient the first step has length one at most; nothing is known of the interval.
-    zero = jnp.zeros(())
-    return jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.linalg.norm(g), 1e-300)), zero, zero + jnp.inf
-
-
-def _is_active(status: AnyArray) -> AnyArray:
-    return (status == STARTING) | (status == RUNNING)
-
-
-def _is_flat(g: AnyArray, settings: Settings) -> AnyArray:
-    return jnp.max(jnp.abs(g)) <= settings.gtol
 
 
 def _choose(condition: AnyArray, chosen: Search, other: Search) -> Search:

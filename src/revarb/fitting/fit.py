@@ -1,25 +1,52 @@
-"""Fit of one configuration with its calibration, or of several seeds: what `RGP.fit` calls.
+"""Fit of one configuration with its calibration, of several seeds, and refit: what `RGP.fit` and `RGP.refit` call.
 
 Several seeds are fitted in turn, in processes, on a cluster, or batched on an accelerator.
+
+A refit starts at the trained parameters. The latent states of all records are inferred by the trained model
+(simulation/smoothing.py), so it needs to know nothing of the records that it was fitted to before.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import jax
+import numpy as np
+from jaxtyping import Float64
 
+from revarb.data.long_records import shorten_records
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.quality import warn_about_quality
 from revarb.data.series import Series, as_records
+from revarb.data.windows import current_windows, input_windows_after, map_blocks
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
-from revarb.fitting.batched_fits import trace_batched
+from revarb.fitting.batched_fits import fit_batched
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
+from revarb.fitting.held_out import cut_held_out_blocks
 from revarb.fitting.lbfgs import Optimum
-from revarb.fitting.networks import train_networks
-from revarb.fitting.problem import Problem, Report, Task, initialise, prepare
-from revarb.fitting.weight_path import build_model, count_steps, show_progress, solve
+from revarb.fitting.problem import (
+    Problem,
+    Report,
+    Task,
+    TaskRows,
+    build_task_rows,
+    initialise,
+    make_plan,
+    make_preprocessor,
+    make_problem,
+    prepare,
+)
+from revarb.fitting.weight_path import (
+    build_model,
+    count_steps,
+    make_scipy_optimiser,
+    raise_weights,
+    show_progress,
+    solve,
+)
+from revarb.gp.layer import inverse_softplus
+from revarb.models.configuration import check_flag
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.rgp import RGP
@@ -32,7 +59,6 @@ from revarb.runtime.progress import progress_lines
 from revarb.runtime.unfinished import Checkpoint, discard_journals, make_checkpoints
 from revarb.runtime.workers import (
     TaskReport,
-    call_task,
     check_jobs,
     count_workers,
     is_cluster_set,
@@ -40,8 +66,17 @@ from revarb.runtime.workers import (
     run_in_turn,
     stop_on_interrupt,
 )
+from revarb.simulation.filtering import smooth_means
+from revarb.simulation.moments import observe_independent
+from revarb.simulation.starts import make_cold_origin
+from revarb.variational.noise import StudentNoise, make_noise
+from revarb.variational.parameters import Parameters
+from revarb.variational.states import FreeStates
 
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
+
+SHARE = 5  # a refit has one iteration for every five of a fit from scratch
+MAX_SHIFT, MAX_RATIO = 1.0, 2.0  # by which a mean may move, in standard deviations, and a standard deviation grow
 
 
 @with_numerics
@@ -102,7 +137,8 @@ def fit_restarts(
     checkpoints = _locate_checkpoints(task, seeds, resume)
     lines = progress_lines([f"seed {seed}" for seed in seeds], _count_all_steps(task), progress)
     with lines as update, capture_interrupts(raise_after=1) as pressed:
-        outcomes = list(_fit_all(task, seeds, checkpoints, jobs, update, pressed))
+        tasks = [(task, seed, checkpoint) for seed, checkpoint in zip(seeds, checkpoints, strict=True)]
+        outcomes = list(_fit_all(tasks, jobs, update, pressed))
     ensemble = _build_ensemble(outcomes, len(seeds), interrupted=bool(pressed))
     if len(outcomes) == len(seeds) and ensemble.status is not Status.INTERRUPTED:
         discard_journals(checkpoints)
@@ -110,17 +146,12 @@ def fit_restarts(
 
 
 def _fit_all(
-    task: Task,
-    seeds: Sequence[int],
-    checkpoints: Sequence[Checkpoint | None],
-    jobs: int | None,
-    report: TaskReport,
-    pressed: Sequence[int],
+    tasks: Sequence[tuple[Task, int, Checkpoint | None]], jobs: int | None, report: TaskReport, pressed: Sequence[int]
 ) -> Iterator[Outcome]:
-    tasks = [(task, seed, checkpoint) for seed, checkpoint in zip(seeds, checkpoints, strict=True)]
     if not is_cluster_set():
         if jax.default_backend() != "cpu" and count_devices() == 1:
-            return iter(fit_batched(task, seeds, stop_on_interrupt(report, pressed)))
+            stoppable = stop_on_interrupt(report, pressed)
+            return iter(fit_batched(tasks[0][0], [seed for _, seed, _ in tasks], stoppable))
         if count_workers(jobs) == 1:
             return (member for _, member in run_in_turn(fit_task, tasks, report, pressed))
     if count_devices() > 1:
@@ -147,15 +178,101 @@ def _build_ensemble(outcomes: Sequence[Outcome], wanted: int, interrupted: bool)
     return ensemble
 
 
-def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[Outcome]:
-    """Fit all members at once, as one program (batched_fits.py); without a journal."""
+@with_numerics
+def refit_rgp(model: FittedRGP, train: Series | Sequence[Series], progress: bool, calibrated: bool) -> FittedRGP:
+    """Train a model on more records; see `FittedRGP.refit`."""
+    records = as_records(train)
+    task = prepare_refit(model, records, calibrated)
+    warn_about_quality(records)
+    iterations = -(-sum(model.spec.recipe.iterations) // SHARE)
+    total = _count_all_steps(task) if calibrated else iterations
+    with show_progress("refitting", total, progress) as report:
+        problem = start_at(model, task)
+        found = build_model(problem, optimise_again(problem, iterations, report))
+        # Its scaling is that of the model, so the calibration of the model still has the right units.
+        kept = replace(found, choice=model.choice, calibration=model.calibration)
+        return calibrate(kept, task, report, Journal())
 
-    def start(seed: int, report: Report) -> Problem:
-        return train_networks(initialise(task, seed), report, Journal())
 
-    def finish(number: int, optimum: Optimum) -> FittedRGP:
-        return calibrate(build_model(problems[number], optimum), task, partial(report, number), Journal())
+def prepare_refit(model: FittedRGP, records: Sequence[Series], calibrated: bool) -> Task:
+    """Check the records against the model, shorten long ones, and cut held-out blocks for a new calibration."""
+    if model.spec.recognition is not None:
+        raise InputError("a model with recognition networks cannot be refitted; fit it again: model.spec.fit(records)")
+    check_flag("calibrate", calibrated)
+    for record in records:
+        model.preprocessor.check_window(record)
+    prep = _keep_scaling(model.preprocessor, make_preprocessor(model.spec, records))
+    short = shorten_records(records, prep.order, model.spec.recipe.max_rows)
+    blocks = tuple(cut_held_out_blocks(short.records, prep)) if calibrated else ()
+    return Task(model.spec, short.records, prep, blocks, short.last)
 
-    problems = [call_task(start, (seed,), partial(report, number)) for number, seed in enumerate(seeds)]
-    paths = trace_batched(problems, report)
-    return [path if isinstance(path, RevarbError) else finish(number, path[-1][1]) for number, path in enumerate(paths)]
+
+def _keep_scaling(known: Preprocessor, new: Preprocessor) -> Preprocessor:
+    # Lengthscales, inducing inputs and noises are in units of this scaling.
+    ours, theirs = known.scaling, new.scaling
+    names = (*known.input_names, *known.output_names)
+    mean, std = (np.concatenate(each) for each in ((ours.u_mean, ours.y_mean), (ours.u_std, ours.y_std)))
+    shift = np.abs(np.concatenate([theirs.u_mean, theirs.y_mean]) - mean) / std
+    far = (shift > MAX_SHIFT) | (np.concatenate([theirs.u_std, theirs.y_std]) / std > MAX_RATIO)
+    if far.any():
+        warn_user(
+            f"{names[int(np.argmax(far))]!r} is far from where it was in the records that the model was fitted to; "
+            "model.spec.fit(records) fits from scratch, in units of the new records"
+        )
+    return replace(new, scaling=ours, input_names=known.input_names, output_names=known.output_names, dt=known.dt)
+
+
+def start_at(model: FittedRGP, task: Task) -> Problem:
+    """The fit of a task, from the parameters of a trained model."""
+    built, trained = build_task_rows(task), model.trained.parameters
+    assert isinstance(trained.states, FreeStates)
+    states = infer_states(model, task.preprocessor, built.records)
+    noise = None if trained.noise is None else _weigh(model, built, states, trained.noise)
+    return make_problem(task, model.seed, built, Parameters(trained.layers, states, trained.priors, noise))
+
+
+def infer_states(model: FittedRGP, prep: Preprocessor, records: Sequence[Series]) -> FreeStates:
+    """Infer the latent states of records, with the typical variance of the trained ones.
+
+    That variance is the recipe's own where variances are fixed.
+    """
+    trained = model.trained.parameters.states
+    assert isinstance(trained, FreeStates)
+    layers = zip(*(_infer_means(model, prep, record) for record in records), strict=True)
+    mu = tuple(np.concatenate(layer) for layer in layers)
+    typical = [inverse_softplus(np.exp(np.mean(np.log(np.asarray(lam)), axis=0))) for lam in trained.lam]
+    return FreeStates(mu, tuple(np.tile(raw, (len(mean), 1)) for raw, mean in zip(typical, mu, strict=True)))
+
+
+def _infer_means(model: FittedRGP, prep: Preprocessor, record: Series) -> list[Float64[np.ndarray, "P _"]]:
+    # From a cold start at the first sample; the states of a fit begin L samples before its first row.
+    cold = make_cold_origin(prep, model.trained.chain).state
+    u_bar = input_windows_after(cold.past_u, prep.scaling.inputs(record.u), prep.order)
+    means = smooth_means(model.trained.chain, cold, u_bar, prep.scaling.outputs(record.y))
+    return [mean[prep.order.first_row - prep.order.lags :] for mean in means]
+
+
+def _weigh(model: FittedRGP, built: TaskRows, states: FreeStates, noise: StudentNoise) -> StudentNoise:
+    # The best weights of all samples (Eq. 52), given the outputs of the trained model at these states.
+    chain, lengths, measured = model.trained.chain, built.layout.lengths, built.rows.measured
+    windows = [map_blocks(current_windows, x[-1], chain.lags, lengths) for x in (states.mu, states.lam)]
+    y = observe_independent(replace(chain, degrees=None), *(np.asarray(each) for each in windows))
+    squares = (np.asarray(built.rows.y) - y.mean) ** 2 + y.variance - chain.last_layer.sigma2
+    counted = 1.0 if measured is None else np.asarray(measured)
+    weighted = make_noise(counted * squares / chain.last_layer.sigma2, float(noise.degrees))
+    return StudentNoise(np.asarray(weighted.log_rate), np.asarray(noise.raw_degrees))
+
+
+def optimise_again(problem: Problem, iterations: int, report: Report) -> Optimum:
+    """Maximise the bound from a trained start; with the free-run term, at its full weight, if the model has one."""
+    plan, recipe = make_plan(problem), problem.spec.recipe
+    plan = plan._replace(phases=[plan.phases[-1]._replace(iterations=iterations)])
+    optimise = make_scipy_optimiser(problem, report, Journal(), "refit", shared=True)
+    [found] = optimise(recipe.free_run_weight, [plan.start], [plan.phases], 1)
+    if isinstance(found, RevarbError) and recipe.free_run_weight > 0.0:
+        # The runs diverge at the start: as in a fit from scratch, the weight rises from zero.
+        *_, (_, [found]) = raise_weights(recipe, [plan], optimise)
+    if isinstance(found, RevarbError):
+        raise found
+    assert found is not None  # a single fit that has ended ends the iteration
+    return found

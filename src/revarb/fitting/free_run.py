@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
@@ -38,7 +38,7 @@ def cut_cold_runs(prep: Preprocessor, records: Sequence[Series]) -> FreeRuns:
         y, samples = prep.scaling.outputs(record.y)[reach:], np.arange(reach, len(record))
         rows = np.where(samples < first, -1, begin + samples - first)
         counted = np.isfinite(y) & (samples >= skip)[:, None]
-        runs.append(_Run(input_windows(prep.scaling.inputs(record.u), prep.order), y, counted, rows))
+        runs.append((input_windows(prep.scaling.inputs(record.u), prep.order), y, counted, rows))
         begin += len(record) - first
     return _stack(runs, None)
 
@@ -50,30 +50,22 @@ def cut_runs_from_states(prep: Preprocessor, records: Sequence[Series], steps: i
         for begin in range(0, len(block.u_bar), steps):
             y = block.y[lags + begin : lags + begin + steps]
             rows = first_row + begin + np.arange(len(y))
-            runs.append(_Run(block.u_bar[begin : begin + steps], y, np.isfinite(y), rows))
+            runs.append((block.u_bar[begin : begin + steps], y, np.isfinite(y), rows))
             windows.append(first_state + begin + np.arange(lags)[::-1])
         first_state, first_row = first_state + len(block.y), first_row + len(block.u_bar)
     return _stack(runs, np.stack(windows))
 
 
-class _Run(NamedTuple):
-    """One run, as long as it is."""
-
-    u_bar: np.ndarray
-    y: np.ndarray
-    counted: np.ndarray
-    rows: np.ndarray
+def _stack(runs: Sequence[tuple[np.ndarray, ...]], windows: np.ndarray | None) -> FreeRuns:
+    u_bar, y, counted, rows = zip(*runs, strict=True)
+    return FreeRuns(_pad(u_bar), np.nan_to_num(_pad(y)), _pad(counted).astype(np.float64), _pad(rows, -1), windows)
 
 
-def _stack(runs: Sequence[_Run], windows: np.ndarray | None) -> FreeRuns:
-    longest = max(len(run.u_bar) for run in runs)
-
-    def pad(parts: Sequence[np.ndarray]) -> np.ndarray:
-        return np.stack([np.pad(part, ((0, longest - len(part)), (0, 0))) for part in parts], axis=1)
-
-    u_bar, y, counted = (pad([run[field] for run in runs]) for field in range(3))
-    rows = np.stack([np.pad(run.rows, (0, longest - len(run.rows)), constant_values=-1) for run in runs], axis=1)
-    return FreeRuns(u_bar, np.nan_to_num(y), counted.astype(np.float64), rows, windows)
+def _pad(parts: Sequence[np.ndarray], value: int = 0) -> Shaped[np.ndarray, "T K ..."]:
+    padded = np.full((max(map(len, parts)), len(parts), *parts[0].shape[1:]), value, dtype=parts[0].dtype)
+    for number, part in enumerate(parts):
+        padded[: len(part), number] = part
+    return padded
 
 
 def weigh_runs(runs: FreeRuns, weights: Float[AnyArray, "R Dy"]) -> FreeRuns:

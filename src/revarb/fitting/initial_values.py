@@ -12,10 +12,11 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order, regressors
 from revarb.errors import RevarbError
-from revarb.fitting.arx import LinearFit, fit_linear_orders, limit_order, simulate_linear
+from revarb.fitting.arx import fit_linear, limit_order, select_columns, simulate_linear
 from revarb.fitting.quarters import rms_error
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Layer, Linear, inverse_softplus
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.variational.bound import Layout, Rows
@@ -46,9 +47,8 @@ def initialise_parameters(
         for mean, noise, part in zip(x_hat, noises, linear, strict=True)
     )
     raw_lam = tuple(np.full(m.shape, inverse_softplus(recipe.latent_variance)) for m in mu)
-    raw_initial = inverse_softplus(recipe.initial_variance)
-    shapes = [(layout.lags, dim) for dim in spec.latent_dims]
-    priors = tuple(InitialPrior(np.full(shape, recipe.initial_mean), np.full(shape, raw_initial)) for shape in shapes)
+    start = recipe.initial_mean, inverse_softplus(recipe.initial_variance)
+    priors = tuple(InitialPrior(*(np.full((layout.lags, dim), value) for value in start)) for dim in spec.latent_dims)
     return Parameters(layers, FreeStates(mu, raw_lam), priors)
 
 
@@ -104,19 +104,27 @@ def compute_components(values: Float64[np.ndarray, "S Dy"]) -> Float64[np.ndarra
 def _make_layer(
     recipe: Recipe, x_hat: np.ndarray, noise: float, linear: Linear | None, inducing: int, rng: np.random.Generator
 ) -> Layer:
-    centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+    zeta = draw_inducing_inputs(recipe, x_hat, inducing, rng)
     ranges = np.ptp(x_hat, axis=0)
     # A regressor can be constant over all rows (an input that only changes before the first window): any scale works.
     lengthscales = recipe.lengthscale_factor * np.where(ranges > 0.0, ranges, 1.0) / np.sqrt(2.0)
     with np.errstate(over="ignore", divide="ignore"):  # a start that is not finite is refused by the optimiser
         w = 1.0 / lengthscales**2
     return Layer(
-        zeta=centres + recipe.zeta_noise * rng.standard_normal(centres.shape),
+        zeta=zeta,
         raw_w=np.asarray(inverse_softplus(w)),
         raw_variance=np.asarray(inverse_softplus(recipe.kernel_variance)),
         raw_sigma2=np.asarray(inverse_softplus(noise)),
         linear=linear,
     )
+
+
+def draw_inducing_inputs(
+    recipe: Recipe, x_hat: Float64[np.ndarray, "R D"], inducing: int, rng: np.random.Generator
+) -> Float64[np.ndarray, "M D"]:
+    """Draw inducing inputs near k-means centres of the regressors."""
+    centres = find_centres(x_hat, inducing, recipe.kmeans_iterations, recipe.kmeans_starts, rng)
+    return centres + recipe.zeta_noise * rng.standard_normal(centres.shape)
 
 
 MAX_ERROR = 1.0  # of the run over the training records, z-scored: predicting the mean is as good
@@ -151,15 +159,12 @@ def _fit_first(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[
     fitted = _fit_stable(order, u_blocks, x_blocks)
     if fitted is None:
         return Linear(coefficients, np.zeros(states))
-    chosen = fitted.preprocessor.order
-    own = chosen.lags * states
-    coefficients[:own] = fitted.model.coefficients[:own]
-    start = order.lags * states
-    coefficients[start : start + chosen.input_lags * inputs] = fitted.model.coefficients[own:]
+    columns = select_columns(replace(fitted.preprocessor, order=order), fitted.preprocessor.order)
+    coefficients[columns] = fitted.model.coefficients
     return Linear(coefficients, np.asarray(fitted.model.offset))
 
 
-def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> LinearFit | None:
+def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence[np.ndarray]) -> FittedARX | None:
     # The order was chosen by simulation, but a fit to other rows can still be unstable: then with half the lags,
     # as where no model can be fitted.
     inputs, states = u_blocks[0].shape[1], x_blocks[0].shape[1]
@@ -169,7 +174,7 @@ def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence
     while True:
         prep = Preprocessor(unscaled, limited, records[0].input_names, records[0].output_names, 1.0)
         try:
-            fitted = fit_linear_orders(prep, records)
+            fitted = fit_linear(prep, records)
         except RevarbError:  # no row without a gap, or every simulation diverged
             fitted = None
         if fitted is not None and _measure_run(fitted, records) <= MAX_ERROR:
@@ -179,7 +184,7 @@ def _fit_stable(order: Order, u_blocks: Sequence[np.ndarray], x_blocks: Sequence
         limited = replace(limited, lags=limited.lags // 2, input_lags=(limited.input_lags + 1) // 2)
 
 
-def _measure_run(fitted: LinearFit, records: Sequence[Series]) -> float:
+def _measure_run(fitted: FittedARX, records: Sequence[Series]) -> float:
     [runs] = simulate_linear(fitted.preprocessor, records, [fitted.model])
     skip = fitted.preprocessor.skip
     errors = np.concatenate([(run - record.y)[skip:] for run, record in zip(runs, records, strict=True)])

@@ -1,6 +1,7 @@
 """Staged maximisation by L-BFGS-B over one flat float64 vector, robust against interrupts and non-finite values."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -123,12 +124,10 @@ def _run_phase(
         value, gradient = tracker.evaluate_negative(vector)
         return value, gradient[free]
 
-    iteration = 0
+    iterations = count(1)
 
     def callback(intermediate_result: OptimizeResult) -> None:
-        nonlocal iteration
-        iteration += 1
-        report(Step(number, iteration, -float(intermediate_result.fun)))
+        report(Step(number, next(iterations), -float(intermediate_result.fun)))
 
     result = minimize(
         function,

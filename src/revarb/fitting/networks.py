@@ -5,22 +5,22 @@ changed the latent paths. L-BFGS-B continues from the result.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Int
 
-from revarb.data.windows import Order, initial_states, regressors, split_rows
+from revarb.data.windows import initial_states, regressors, split_rows
+from revarb.fitting.initial_values import draw_inducing_inputs
 from revarb.fitting.lbfgs import maximise
 from revarb.fitting.objective import make_objective
 from revarb.fitting.problem import Problem, Report, make_plan
-from revarb.gp.kmeans import find_centres
-from revarb.models.recipe import Recipe, Recognition
+from revarb.models.recipe import Recognition
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import AnyArray
@@ -92,51 +92,44 @@ def train_networks(problem: Problem, report: Report, journal: Journal) -> Proble
         objective = journal.wrap_objective("free form", make_objective(problem))
         optimum = maximise(objective, *make_plan(problem), lambda step: report(0, f"free form: bound {step.bound:.1f}"))
         free_form = unflatten(optimum.vector, get_form(problem.start))
-    order = problem.preprocessor.order
-    starts = start_networks(recognition, free_form, problem.rows, problem.layout, order, rng, journal)
+    starts = start_networks(recognition, problem, free_form, rng, journal)
     return problem._replace(start=run_adam_rounds(problem, recognition, starts, rng, report, journal))
 
 
 def start_networks(
-    spec: Recognition,
-    start: Parameters,
-    rows: Rows,
-    layout: Layout,
-    order: Order,
-    rng: np.random.Generator,
-    journal: Journal,
+    spec: Recognition, problem: Problem, start: Parameters, rng: np.random.Generator, journal: Journal
 ) -> list[Parameters]:
     """Replace the means of a free form, at its start values or trained, by networks, several times (one per start)."""
-    states = start.states
+    states, rows, layout, order = start.states, problem.rows, problem.layout, problem.preprocessor.order
     assert isinstance(states, FreeStates)
     dims = [mu.shape[1] for mu in states.mu]
     inputs = rows.u_bar.shape[1] // order.input_lags if order.input_lags else 0
     drawn = [draw_networks(spec.hidden, order, dims, inputs, rng) for _ in range(spec.starts)]
     initial = tuple(np.asarray(initial_states(mu, layout.lags, layout.lengths)) for mu in states.mu)
     if spec.start != "random":
-        drawn = pretrain_networks(spec, drawn, initial, states.mu, rows, layout, journal)
+        drawn = pretrain_networks(spec, problem, drawn, initial, states.mu, journal)
     raw_lam = states.raw_lam if spec.variance == "free" else tuple(raw[:1] for raw in states.raw_lam)
     return [Parameters(start.layers, RecognisedStates(networks, initial, raw_lam), start.priors) for networks in drawn]
 
 
 def pretrain_networks(
     spec: Recognition,
+    problem: Problem,
     drawn: Sequence[tuple[Network, ...]],
     initial: Sequence[AnyArray],
     targets: Sequence[Float[AnyArray, "S _"]],
-    rows: Rows,
-    layout: Layout,
     journal: Journal,
 ) -> list[tuple[Network, ...]]:
     """Train the networks to simulate the means of a free form, which start at y or its principal components.
 
     All starts are trained in parallel.
     """
-    measured = _mark_measured_states(rows, layout)
+    rows, layout = problem.rows, problem.layout
+    compared = _locate_targets(rows, layout)
 
     def loss(candidate: tuple[Network, ...]) -> AnyArray:
         paths = run_networks(candidate, initial, rows.u_bar, layout.lags, layout.lengths)
-        errors = [_mean_square(path - target, measured) for path, target in zip(paths, targets, strict=True)]
+        errors = [jnp.mean((path - target)[compared] ** 2) for path, target in zip(paths, targets, strict=True)]
         sizes = [jnp.sum(weight**2) for network in candidate for weight in network.weights]
         return jnp.mean(jnp.stack(errors)) + spec.weight_decay * jnp.sum(jnp.stack(sizes))
 
@@ -147,17 +140,11 @@ def pretrain_networks(
     return [jax.tree.map(lambda leaf, k=k: leaf[k], trained) for k in range(len(drawn))]
 
 
-def _mark_measured_states(rows: Rows, layout: Layout) -> Bool[np.ndarray, " S"] | None:
-    # The states whose path is compared with the target: in a gap of y the target is only interpolated. None: all.
-    if rows.measured is None:
-        return None
-    measured = np.any(np.asarray(rows.measured), axis=1)
+def _locate_targets(rows: Rows, layout: Layout) -> Int[np.ndarray, " _"]:
+    # The states whose path is compared with the target: in a gap of y the target is only interpolated.
+    measured = np.ones(len(rows.y), dtype=bool) if rows.measured is None else np.any(np.asarray(rows.measured), axis=1)
     parts = split_rows(measured, layout.lags, layout.lengths)
-    return np.concatenate([np.concatenate([np.ones(layout.lags, dtype=bool), part]) for part in parts])
-
-
-def _mean_square(errors: Float[AnyArray, "S Dx"], measured: Bool[np.ndarray, " S"] | None) -> Float[AnyArray, ""]:
-    return jnp.mean(errors**2) if measured is None else jnp.mean(errors[np.flatnonzero(measured)] ** 2)
+    return np.flatnonzero(np.concatenate([np.pad(part, (layout.lags, 0), constant_values=True) for part in parts]))
 
 
 def run_adam_rounds(
@@ -172,9 +159,9 @@ def run_adam_rounds(
 
     Every start gets the first round; the one with the best bound after it gets the others.
     """
-    recipe, rows, layout = problem.spec.recipe, problem.rows, problem.layout
+    rows, layout = problem.rows, problem.layout
     count, form = len(rows.y), get_form(starts[0])
-    free = select_entries(starts[0], recipe.stages[-1].free)
+    free = select_entries(starts[0], problem.spec.recipe.stages[-1].free)
     only_free = optax.stateless(
         lambda gradient, _: jax.tree.map(lambda entries: jnp.where(free, entries, 0.0), gradient)
     )
@@ -186,7 +173,7 @@ def run_adam_rounds(
     descend = make_descent(loss, rule, journal, "rounds of Adam")
 
     def run_round(start: Parameters, steps: int, before: int) -> Descent:
-        renewed = renew_inducing_inputs(recipe, start, rows, layout, rng)
+        renewed = renew_inducing_inputs(problem, start, rng)
         return descend(
             flatten(renewed), steps, lambda done, value: report(before + done, f"bound {-value * count:.1f}")
         )
@@ -206,18 +193,12 @@ def run_adam_rounds(
     return unflatten(best.point, form)
 
 
-def renew_inducing_inputs(
-    recipe: Recipe, parameters: Parameters, rows: Rows, layout: Layout, rng: np.random.Generator
-) -> Parameters:
+def renew_inducing_inputs(problem: Problem, parameters: Parameters, rng: np.random.Generator) -> Parameters:
     """Move the inducing inputs to k-means centres of the regressors on the current latent paths."""
+    rows, layout = problem.rows, problem.layout
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    x_hat = [np.asarray(mean) for mean in regressors(states.mu, rows.u_bar, layout.lags, layout.lengths)]
-    centres = [
-        find_centres(mean, len(layer.zeta), recipe.kmeans_iterations, recipe.kmeans_starts, rng)
-        for mean, layer in zip(x_hat, parameters.layers, strict=True)
-    ]
-    moved = tuple(
-        eqx.tree_at(lambda old: old.zeta, layer, centre + recipe.zeta_noise * rng.standard_normal(centre.shape))
-        for layer, centre in zip(parameters.layers, centres, strict=True)
-    )
-    return eqx.tree_at(lambda old: old.layers, parameters, moved)
+    x_hat, moved = regressors(states.mu, rows.u_bar, layout.lags, layout.lengths), []
+    for mean, layer in zip(x_hat, parameters.layers, strict=True):
+        zeta = draw_inducing_inputs(problem.spec.recipe, np.asarray(mean), len(layer.zeta), rng)
+        moved.append(replace(layer, zeta=zeta))
+    return replace(parameters, layers=tuple(moved))

@@ -75,8 +75,8 @@ def mark_measured(prep: Preprocessor, records: Sequence[Series], quarters: Seque
     return np.isfinite(errors)
 
 
-def find_measured_quarter(prep: Preprocessor, records: Sequence[Series]) -> int | None:
-    """The last quarter, or where no output of it is measured the one with the most measured outputs; None without any.
+def find_measured_quarter(prep: Preprocessor, records: Sequence[Series]) -> int:
+    """The last quarter, or where no output of it is measured the one with the most measured outputs.
 
     Counted are the outputs that `compute_quarter_errors` compares.
     """
@@ -88,9 +88,7 @@ def find_measured_quarter(prep: Preprocessor, records: Sequence[Series]) -> int 
         )
         for number in range(QUARTERS)
     ]
-    if counts[TAIL]:
-        return TAIL
-    return int(np.argmax(counts)) if any(counts) else None
+    return TAIL if counts[TAIL] or not any(counts) else int(np.argmax(counts))
 
 
 def _locate_counted(prep: Preprocessor, lengths: Sequence[int], number: int) -> list[slice]:

@@ -1,31 +1,35 @@
-"""Errors on held-out blocks to compare a model with: of the training mean, and of linear models of the best order."""
+"""Errors on held-out blocks to compare a model with: of the training mean, and of linear models of the best order.
+
+Candidates are compared by the one-standard-error rule: of those that cannot be told from the best one, the simplest.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float64
+from numpy.lib.stride_tricks import sliding_window_view
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
 from revarb.data.windows import Order
-from revarb.errors import InputError, RevarbError
-from revarb.fitting.arx import NarxRows, build_narx_rows, list_orders, mark_complete, select_columns
+from revarb.errors import ComputationError, InputError, RevarbError
+from revarb.fitting.arx import NarxRows, build_narx_rows, list_orders, mark_complete, select_columns, solve_columns
 from revarb.fitting.free_run import cut_cold_runs
 from revarb.fitting.held_out import (
     FOLDS,
     HeldOut,
     compute_held_out_error,
+    log_errors,
     mask_fold,
     measure_block_errors,
     measure_rms,
     simulate_cold,
     unscale_run,
 )
-from revarb.fitting.one_standard_error import find_simplest
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.status import Status
@@ -98,13 +102,8 @@ def list_small_orders(records: Sequence[Series], largest: Order) -> list[Order]:
 
 def count_complete(records: Sequence[Series], lags: int) -> int:
     """Number of samples without a gap, neither in themselves nor in the past outputs before them in their record."""
-    return sum(_count_complete(np.asarray(np.isnan(record.y).any(axis=1)), lags) for record in records)
-
-
-def _count_complete(missing: np.ndarray, lags: int) -> int:
-    before = np.concatenate([[0], np.cumsum(missing)])  # number of gaps before every sample
-    ends = np.arange(1, len(before))
-    return int(np.sum(before[ends] == before[np.maximum(ends - 1 - lags, 0)]))
+    missing = [np.pad(np.isnan(record.y).any(axis=1), (lags, 0)) for record in records]
+    return sum(int(np.sum(~sliding_window_view(each, lags + 1).any(axis=1))) for each in missing)
 
 
 def limit_to_gaps(records: Sequence[Series], largest: Order) -> Order:
@@ -134,7 +133,7 @@ def _fit_fold(masked: Sequence[Series], largest: Order, orders: Sequence[Order])
     if not used.any():
         raise InputError("no row of the records has all its past outputs measured; fill the gaps")
     reduced = _reduce(rows, used)
-    return prep, [_solve(reduced, select_columns(prep, order)) for order in orders]
+    return prep, [solve_columns(*reduced, select_columns(prep, order)) for order in orders]
 
 
 def _reduce(rows: NarxRows, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -143,14 +142,6 @@ def _reduce(rows: NarxRows, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     triangular = np.asarray(np.linalg.qr(table, mode="r"))
     outputs = rows.y.shape[1]
     return triangular[:, :-outputs], triangular[:, -outputs:]
-
-
-def _solve(reduced: tuple[np.ndarray, np.ndarray], columns: np.ndarray) -> Linear:
-    design, targets = reduced
-    solution = np.linalg.lstsq(design[:, [*np.flatnonzero(columns), -1]], targets)[0]
-    coefficients = np.zeros((len(columns), targets.shape[1]))
-    coefficients[columns] = solution[:-1]
-    return Linear(coefficients, solution[-1])
 
 
 def _measure_orders(
@@ -166,3 +157,27 @@ def _measure_orders(
         blocks = [unscale_run(prep, simulated[:, number], runs[number].record) for number in inside]
         each[:] = [measure_rms(y[-len(runs[n].y) :], runs[n], scaling) for y, n in zip(blocks, inside, strict=True)]
     return errors
+
+
+def compare_with_best(errors: Float64[np.ndarray, "C B"]) -> tuple[int, np.ndarray, np.ndarray]:
+    """The best candidate; for each one the mean of log(error / error of the best), and its standard error.
+
+    The errors are compared block by block: what makes a block hard for all candidates drops out.
+    """
+    logs = log_errors(errors)
+    scores = logs.mean(axis=1)
+    best = int(np.argmin(scores))
+    if not np.isfinite(scores[best]):
+        raise ComputationError("the held-out simulations of all candidates diverged")
+    with np.errstate(invalid="ignore"):
+        differences = logs - logs[best]
+        count = errors.shape[1]
+        deviations = differences.std(axis=1, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(len(errors))
+    return best, differences.mean(axis=1), np.where(np.isfinite(deviations), deviations, 0.0)
+
+
+def find_simplest(errors: Float64[np.ndarray, "C B"], complexity: Sequence[Any]) -> int:
+    """The simplest candidate whose errors are within one standard error of those of the best one."""
+    best, differences, deviations = compare_with_best(errors)
+    close = [number for number in range(len(errors)) if number == best or differences[number] <= deviations[number]]
+    return min(close, key=lambda number: (complexity[number], differences[number]))

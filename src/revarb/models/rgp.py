@@ -203,7 +203,7 @@ class RGP(Lagged):
         """
         if getattr(model, "spec", None) != self:
             raise InputError("the model was fitted with another configuration; call model.refit(records)")
-        from revarb.fitting.refit import refit_rgp
+        from revarb.fitting.fit import refit_rgp
 
         return refit_rgp(model, train, progress=progress, calibrated=calibrate)
 

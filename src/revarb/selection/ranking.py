@@ -8,8 +8,7 @@ import numpy as np
 
 from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
-from revarb.fitting.one_standard_error import compare_with_best
-from revarb.fitting.reference_errors import measure_mean
+from revarb.fitting.reference_errors import compare_with_best, measure_mean
 from revarb.models.choice import COLD_RUNS, Candidate, Choice
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath

@@ -134,7 +134,7 @@ class Scheduler:
         # Fits that advance with the one to all records have its iterations.
         report = stop_on_interrupt(self.progress.make_report(jobs), self.progress.pressed)
         fits = [(job.path.spec, job.fold) for job in jobs]
-        return fit_paths_batched(fits, self.parts, self.blocks, self.seed, report, ())
+        return fit_paths_batched(fits, self.parts, self.blocks, self.seed, report)
 
     def _run_alone(self, jobs: Sequence[FitJob]) -> Iterator[Outcome]:
         report, pressed = self.progress.make_report(jobs), self.progress.pressed

@@ -1,16 +1,19 @@
-"""The avatar's model: from a file, or trained once with the settings below and kept in the user's cache folder."""
+"""The avatar: the gaits that it learns, the speeds that command it, and its model, from a file or trained once."""
 
 import hashlib
 import json
-import os
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pooch
+from jaxtyping import Float64
 
 import revarb
 from studies.output import make_folder
 from studies.paper.motion import cmu35
-from studies.paper.motion.live_avatar import HIP, Body
+from studies.records import raise_if_interrupted
 
 # The paper's avatar: one hidden layer, a recognition model of 500 and 200 units, from speed to posture.
 AVATAR = revarb.RGP.from_dict({
@@ -30,14 +33,86 @@ AVATAR = revarb.RGP.from_dict({
 })  # fmt: skip
 SEED = 0
 MAX_DT, MIN_DT = 0.2, 1 / 120  # seconds per frame: limits of what can be shown in real time
+HIP = "lfemur.rx"
 
 
-def load_avatar_records() -> list[revarb.Series]:
-    """Load the training motions, walks first."""
-    return [cmu35.load_speed_series(number) for number in cmu35.AVATAR_MOTIONS]
+@dataclass(frozen=True)
+class Gaits:
+    """Records of walking and running (`cmu35.load_speed_series`)."""
+
+    walks: tuple[revarb.Series, ...]
+    runs: tuple[revarb.Series, ...]
+
+    @classmethod
+    def load(cls) -> "Gaits":
+        """Load the walks and runs of the paper."""
+        records = {number: cmu35.load_speed_series(number) for number in cmu35.AVATAR_MOTIONS}
+        runs = tuple(record for number, record in records.items() if number in cmu35.RUNS)
+        walks = tuple(record for number, record in records.items() if number not in cmu35.RUNS)
+        return cls(walks, runs)
+
+    @property
+    def records(self) -> list[revarb.Series]:
+        """All of them, walks first."""
+        return [*self.walks, *self.runs]
+
+    @property
+    def walking_speed(self) -> float:
+        """Mean speed of the walks in metres per second."""
+        return float(np.mean([record.u[0, 0] for record in self.walks]))
+
+    @property
+    def running_speed(self) -> float:
+        """Mean speed of the runs in metres per second."""
+        return float(np.mean([record.u[0, 0] for record in self.runs]))
 
 
-def open_model(path: str | os.PathLike[str]) -> revarb.FittedRGP:
+@dataclass(frozen=True)
+class GaitPhase:
+    """Rows begin to end (exclusive) of a speed signal, in which it commands one gait; `gait` has its records."""
+
+    name: str
+    begin: int
+    end: int
+    gait: tuple[revarb.Series, ...]
+
+
+def find_phases(speeds: Float64[np.ndarray, " T"], gaits: Gaits) -> list[GaitPhase]:
+    """Split a speed signal into phases of walking and running, at the midpoint of the two mean speeds."""
+    running = speeds > 0.5 * (gaits.walking_speed + gaits.running_speed)
+    edges = [0, *(np.flatnonzero(np.diff(running)) + 1).tolist(), len(speeds)]
+    return [
+        GaitPhase("run" if running[begin] else "walk", begin, end, gaits.runs if running[begin] else gaits.walks)
+        for begin, end in pairwise(edges)
+    ]
+
+
+def make_speed_signals(gaits: Gaits, dt: float, pace: float = 1.0) -> dict[str, Float64[np.ndarray, " T"]]:
+    """Make speed signals to simulate with, by name; `pace` scales their durations.
+
+    In the training motions the speed is constant, so every change of speed is an extrapolation.
+    """
+    walk, run = gaits.walking_speed, gaits.running_speed
+
+    def hold(speed: float, seconds: float) -> np.ndarray:
+        return np.full(round(pace * seconds / dt), speed)
+
+    slope = np.linspace(walk, run, round(pace * 15.0 / dt))
+    time = np.arange(round(pace * 40.0 / dt)) * dt
+    return {
+        "step": np.concatenate([hold(walk, 20.0), hold(run, 20.0), hold(walk, 20.0)]),
+        "ramp": np.concatenate([hold(walk, 5.0), slope, hold(run, 5.0), slope[::-1], hold(walk, 5.0)]),
+        "sine": walk + (run - walk) * 0.5 * (1.0 - np.cos(2.0 * np.pi * time / (pace * 20.0))),
+        "stop and go": np.concatenate([hold(speed, 4.0) for speed in (walk, 0.5 * walk, walk, run, 0.5 * walk, walk)]),
+    }
+
+
+def synthesise(model: revarb.FittedRGP, speeds: Float64[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
+    """Simulate (mean-only) under these speeds, starting from the final state of the first training walk."""
+    return model.simulate(speeds[:, None], "mean", start=model.final_states[0]).mean
+
+
+def open_model(path: Path) -> revarb.FittedRGP:
     """Load a model file; raises revarb.InputError unless the model can move the avatar."""
     model = revarb.load(path)
     try:
@@ -55,7 +130,7 @@ def check_model(model: revarb.FittedRGP | revarb.Ensemble) -> revarb.FittedRGP:
     for needed in (cmu35.HEIGHT, HIP):
         if needed not in model.output_names:
             raise revarb.InputError(f"its outputs lack {needed!r}; fit it to records of cmu35.load_speed_series")
-    Body.from_channels(model.output_names)
+    cmu35.to_motion(np.zeros((1, len(model.output_names))), model.output_names)  # raises unless they define a pose
     if not MIN_DT <= model.dt <= MAX_DT:
         raise revarb.InputError(f"its sampling interval must be {MIN_DT:.4f} to {MAX_DT} s, but is {model.dt:g} s")
     return model
@@ -70,21 +145,15 @@ def cached_model_path(spec: revarb.RGP) -> Path:
 
 def load_cached_model() -> revarb.FittedRGP | None:
     """Load the cached model; None where there is none, or it cannot be read."""
-    path = cached_model_path(AVATAR)
-    if not path.is_file():
-        return None
     try:
-        return open_model(path)
-    except revarb.RevarbError:  # damaged, or written by a newer version: train again
+        return open_model(cached_model_path(AVATAR))
+    except revarb.RevarbError:  # none yet, damaged, or written by a newer version: train again
         return None
 
 
 def train_model() -> revarb.FittedRGP:
     """Train a model with the settings above; raises KeyboardInterrupt when interrupted."""
-    model = AVATAR.fit(load_avatar_records(), seed=SEED, progress=True)
-    if model.status == "interrupted":
-        raise KeyboardInterrupt
-    return model
+    return raise_if_interrupted(AVATAR.fit(Gaits.load().records, seed=SEED, progress=True))
 
 
 def cache_model(model: revarb.FittedRGP) -> Path:

@@ -15,8 +15,8 @@ import pooch
 from jaxtyping import Bool, Float64
 
 from revarb import InputError, Series
-from studies.paper.motion.acclaim import read_motion, read_skeleton
 from studies.paper.motion.kinematics import Motion, Skeleton
+from studies.paper.motion.motion_files import read_motion, read_skeleton
 
 ADDRESS = "http://mocap.cs.cmu.edu/subjects/35/"
 
@@ -49,7 +49,8 @@ def load_motion(number: int) -> Motion:
     if f"35_{number:02d}.amc" not in names:
         known = sorted(int(name[3:5]) for name in names if name.endswith(".amc"))
         raise InputError(f"subject 35 has no motion {number}; there are {known[0]} to {known[-1]}, without 27")
-    return read_motion(_fetch(f"35_{number:02d}.amc"), load_skeleton()).subsample(STEP)
+    recorded = read_motion(_fetch(f"35_{number:02d}.amc"), load_skeleton())
+    return Motion(recorded.skeleton, recorded.frames[::STEP])
 
 
 def load_series(number: int) -> Series:

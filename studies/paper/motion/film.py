@@ -120,7 +120,7 @@ def _draw_ground(camera: _Camera, root: Float64[np.ndarray, "3"]) -> Intensity:
             ends = np.full((2, 3), camera.ground)
             ends[:, across], ends[:, along] = position, root[along] + [-half, half]
             pen.line(camera.project(ends, root)[:, :2].ravel().tolist(), GROUND_LEVEL, SUPERSAMPLING)
-    return _intensity(canvas.reduce(SUPERSAMPLING))
+    return np.asarray(canvas.reduce(SUPERSAMPLING))
 
 
 def _draw_body(camera: _Camera, pose: Pose, skeleton: Skeleton) -> Intensity:
@@ -136,7 +136,7 @@ def _draw_body(camera: _Camera, pose: Pose, skeleton: Skeleton) -> Intensity:
     for joint, parent in find_heads(skeleton):
         radius = HEAD_SIZE * skeleton.bones[joint].length * skeleton.metres_per_unit * camera.scale
         _draw_disc(pen, (projected[joint] + projected[parent]) / 2, radius, round(BODY_LEVEL * DEPTH["middle"]))
-    return _intensity(canvas.reduce(SUPERSAMPLING))
+    return np.asarray(canvas.reduce(SUPERSAMPLING))
 
 
 def _draw_disc(pen: ImageDraw.ImageDraw, centre: Float64[np.ndarray, "3"], radius: float, level: int) -> None:
@@ -156,10 +156,6 @@ def _draw_text(title: str, seconds: float) -> Intensity:
     shrink = max(1.0, font.getlength(one_line) / (SIZE - 2 * BORDER))  # a long title gets smaller letters
     pen.text((BORDER, BORDER), one_line, TEXT_LEVEL, font.font_variant(size=max(1, int(FONT_SIZE / shrink))))
     pen.text((SIZE - BORDER, BORDER + 2 * FONT_SIZE), f"{seconds:.2f} s", TEXT_LEVEL, font, anchor="rt")
-    return _intensity(canvas)
-
-
-def _intensity(canvas: Image.Image) -> Intensity:
     return np.asarray(canvas)
 
 

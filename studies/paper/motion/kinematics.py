@@ -1,12 +1,13 @@
 """Skeletons, motions and forward kinematics.
 
-Angles are in degrees and lengths in the skeleton's own units, as in ASF and AMC files (acclaim.py).
+Angles are in degrees and lengths in the skeleton's own units, as in ASF and AMC files (motion_files.py).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.spatial.transform import Rotation
 
 from revarb import InputError
 
@@ -47,7 +48,7 @@ class Bone:
     @property
     def offset(self) -> Float64[np.ndarray, "3"]:
         """Vector from the start of the bone to its end, at rest; zero for the root."""
-        return np.zeros(3) if self.parent is None else self.length * np.array(self.direction)
+        return self.length * np.array(self.direction)
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,6 @@ class Motion:
         if not np.isfinite(self.frames).all():
             raise InputError("frames must be finite numbers")
 
-    def subsample(self, step: int) -> "Motion":
-        """Every `step`-th frame, starting with the first."""
-        return Motion(self.skeleton, self.frames[::step])
-
     @property
     def root(self) -> Float64[np.ndarray, "T 3"]:
         """Position of the root, in the skeleton's units."""
@@ -118,15 +115,11 @@ class Motion:
 
     def joints(self) -> Float64[np.ndarray, "T B 3"]:
         """Positions of the ends of all bones (of the root: its own), skeleton's units; y is up, the walk along z."""
-        rotations: list[np.ndarray] = []
-        ends: list[np.ndarray] = []
-        for bone, rotation in zip(self.skeleton.bones, self.rotations(), strict=True):
-            if bone.parent is None:
-                rotations.append(rotation)
-                ends.append(self.root)
-            else:
-                rotations.append(rotations[bone.parent] @ rotation)
-                ends.append(ends[bone.parent] + rotations[-1] @ bone.offset)
+        relative = self.rotations()
+        rotations, ends = relative[:1], [self.root]  # in the world
+        for bone, rotation in zip(self.skeleton.bones[1:], relative[1:], strict=True):
+            rotations.append(rotations[bone.parent] @ rotation)
+            ends.append(ends[bone.parent] + rotations[-1] @ bone.offset)
         return np.stack(ends, axis=1)
 
     def rotations(self) -> list[Float64[np.ndarray, "T 3 3"]]:
@@ -147,10 +140,4 @@ def _rotate_bone(bone: Bone, values: np.ndarray) -> np.ndarray:
 
 def _rotation_matrices(degrees: Float64[np.ndarray, "T 3"]) -> Float64[np.ndarray, "T 3 3"]:
     # About x first, then y, then z.
-    (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(degrees)).T, np.sin(np.radians(degrees)).T
-    rows = [
-        [cy * cz, sx * sy * cz - cx * sz, cx * sy * cz + sx * sz],
-        [cy * sz, sx * sy * sz + cx * cz, cx * sy * sz - sx * cz],
-        [-sy, sx * cy, cx * cy],
-    ]
-    return np.moveaxis(np.array(rows), -1, 0)
+    return Rotation.from_euler("xyz", degrees, degrees=True).as_matrix()

@@ -1,4 +1,4 @@
-"""Live simulation of the avatar, frame by frame: speed commands in, poses and their history out. No browser."""
+"""Live simulation of the avatar, frame by frame: speed commands in, poses, their history and its files out."""
 
 import math
 import threading
@@ -6,20 +6,24 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
 from revarb import FittedRGP, InputError, Live
+from studies.output import make_folder, write_file
 from studies.paper.motion import cmu35
-from studies.paper.motion.gaits import Gaits, make_speed_signals, move_at_speed
+from studies.paper.motion.avatar_model import HIP, Gaits, make_speed_signals
+from studies.paper.motion.film import render_film
 from studies.paper.motion.kinematics import Motion, Skeleton
+from studies.paper.motion.motion_files import write_bvh, write_motion, write_skeleton
 
-HIP = "lfemur.rx"
 SAMPLED_RUNS = 12  # sampled runs, whether shown or not: the band of the hip is computed from them
 HORIZON = 30  # frames after which the sampled runs are reset to the mean-only run
 HISTORY_SECONDS = 600.0
+FILM_SECONDS = 20.0  # a film of the whole history would take minutes to render
 SPEED_MARGIN = 1.1  # maximum of the slider, relative to the fastest training run
 
 
@@ -87,7 +91,31 @@ class Recording(NamedTuple):
 
     def motion(self) -> Motion:
         """The motion, with the root moving forward at the commanded speeds."""
-        return move_at_speed(self.values, self.channels, self.speeds, self.dt)
+        root = np.zeros((len(self.values), 3))
+        metres = np.concatenate([[0.0], np.cumsum(self.speeds[:-1])]) * self.dt
+        root[:, cmu35.FORWARD] = metres / cmu35.load_skeleton().metres_per_unit
+        return cmu35.to_motion(self.values, self.channels, root)
+
+    def export(
+        self, folder: Path, name: str, film_seconds: float = FILM_SECONDS, colours: Sequence[str] | None = None
+    ) -> list[Path]:
+        """Write it as BVH, AMC with its skeleton (ASF), CSV and, its last seconds only, as a film (GIF).
+
+        `colours` has one per frame of the motion. Returns the files that were written.
+        """
+        motion, target = self.motion(), make_folder(folder)
+        skeleton, last = motion.skeleton, slice(-round(film_seconds / self.dt), None)
+        film_colours = None if colours is None else colours[last]
+        film = render_film(motion.joints()[last], skeleton, self.dt, "avatar", film_colours)
+        rows = np.column_stack([self.dt * np.arange(len(self.speeds)), self.speeds, motion.frames])
+        lines = [",".join(["time", "speed", *skeleton.channels]), *(",".join(map(repr, row)) for row in rows.tolist())]
+        return [
+            write_bvh(target / f"{name}.bvh", motion, self.dt),
+            write_motion(target / f"{name}.amc", motion),
+            write_skeleton(target / f"{name}.asf", skeleton),
+            write_file(target / f"{name}.csv", "\n".join([*lines, ""]).encode()),
+            write_file(target / f"{name}.gif", film),
+        ]
 
 
 class _Step(NamedTuple):

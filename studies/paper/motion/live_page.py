@@ -23,8 +23,7 @@ from viser import uplot
 
 from revarb import InputError
 from studies.output import GREY, MEASURED, MODEL
-from studies.paper.motion.avatar_export import FILM_SECONDS, export_motion
-from studies.paper.motion.live_avatar import HISTORY_SECONDS, HORIZON, SAMPLED_RUNS, LiveAvatar, Scene
+from studies.paper.motion.live_avatar import FILM_SECONDS, HISTORY_SECONDS, HORIZON, SAMPLED_RUNS, LiveAvatar, Scene
 from studies.paper.motion.shape import Shape, Solids, to_rgb_bytes
 
 BY_HAND = "by hand"
@@ -211,7 +210,7 @@ class LivePage:
         try:
             self._exported.content = _note("writing …")
             name = f"avatar_{datetime.now():%Y%m%d-%H%M%S}"
-            files = export_motion(self._avatar.history(), self._folder, name)
+            files = self._avatar.history().export(self._folder, name)
             endings = ", ".join(file.suffix[1:].upper() for file in files)
             where = self._folder.resolve() / name
             self._exported.content = _note(f"wrote {where}: {endings}; the film shows the last {FILM_SECONDS:g} s")

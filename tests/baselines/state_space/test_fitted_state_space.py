@@ -8,7 +8,7 @@ import pytest
 
 from revarb.baselines.state_space import fitted_state_space
 from revarb.runtime.numerics import AnyArray, with_numerics
-from support.linear_state_space import LinearSystem
+from support.linear_systems import LinearSystem
 
 SYSTEM = LinearSystem(a=0.8, b=0.5, q=0.1, r=0.2)
 

@@ -11,7 +11,7 @@ from revarb.baselines.state_space.transition import Transition
 from revarb.baselines.state_space.variational import STRUCTURES, Corrections, RecognisedStart
 from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.runtime.numerics import with_numerics
-from support.linear_state_space import LinearSystem
+from support.linear_systems import LinearSystem
 
 SYSTEM = LinearSystem(a=0.8, b=0.5, q=0.1, r=0.2)
 TINY = 1e-9  # kernel variance of an f that is linear

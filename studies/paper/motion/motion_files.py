@@ -1,18 +1,23 @@
-"""Read and write skeletons (ASF) and motions (AMC) in Acclaim's format, as in the CMU database.
+"""Files of skeletons and motions: Acclaim's (ASF, AMC), as in the CMU database, and Biovision's (BVH).
 
-Errors name the file and the line. Numbers are written with all digits, so that reading gives the same values.
+Errors name the file and the line. Numbers in Acclaim's format are written with all digits, so that reading gives the
+same values. BVH is only written: Blender and most animation programs import it.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 from revarb import InputError
 from studies.output import write_file
 from studies.paper.motion.kinematics import AXES, ROOT_CHANNELS, Bone, Motion, Skeleton
+
+POSITION = "Xposition Yposition Zposition"
+ROTATION = "Zrotation Xrotation Yrotation"
+CENTIMETRES = 100.0  # per metre
 
 
 class _Line(NamedTuple):
@@ -49,11 +54,11 @@ def _lines(path: Path) -> Iterator[_Line]:
             yield _Line(path, number, words)
 
 
-def read_skeleton(path: str | os.PathLike[str]) -> Skeleton:
+def read_skeleton(path: Path) -> Skeleton:
     """Read a skeleton from an ASF file; angles must be in degrees about x, then y, then z."""
     sections: dict[str, list[_Line]] = {}
     name = ""
-    for line in _lines(Path(path)):
+    for line in _lines(path):
         if line.words[0].startswith(":"):
             name = line.words[0]
         else:
@@ -131,11 +136,11 @@ def _read_parents(lines: Sequence[_Line], names: Sequence[str]) -> dict[str, str
     return parents
 
 
-def read_motion(path: str | os.PathLike[str], skeleton: Skeleton) -> Motion:
+def read_motion(path: Path, skeleton: Skeleton) -> Motion:
     """Read a motion of a skeleton from an AMC file; the bones of a frame may be in any order."""
     wanted = {bone.name: len(bone.channels) for bone in skeleton.bones if bone.channels}
     frames: list[dict[str, tuple[float, ...]]] = []
-    for line in _lines(Path(path)):
+    for line in _lines(path):
         name = line.words[0]
         if name.startswith(":"):
             line.require(name.upper() != ":RADIANS", "angles in degrees")
@@ -153,7 +158,7 @@ def read_motion(path: str | os.PathLike[str], skeleton: Skeleton) -> Motion:
     return Motion(skeleton, np.array([[value for name in wanted for value in frame[name]] for frame in frames]))
 
 
-def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
+def write_motion(path: Path, motion: Motion) -> Path:
     """Write a motion to an AMC file."""
     lines = [":FULLY-SPECIFIED", ":DEGREES"]
     bones = [bone for bone in motion.skeleton.bones if bone.channels]
@@ -162,20 +167,15 @@ def write_motion(path: str | os.PathLike[str], motion: Motion) -> Path:
         lines.append(str(number))
         for bone, values in zip(bones, np.split(frame, ends), strict=True):
             lines.append(" ".join([bone.name, *(repr(float(value)) for value in values)]))
-    return write_file(path, ("\n".join(lines) + "\n").encode())
+    return _write_lines(path, lines)
 
 
-def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
+def write_skeleton(path: Path, skeleton: Skeleton) -> Path:
     """Write a skeleton to an ASF file."""
-    lines = [":version 1.10", ":name skeleton", ":units", f"  length {skeleton.scale!r}", "  angle deg"]
-    lines += [
-        ":root",
-        "  order TX TY TZ RX RY RZ",
-        "  axis XYZ",
-        "  position 0 0 0",
-        "  orientation 0 0 0",
-        ":bonedata",
-    ]
+    lines = [
+        ":version 1.10", ":name skeleton", ":units", f"  length {skeleton.scale!r}", "  angle deg",
+        ":root", "  order TX TY TZ RX RY RZ", "  axis XYZ", "  position 0 0 0", "  orientation 0 0 0", ":bonedata",
+    ]  # fmt: skip
     for number, bone in enumerate(skeleton.bones[1:], start=1):
         direction, axis = (" ".join(repr(value) for value in values) for values in (bone.direction, bone.axis))
         entries = [f"id {number}", f"name {bone.name}", f"direction {direction}", f"length {bone.length!r}"]
@@ -185,4 +185,67 @@ def write_skeleton(path: str | os.PathLike[str], skeleton: Skeleton) -> Path:
     for index, bone in enumerate(skeleton.bones):
         children = [skeleton.names[child] for child in skeleton.children(index)]
         lines += [f"    {' '.join([bone.name, *children])}"] if children else []
-    return write_file(path, ("\n".join([*lines, "  end"]) + "\n").encode())
+    return _write_lines(path, [*lines, "  end"])
+
+
+def write_bvh(path: Path, motion: Motion, dt: float) -> Path:
+    """Write a motion to a BVH file, `dt` seconds between frames.
+
+    A BVH joint is the start of a bone and its rotation moves the bone and its descendants, whereas `Motion.joints`
+    gives the ends of bones. Every bone becomes a joint of the same name, whose OFFSET is the offset of its parent bone;
+    a bone without children ends in an End Site. Siblings start at the same point, the children of the root at the root.
+
+    Lengths are in centimetres, as is usual in BVH (import into Blender with scale 0.01 to get metres), y is up. Angles
+    are in degrees about z, x and y of the skeleton's frame: in BVH, bones have no frames of their own.
+    """
+    head = ["HIERARCHY", *_joint(motion.skeleton, 0), "MOTION", f"Frames: {len(motion.frames)}", f"Frame Time: {dt!r}"]
+    return _write_lines(path, [*head, *map(_numbers, _channels(motion))])
+
+
+def _joint(skeleton: Skeleton, index: int) -> list[str]:
+    """Lines of a joint and of its descendants."""
+    bone = skeleton.bones[index]
+    if bone.parent is None:
+        lines = [f"ROOT {bone.name}", "{", _offset(bone, skeleton), f"\tCHANNELS 6 {POSITION} {ROTATION}"]
+    else:
+        parent = skeleton.bones[bone.parent]
+        lines = [f"JOINT {bone.name}", "{", _offset(parent, skeleton), f"\tCHANNELS 3 {ROTATION}"]
+    below = [line for child in skeleton.children(index) for line in _joint(skeleton, child)]
+    below = below or ["End Site", "{", _offset(bone, skeleton), "}"]
+    return [*lines, *(f"\t{line}" for line in below), "}"]
+
+
+def _offset(bone: Bone, skeleton: Skeleton) -> str:
+    return f"\tOFFSET {_numbers(bone.offset * skeleton.metres_per_unit * CENTIMETRES)}"
+
+
+def _channels(motion: Motion) -> Float64[np.ndarray, "T C"]:
+    """One row per frame: position of the root, then the angles of all joints in the order of the hierarchy."""
+    rotations = motion.rotations()
+    angles = [_angles(rotations[index]) for index in _depth_first(motion.skeleton, 0)]
+    return np.column_stack([motion.root * motion.skeleton.metres_per_unit * CENTIMETRES, *angles])
+
+
+def _depth_first(skeleton: Skeleton, index: int) -> list[int]:
+    descendants = [each for child in skeleton.children(index) for each in _depth_first(skeleton, child)]
+    return [index, *descendants]
+
+
+def _angles(rotations: Float64[np.ndarray, "T 3 3"]) -> Float64[np.ndarray, "T 3"]:
+    """Euler angles in degrees about z, x and y: R = R_z R_x R_y."""
+    z = np.arctan2(-rotations[:, 0, 1], rotations[:, 1, 1])
+    x = np.arctan2(rotations[:, 2, 1], np.hypot(rotations[:, 0, 1], rotations[:, 1, 1]))
+    # In a gimbal lock z is arbitrary. Computing y from R_z(z)^T R keeps the product right for any z.
+    remaining = np.cos(z)[:, None] * rotations[:, 0] + np.sin(z)[:, None] * rotations[:, 1]
+    y = np.arctan2(remaining[:, 2], remaining[:, 0])
+    # Readers interpolate angles linearly between frames, so there must be no jumps from 180 to -180.
+    return np.unwrap(np.degrees(np.stack([z, x, y], axis=1)), period=360.0, axis=0)
+
+
+def _numbers(values: Float64[np.ndarray, "_"]) -> str:
+    # Adding 0.0 turns -0.0 into 0.0.
+    return " ".join(f"{value:.6f}" for value in np.round(values, 6) + 0.0)
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> Path:
+    return write_file(path, ("\n".join(lines) + "\n").encode())

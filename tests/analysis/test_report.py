@@ -6,9 +6,7 @@ import matplotlib.image
 import pytest
 
 from revarb.analysis.compare import compare
-from revarb.analysis.html_report import comparison_page
-from revarb.analysis.scores import Scores
-from revarb.analysis.tables import output_grid, score_table
+from revarb.analysis.report import comparison_page, output_grid
 from revarb.baselines import ARX, Mean
 from revarb.data.series import Series
 from support import small
@@ -97,14 +95,6 @@ def test_several_outputs_have_a_table_of_their_own_and_a_few_pictures():
     assert len(outputs) == 6 and all("2 further output(s)" in caption for caption in outputs)
     assert bands.startswith("Reliability of the bands.")
     assert "by output: RMSE (NRMSE)" in page and "<th>RMSE</th>" not in page and "<th>NRMSE</th>" in page
-
-
-def test_outputs_with_different_units_are_not_summed_up():
-    each = {"temperature": Scores(3.0, 0.1, 1.0, 0.5, 0.9, 0.95, 2), "flow": Scores(0.2, 0.3, 0.0, 0.5, 0.9, 0.95, 2)}
-    both = Scores(2.0, 0.2, 0.5, 0.5, 0.9, 0.95, 2, each)
-    table = score_table({"moments": both}, "simulation")
-    names, errors = (list(table.columns[number].cells) for number in (0, 1))
-    assert names == ["moments, temperature", "moments, flow", "moments, all"] and errors == ["3.000", "0.200", "–"]
 
 
 def test_a_comparison_by_output_has_medians_over_the_seeds():

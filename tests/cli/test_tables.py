@@ -1,5 +1,6 @@
-"""Tables that `revarb simulate` and `revarb predict` read and write: sampling, time columns, kinds of files."""
+"""Tables that commands read and write: sampling, time columns, gaps in time, kinds of files, quality."""
 
+import json
 import subprocess
 import sys
 
@@ -8,11 +9,13 @@ import pandas as pd
 import pytest
 
 import revarb
+from revarb.cli.tables import score_table
 from revarb.data.table_file import write_table
 from revarb.models.model_file import read_container, write_container
 from support import small
-from support.command_line import COLUMNS, FIT, refuse, run, succeed, write_record
+from support.command_line import COLUMNS, FIT, START, refuse, run, succeed, write_record
 from support.processes import environment
+from support.small_choice import SAMPLES, use_quick_candidates
 
 TIMES = 0.5 * np.arange(60)
 
@@ -60,17 +63,6 @@ def test_jitter_is_noted(capsys, model):
     code, _, err = run(capsys, *SIMULATE, "jitter.csv", "-o", "p.csv")
     assert code == 0 and err.startswith("warning: jitter.csv, column 't': steps differ by up to 4.0% from their median")
     assert err.count("\n") == 1
-    write_record("jitter.csv", small.record(2), TIMES + 0.04 * (TIMES == 3.5))
-    said = refuse(capsys, *SIMULATE, "jitter.csv", "-o", "p.csv")
-    assert "jitter.csv, line 9, column 't': time goes from 3.0 to 3.54" in said
-
-
-@pytest.mark.parametrize("command", ["fit", "compare"])
-def test_several_records_are_sampled_alike(capsys, folder, command):
-    write_record("a.csv", small.record(), TIMES)
-    write_record("b.csv", small.record(1), 2 * TIMES)
-    said = refuse(capsys, command, "a.csv", "b.csv", *COLUMNS, "--time", "t", "-o", "out.rgp")
-    assert "b.csv is sampled every 1, but a.csv every 0.5; resample one" in said
 
 
 def test_records_in_python_are_sampled_like_the_model(model):
@@ -115,14 +107,21 @@ def test_options_for_other_files(capsys, model, folder):
         succeed(capsys, *arguments)
 
 
-def test_kinds_of_tables(capsys, model, folder):
-    readers = {"p.csv": pd.read_csv, "p.json": pd.read_json, "p.parquet": pd.read_parquet}
-    frames = []
-    for name, read in readers.items():
-        assert f"wrote {name}" in succeed(capsys, *SIMULATE, "timed.csv", "-o", name) and (folder / "p.png").exists()
-        frames.append(read(name))
-    for frame in frames[1:]:
-        pd.testing.assert_frame_equal(frame, frames[0], check_dtype=False)
+def test_kinds_of_tables(capsys, model):
+    pd.read_csv("timed.csv").to_parquet("timed.parquet")
+    assert "fitted 1 record(s), 60 samples" in succeed(capsys, "fit", "timed.parquet", *FIT[2:], "--time", "t")
+    assert revarb.load("m.rgp").dt == 0.5
+    for name, read in {"p.csv": pd.read_csv, "p.json": pd.read_json, "p.parquet": pd.read_parquet}.items():
+        assert f"wrote {name}\nwrote p.png" in succeed(capsys, *SIMULATE, "timed.parquet", "-o", name)
+        pd.testing.assert_frame_equal(read(name), pd.read_csv("p.csv"), check_dtype=False)
+
+
+def test_outputs_with_different_units_are_not_summed_up():
+    temperature, flow = (revarb.Scores(rmse, 0.1, 1.0, 0.5, 0.9, 0.95, 2) for rmse in (3.0, 0.2))
+    both = revarb.Scores(2.0, 0.2, 0.5, 0.5, 0.9, 0.95, 2, {"temperature": temperature, "flow": flow})
+    table = score_table("moments", both, "simulation")
+    names, errors = (list(table.columns[number].cells) for number in (0, 1))
+    assert names == ["moments, temperature", "moments, flow", "moments, all"] and errors == ["3.000", "0.200", "–"]
 
 
 @pytest.mark.parametrize("command", [SIMULATE, PREDICT])
@@ -144,3 +143,71 @@ def test_a_pipe_that_closes_early(model):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+QUICK = (*FIT[2:], "--no-calibrate")
+BASELINE = (*START[2:], "--model", "arx")
+
+
+@pytest.fixture
+def interrupted(folder):
+    """A file with 40 rows, an hour without any, 5 rows, and after a lost row 35 more."""
+    times = np.concatenate([np.arange(40.0), 3600.0 + np.arange(5.0), 3606.0 + np.arange(35.0)])
+    write_record("gaps.csv", small.record(samples=80), times)
+    return folder
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_gap_in_time_is_refused_with_the_option(capsys, interrupted, command):
+    err = refuse(capsys, command, "gaps.csv", "gaps.csv", *COLUMNS, "--time", "t", "-o", "out.rgp")
+    assert err.startswith("error: gaps.csv, line 42, column 't': time goes from 39.0 to 3600.0, but it must increase")
+    assert err.endswith("or read it as two records with --split-gaps (split_gaps=True)\n")
+
+
+def test_pieces_that_are_too_short_for_the_lags_are_left_out(capsys, interrupted):
+    fit = ("fit", "gaps.csv", *BASELINE, "--time", "t", "--split-gaps")
+    code, out, err = run(capsys, *fit, "--lags", "4")
+    assert code == 0 and "fitted 2 record(s), 75 samples" in out
+    assert "1 of 3 records between gaps in time have fewer than the 12 samples that the lags need, and are left" in err
+    assert "fitted 3 record(s)" in run(capsys, *fit, "--lags", "2", "--input-lags", "2")[1]
+    code, _, err = run(capsys, *fit, "--lags", "70")
+    assert code == 2 and "has the 72 samples that the lags need (the longest has 40); use fewer lags" in err
+
+
+def test_compare_splits_at_gaps(capsys, interrupted):
+    """Files of training and test records stay apart, whatever the number of their pieces."""
+    write_record("test.csv", small.record(2, samples=70), np.concatenate([np.arange(30.0), 90.0 + np.arange(40.0)]))
+    some = ("--only", "ARX", "--lags", "2", "--input-lags", "2", "--seeds", "1", "--time", "t", "--split-gaps")
+    code, _, err = run(capsys, "compare", "gaps.csv", "test.csv", *COLUMNS, *some, "--out", "all")
+    assert code == 0 and err.count("gap(s), and the file is split into") == 2
+    assert err.count("1 of 3 records between gaps in time have fewer than the 22 samples") == 1
+    assert "the first of 2 test records" in (interrupted / "all" / "compare.html").read_text()
+    assert json.loads((interrupted / "all" / "compare.json").read_text())["rows"][0]["status"] != "failed"
+
+
+@pytest.fixture
+def clipped(folder, monkeypatch):
+    """Training and test files whose output is clipped; quick candidates for a choice."""
+    use_quick_candidates(monkeypatch)
+    for name, seed in (("train.csv", 0), ("test.csv", 2)):
+        record = small.record(seed, samples=SAMPLES)
+        write_record(name, record, pressure=np.minimum(record.y[:, 0], 0.5))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "train.csv", *QUICK),
+        ("fit", "train.csv", *BASELINE),
+        pytest.param(("fit", "train.csv", *START[2:], "--jobs", "1"), marks=pytest.mark.slow),
+        ("compare", "train.csv", "test.csv", *COLUMNS, "--only", "Mean", "--only", "ARX", "--seeds", "2"),
+    ],
+)
+def test_the_quality_of_a_record_is_said_once(capsys, clipped, command):
+    code, _, err = run(capsys, *command)
+    assert code == 0
+    said = [line for line in err.splitlines() if "largest value" in line]
+    assert len(said) == 1 and said[0].startswith("warning: output 'pressure' is at its largest value, 0.5, in ")
+    assert "(train.csv, line " in said[0] or command[0] == "compare"

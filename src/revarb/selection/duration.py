@@ -1,0 +1,75 @@
+"""How long a choice takes on this machine: from one measured evaluation of the bound of every path.
+
+The evaluation also compiles the program that all fits of the path share, so that worker processes find it in the
+compilation cache.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from revarb.errors import RevarbError
+from revarb.fitting.held_out import FOLDS
+from revarb.fitting.objective import make_objective, weigh_at
+from revarb.fitting.problem import make_plan
+from revarb.fitting.weight_path import initialise_fold
+from revarb.models.rgp import RGP
+from revarb.selection.candidates import CandidatePath
+from revarb.selection.validation import Validation
+
+REPEATS = 3  # evaluations, of which the fastest counts
+EVALUATIONS = 1.15  # per iteration of L-BFGS-B, with those of its line searches
+SHARED = 1.3  # by which an evaluation is slower where all cores have one
+OTHERS = 3.0  # seconds of a fit beside its evaluations: start values, held-out runs, calibration
+
+
+class Duration(NamedTuple):
+    """Seconds of the fits of a path: of those without a fold each, and of the one to all records."""
+
+    folds: float
+    final: float
+
+
+def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) -> dict[CandidatePath, Duration]:
+    """Measure an evaluation of every path and multiply; a configuration that cannot be measured takes no time."""
+    scheduler = validation.scheduler
+    rows = [sum(len(record) for record in records) for records in (scheduler.parts, scheduler.records)]
+    durations = {}
+    for path in paths:
+        try:
+            fit = count_evaluations(path) * _measure_evaluation(path, validation)
+        except RevarbError:  # its fits will say so
+            fit = 0.0
+        waves = -(-FOLDS // scheduler.workers)
+        slower = SHARED if scheduler.workers > 1 else 1.0
+        durations[path] = Duration(waves * (slower * fit + OTHERS), rows[1] / rows[0] * fit + OTHERS)
+    return durations
+
+
+def count_evaluations(path: CandidatePath) -> float:
+    """About how many evaluations of the bound one fit of a path takes."""
+    return EVALUATIONS * sum(path.spec.recipe.iterations) if isinstance(path.spec, RGP) else 0.0
+
+
+def _measure_evaluation(path: CandidatePath, validation: Validation) -> float:
+    if not path.has_weights:
+        return 0.0
+    held_out = validation.held_out
+    problem = initialise_fold(path.spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
+    start = make_plan(problem).start
+    objective = make_objective(problem, weigh_at(problem, start), path.weights[-1])
+    objective(start)  # compiles
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        objective(start)
+        seconds.append(time.perf_counter() - begin)
+    return float(np.min(seconds))
+
+
+def estimate_total(durations: Mapping[CandidatePath, Duration], members: int, workers: int) -> float:
+    """About how long all fits take; no more paths are fitted to all records than there are members."""
+    finals = sorted((each.final for each in durations.values()), reverse=True)[:members]
+    return sum(each.folds for each in durations.values()) + sum(finals) / min(workers, max(1, len(finals)))
