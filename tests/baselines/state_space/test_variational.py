@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from revarb.baselines.state_space import variational
-from revarb.baselines.state_space.initial_states import start_corrections, start_transition
-from revarb.baselines.state_space.transition import Transition
-from revarb.baselines.state_space.variational import STRUCTURES, Corrections, RecognisedStart
+from revarb.baselines.state_space.transition import Transition, start_transition
+from revarb.baselines.state_space.variational import (
+    STRUCTURES,
+    Corrections,
+    RecognisedStart,
+    guess_states,
+    start_corrections,
+)
 from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.runtime.numerics import with_numerics
+from support import small
 from support.linear_state_space import LinearSystem
 
 SYSTEM = LinearSystem(a=0.8, b=0.5, q=0.1, r=0.2)
@@ -96,7 +102,7 @@ def test_a_correction_that_changes_nothing_follows_the_prior(rng):
     drawn, ones = linear_transition().draw(jax.random.key(0), len(x)), np.ones((len(x), 1))
     nothing = Corrections(ones[..., None], 0.0 * ones, raw(SYSTEM.q) * ones)
     free, corrected = (
-        follow(drawn, nothing, x, u, jax.random.key(1))
+        follow(drawn, variational.Step(x, u, nothing), jax.random.key(1))
         for follow in (variational.follow_prior, variational.follow_corrected)
     )
     np.testing.assert_allclose(corrected.divergence, 0.0, atol=1e-12)
@@ -141,3 +147,11 @@ def test_gradients_are_finite_differences_with_common_random_numbers(structure, 
         )
         along = sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), slope, direction)))
         np.testing.assert_allclose(along, (ahead - behind) / 2e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("states", [1, 2, 3])
+def test_guessed_states_are_the_outputs_and_differences_of_unit_variance(states):
+    y = small.record().y
+    guess = guess_states([y], states)
+    np.testing.assert_array_equal(guess[:, :1], y)
+    np.testing.assert_allclose(guess[:, 1:].std(axis=0), np.ones(states - 1))
