@@ -110,19 +110,6 @@ def test_a_correction_that_changes_nothing_follows_the_prior(rng):
     np.testing.assert_allclose(corrected.x.var(), free.x.var(), rtol=0.03)
 
 
-@with_numerics
-def test_the_divergence_of_gaussians_is_that_by_quadrature():
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    mean, variance, other, width = 0.3, 0.5, -0.4, 1.7
-    x = mean + np.sqrt(variance) * nodes
-    log_ratio = -0.5 * (nodes**2 + np.log(variance)) + 0.5 * ((x - other) ** 2 / width + np.log(width))
-    expected = weights @ log_ratio / np.sqrt(2.0 * np.pi)
-    found = variational.gaussian_divergence(
-        np.array([[mean]]), np.array([variance]), np.array([other]), np.array([width])
-    )
-    np.testing.assert_allclose(found, [expected], rtol=1e-10)
-
-
 @pytest.mark.slow
 @with_numerics
 @pytest.mark.parametrize("structure", STRUCTURES)
