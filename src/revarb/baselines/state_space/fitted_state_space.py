@@ -197,7 +197,7 @@ class FittedStateSpace(Fitted):
         """
         if method not in self.methods:
             raise InputError(f"method must be 'samples' or 'mean', received {method!r}")
-        origin = choose_origin(start, Origin(self.cold, "cold"), self.final_states, self.infer_state)
+        origin = choose_origin(start, Origin(self.cold, "cold"), self.final_states, self._infer_state)
         inputs = self.preprocessor.read_inputs(u, steps, warm=not origin.cold)
         samples, seed = check_integer("samples", samples, least=2), check_seed(seed)
         return self._run_mean(inputs, origin) if method == "mean" else self._run_samples(inputs, origin, samples, seed)
@@ -221,18 +221,8 @@ class FittedStateSpace(Fitted):
         prep = self.preprocessor
         return prep.to_trajectory("samples", self.skip, mean, variance, samples=y, start=origin.name, inputs=inputs)
 
-    def infer_state(self, record: Series) -> StartState:
-        """Infer the state after the last sample of a measured record by a particle filter from a cold start.
-
-        Parameters
-        ----------
-        record : Series
-            Measured inputs and outputs; NaN in an output is missing.
-
-        Returns
-        -------
-        StartState
-        """
+    def _infer_state(self, record: Series) -> StartState:
+        # The state after the last sample of a measured record, by a particle filter from a cold start.
         z, y = self.preprocessor.check_window(record)
         keys = jax.random.split(jax.random.key(0), 3)
         u_bar = input_windows_after(self.cold.past_u, z, self.order)

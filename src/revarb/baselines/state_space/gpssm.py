@@ -163,7 +163,7 @@ class GPSSM(Configuration):
             recognised = np.asarray(parameters.start.weights.mean(data.all_windows))
             cold = make_cold_state(recognised, np.asarray(parameters.start.variance), prep)
             model = FittedGPSSM(prep, status, seed, cold, (), self, parameters.transition, bound)
-            model = replace(model, final_states=tuple(model.infer_state(record) for record in records))
+            model = model._filter_ends(records)
             if not np.isfinite(bound) or not all(np.isfinite(end.mean).all() for end in model.final_states):
                 raise _diverged()
         return replace(model, status=Status.INTERRUPTED) if pressed else model
@@ -224,6 +224,10 @@ class FittedGPSSM(FittedStateSpace):
         DrawnTransition
         """
         return self.transition.draw(key, count)
+
+    def _filter_ends(self, records: Sequence[Series]) -> "FittedGPSSM":
+        # The model with the states at the ends of its training records.
+        return replace(self, final_states=tuple(self._infer_state(record) for record in records))
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         process = ", ".join(f"{std:.3g}" for std in np.sqrt(np.asarray(self.transition.process_variance)))

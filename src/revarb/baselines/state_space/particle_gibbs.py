@@ -1,8 +1,8 @@
 """Particle Gibbs of a reduced-rank GP state-space model: paths of states, f, noises and hyperparameters in turn.
 
-A new path of states, given an old one, follows by ancestor sampling (Lindsten, Jordan & Schön 2014).
-The outputs are states plus Gaussian noise, so the proposal and the weights of the fully adapted filter are known: a
-particle is chosen by p(y_t | x_{t−1}) and moved by p(x_t | x_{t−1}, y_t) (docs/theory/derivation.md, Eqs. 70 and 71).
+A new path of states, given an old one, follows by ancestor sampling (Lindsten, Jordan & Schön 2014). The outputs are
+states plus Gaussian noise, so the proposal and the weights of the fully adapted filter are known: a particle is chosen
+by p(y_t | x_{t−1}) and moved by p(x_t | x_{t−1}, y_t) (docs/theory/derivation.md, Eqs. 70 and 71).
 """
 
 from collections.abc import Callable, Sequence

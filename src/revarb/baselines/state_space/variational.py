@@ -1,7 +1,7 @@
 """Variational inference in a GP state-space model: structures of q(x) and the stochastic bound.
 
 A structure says how a step of the variational states follows the transition: it draws the next states and gives the
-divergence of its step from that of the model (docs/theory/derivation.md, Eqs. 62 to 65).
+divergence of its step from that of the model (docs/theory/derivation.md, Eqs. 62 and 63).
 """
 
 from collections.abc import Callable, Sequence
