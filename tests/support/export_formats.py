@@ -16,7 +16,10 @@ def run_steps(model, step, u, start):
     plan, rows = make_step_model(model.step_parts()), []
     state = model.step_state() if start is None else start
     for row, now in enumerate(u):
-        state, y = step(plan.restart(state, row) if start is None else state, now)
+        for member, own in zip(plan.members, plan.locate_members(), strict=True):
+            if start is None and row == member.order.reach:
+                state = np.concatenate([state[: own.start], np.zeros(member.states), state[own.stop :]])
+        state, y = step(state, now)
         state = np.asarray(state).ravel()
         rows.append(np.asarray(y).ravel())
     return np.stack(rows), state

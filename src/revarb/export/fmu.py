@@ -19,9 +19,8 @@ import numpy as np
 
 import revarb
 from revarb.errors import ComputationError, InputError
-from revarb.export.c_program import CProgram
-from revarb.export.c_source import make_c
-from revarb.export.c_text import CReal, make_unique
+from revarb.export.c_program import make_c
+from revarb.export.c_text import CProgram, CReal, make_unique
 from revarb.export.step_model import StepMember, StepModel
 
 CONVENTION = (

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from revarb.errors import InputError, describe
+from revarb.errors import InputError
 from revarb.export.step_model import (
     ExpandedBasis,
     GaussianLayer,
@@ -24,6 +24,7 @@ from revarb.export.step_model import (
     StepModel,
     expand_basis,
     list_gaussian_layers,
+    make_step_model,
 )
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
@@ -79,15 +80,11 @@ class Advanced(NamedTuple):
     regressors: list[Value]
 
 
-def make_onnx(
-    model: StepModel, kind: Literal["run", "step"] = "run", with_std: Sequence[MemberParts] | None = None
-) -> bytes:
+def make_onnx(parts: Sequence[MemberParts], step_only: bool, with_std: bool) -> bytes:
     """The content of an ONNX file with the run, or with the step alone; `with_std` adds its standard deviation."""
-    if kind not in ("run", "step"):
-        raise InputError(f"kind must be 'run' or 'step', received {describe(kind)}")
-    onnx = _import_onnx()
+    onnx, model = _import_onnx(), make_step_model(parts)
     file = onnx.helper.make_model(
-        _make_step(model, with_std) if kind == "step" else _make_run(model),
+        _make_step(model, parts if with_std else None) if step_only or with_std else _make_run(model),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="revarb",
