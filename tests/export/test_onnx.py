@@ -47,5 +47,6 @@ def test_what_the_file_says(tmp_path):
 
 def test_without_onnx(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "revarb.export.onnx", raising=False)
     with pytest.raises(InputError, match=r'an ONNX file needs onnx; pip install "revarb\[onnx\]"'):
         fit_small("ARX").export(tmp_path / "m.onnx")

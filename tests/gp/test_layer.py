@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from revarb.gp.collapsed import collapsed_bound, sum_rows
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians, Linear, Targets, inverse_softplus, select_outputs, subtract_linear
+from revarb.gp.layer import Gaussians, Linear, Targets, inverse_softplus, rbf, select_outputs, subtract_linear
 from revarb.gp.pathwise import draw_functions
 from revarb.gp.posterior import (
     PosteriorMean,

@@ -11,9 +11,9 @@ below by its Jacobian: first order, where `simulate` matches moments. The output
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from revarb.errors import InputError, check_integer
@@ -29,18 +29,7 @@ from revarb.export.step_model import (
 )
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
-if TYPE_CHECKING:
-    import casadi
-
 Expression = Any  # a column of casadi.MX
-
-
-def _import_casadi() -> ModuleType:
-    try:
-        import casadi
-    except ImportError as error:
-        raise InputError(f'a CasADi function needs {error.name}; pip install "revarb[casadi]"') from None
-    return casadi
 
 
 class Advanced(NamedTuple):
@@ -51,11 +40,11 @@ class Advanced(NamedTuple):
     regressors: list[Expression]
 
 
-def make_casadi(parts: Sequence[MemberParts], horizon: int | None = None, with_std: bool = False) -> "casadi.Function":
+def make_casadi(parts: Sequence[MemberParts], horizon: int | None = None, with_std: bool = False) -> ca.Function:
     """The step, or with `horizon` the run of as many steps; see `Exportable.to_casadi`."""
     if with_std and horizon is not None:
         raise InputError("with_std is of one step from a known state; leave horizon out, or simulate by 'moments'")
-    ca, model = _import_casadi(), make_step_model(parts)
+    model = make_step_model(parts)
     step = _make_step(model, parts if with_std else None)
     if horizon is None:
         return step
@@ -64,7 +53,7 @@ def make_casadi(parts: Sequence[MemberParts], horizon: int | None = None, with_s
     return ca.Function("run", [state, u], list(step.fold(steps)(state, u)), ["state", "u"], ["final_state", "y"])
 
 
-def serialise(step: "casadi.Function") -> bytes:
+def serialise(step: ca.Function) -> bytes:
     """The content of a file that `casadi.Function.load` reads, in Python, MATLAB or C++."""
     with tempfile.TemporaryDirectory() as folder:  # CasADi writes this form to files only
         path = Path(folder) / "step.casadi"
@@ -72,8 +61,7 @@ def serialise(step: "casadi.Function") -> bytes:
         return path.read_bytes()
 
 
-def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> "casadi.Function":
-    ca = _import_casadi()
+def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> ca.Function:
     state, u = ca.MX.sym("state", model.state_size), ca.MX.sym("u", model.inputs)
     members = [
         _advance(member, state[own, 0], _scale_inputs(model, member, state, u))
@@ -93,13 +81,13 @@ def _average(values: Sequence[Expression]) -> Expression:
 
 def _scale_inputs(model: StepModel, member: StepMember, state: Expression, u: Expression) -> Expression:
     # A member's window of inputs, z-scored, from the state vector and the inputs of the step.
-    ca, scaling, lags = _import_casadi(), member.scaling, member.order.input_lags
+    scaling, lags = member.scaling, member.order.input_lags
     recent = ca.vertcat(state[model.states :, 0], u)[model.locate_inputs(member).tolist(), 0]
     return (recent - ca.DM(np.tile(scaling.u_mean, lags))) / ca.DM(np.tile(scaling.u_std, lags))
 
 
 def _advance(member: StepMember, joint: Expression, u_bar: Expression) -> Advanced:
-    ca, windows, regressors, new, below = _import_casadi(), [], [], u_bar, u_bar
+    windows, regressors, new, below = [], [], u_bar, u_bar
     for layer, window in zip(member.hidden, member.windows, strict=True):
         own = joint[window.tolist(), 0]
         regressors.append(ca.vertcat(own, below))
@@ -114,7 +102,6 @@ def _advance(member: StepMember, joint: Expression, u_bar: Expression) -> Advanc
 
 
 def _evaluate(formula: Formula, x: Expression) -> Expression:
-    ca = _import_casadi()
     if isinstance(formula, Affine):
         return ca.mtimes(ca.DM(formula.coefficients.T), x) + ca.DM(formula.offset)
     if isinstance(formula, RadialBasis):
@@ -126,7 +113,6 @@ def _evaluate(formula: Formula, x: Expression) -> Expression:
 
 def _evaluate_basis(basis: ExpandedBasis, x: Expression) -> Expression:
     # Without weights. With expanded squares a Hessian is faster.
-    ca = _import_casadi()
     away = x - ca.DM(basis.centre)
     exponents = ca.mtimes(ca.DM(basis.products), away) + ca.DM(basis.offsets) - ca.dot(away * ca.DM(basis.half_w), away)
     return ca.exp(exponents)
@@ -135,7 +121,7 @@ def _evaluate_basis(basis: ExpandedBasis, x: Expression) -> Expression:
 def _find_std(
     model: StepModel, parts: Sequence[MemberParts], members: Sequence[Advanced], mean: Expression
 ) -> Expression:
-    ca, variances = _import_casadi(), []
+    variances = []
     for part, member, now in zip(parts, model.members, members, strict=True):
         cov = None
         for layer, x in zip(list_gaussian_layers(part), now.regressors, strict=True):
@@ -147,7 +133,7 @@ def _find_std(
 
 def _find_cov(layer: GaussianLayer, x: Expression, below: Expression | None) -> Expression:
     # Covariance of the values of a layer, given that of the new values of the layer below.
-    ca, formula = _import_casadi(), layer.formula
+    formula = layer.formula
     at = ca.MX.sym("x", formula.regressors)
     basis = _evaluate_basis(expand_basis(formula), at)
     reduced = ca.vertcat(*(ca.dot(basis, ca.mtimes(ca.DM(each), basis)) for each in layer.reductions))

@@ -2,7 +2,8 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,9 +13,7 @@ from jaxtyping import Float64
 from revarb.errors import InputError, describe
 from revarb.export.c_program import make_c
 from revarb.export.c_text import SUFFIXES, CProgram, check_name, find_units
-from revarb.export.casadi import make_casadi, serialise
 from revarb.export.fmu import make_fmu
-from revarb.export.onnx import make_onnx
 from revarb.export.step_model import MemberParts, make_start_vector, make_step_model
 from revarb.runtime.files import check_writable, is_stream, write_atomic
 from revarb.runtime.interrupts import defer_interrupts
@@ -162,7 +161,18 @@ class Exportable(ABC):
         >>> bool(np.allclose(np.asarray(path), y[None, 40:]))
         True
         """
+        with _need("a CasADi function", "casadi"):
+            from revarb.export.casadi import make_casadi
         return make_casadi(self.step_parts(), horizon, with_std)
+
+
+@contextmanager
+def _need(what: str, extra: str) -> Iterator[None]:
+    # For the imports of what is installed with an extra only.
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f'{what} needs {error.name}; pip install "revarb[{extra}]"') from None
 
 
 class Options(NamedTuple):
@@ -250,10 +260,14 @@ def _make_fmu_file(parts: Parts, path: Path, options: Options) -> FileContents:
 
 
 def _make_onnx_file(parts: Parts, path: Path, options: Options) -> FileContents:
+    with _need("an ONNX file", "onnx"):
+        from revarb.export.onnx import make_onnx
     return {path: make_onnx(parts, options.step_only, options.with_std)}
 
 
 def _make_casadi_file(parts: Parts, path: Path, options: Options) -> FileContents:
+    with _need("a CasADi function", "casadi"):
+        from revarb.export.casadi import make_casadi, serialise
     return {path: serialise(make_casadi(parts, with_std=options.with_std))}
 
 

@@ -13,8 +13,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from revarb.gp import psi
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians, Layer, Targets, project_tilt, subtract_linear
+from revarb.gp.layer import Gaussians, Layer, Targets, project_tilt, rbf, subtract_linear
 from revarb.runtime.machine import sum_over_rows
 from revarb.runtime.numerics import AnyArray
 

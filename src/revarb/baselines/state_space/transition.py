@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float, Key
 
 from revarb.gp.collapsed import inducing_covariance
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Layer, Linear
+from revarb.gp.layer import Layer, Linear, rbf
 from revarb.runtime.numerics import AnyArray
 
 JITTER = 1e-6  # on the diagonal of K_z, relative to the kernel variance
