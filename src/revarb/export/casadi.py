@@ -123,8 +123,9 @@ def _find_std(
 ) -> Expression:
     variances = []
     for part, member, now in zip(parts, model.members, members, strict=True):
-        cov = None
-        for layer, x in zip(list_gaussian_layers(part), now.regressors, strict=True):
+        (first, *later), (known, *others) = list_gaussian_layers(part), now.regressors
+        cov = _find_cov(first, known, None)
+        for layer, x in zip(later, others, strict=True):
             cov = _find_cov(layer, x, cov)
         own = ca.diag(cov) * (part.factors[0] * ca.DM(member.scaling.y_std)) ** 2
         variances.append(own + (now.y - mean) ** 2)  # law of total variance
