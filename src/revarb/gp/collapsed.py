@@ -26,7 +26,7 @@ class Sums(NamedTuple):
 
 
 def sum_rows(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
-    """Compute Ψ1ᵀ Y and Ψ2, weighted sums over rows, on all devices of the current mesh (runtime/mesh.py).
+    """Compute Ψ1ᵀ Y and Ψ2, weighted sums over rows, on all devices of the current mesh (runtime/machine.py).
 
     `y` is what the layer's linear part, if there is one, leaves over (`subtract_linear`).
     """
