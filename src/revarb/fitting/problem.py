@@ -27,9 +27,8 @@ from revarb.fitting.initial_values import (
 from revarb.fitting.lbfgs import Phase, Settings, Vector
 from revarb.gp.layer import Linear
 from revarb.models.rgp import RGP
-from revarb.runtime.compilation import pad_rows, round_up_rows
 from revarb.runtime.machine import on_host
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, pad_rows, round_up_rows
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters, select_entries
 

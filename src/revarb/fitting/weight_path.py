@@ -42,9 +42,8 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain, StartState
 from revarb.variational.bound import compute_posteriors
-from revarb.variational.networks import RecognisedStates
 from revarb.variational.parameters import Parameters, get_form, unflatten
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, RecognisedStates
 
 Found = Optimum | RevarbError
 """The optimum of a fit, or the error where it is not finite at its start."""

@@ -32,8 +32,7 @@ from revarb.simulation.filtering import predict_ahead
 from revarb.simulation.moments import observe_independent
 from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks
 from revarb.simulation.starts import Origin, StartChoice, resolve_start
-from revarb.variational.networks import Network
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, Network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,10 +12,9 @@ from revarb.gp.posterior import Posterior
 from revarb.models.model_file import blank_array
 from revarb.models.rgp import RGP
 from revarb.simulation.chain import Chain, StartState
-from revarb.variational.networks import Network, build_networks
 from revarb.variational.noise import MIN_DEGREES, StudentNoise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, InitialPrior
+from revarb.variational.states import FreeStates, InitialPrior, Network, build_networks
 
 
 class Trained(NamedTuple):

@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Float, Float64, Int, Key
 
 from revarb.gp.collapsed import inducing_covariance
-from revarb.gp.kernel import rbf
 from revarb.gp.kmeans import find_centres
-from revarb.gp.layer import Gaussians, Layer, Linear, inverse_softplus
+from revarb.gp.layer import Gaussians, Layer, Linear, inverse_softplus, rbf
 from revarb.gp.posterior import compute_posterior
 from revarb.runtime.numerics import AnyArray
 
