@@ -19,13 +19,12 @@ from revarb.export.step_model import MemberParts
 from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, fill_template, register_format
+from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
 from revarb.models.outliers import Outlier, find_outliers
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.rgp import RGP
 from revarb.models.status import Step
 from revarb.models.summary import SummaryTable, make_noise_table, make_relevance_table
-from revarb.models.trained import Trained, check_chain, check_starts, make_template
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import predict_ahead
@@ -499,20 +498,15 @@ def _write_rgp(model: FittedRGP) -> tuple[dict[str, Any], Trained]:
 
 def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
     spec = RGP.from_dict(header["configuration"])
-    inputs, outputs = (len(header["standardiser"][name]) for name in ("u_mean", "y_mean"))
-    fields = common_fields(header, spec.order_for(inputs))
+    fields = common_fields(header, spec.order_for(len(header["standardiser"]["u_mean"])))
     lengths = tuple(check_integer("a length", length, least=spec.lags + 1) for length in header["lengths"])
     # Files written before version 0.2 have no number of records: none of them was cut into blocks.
     records = check_integer("records", header.get("records", len(lengths)), 1, max(1, len(lengths)))
-    inducing = check_integer("inducing", header["inducing"], least=1)
-    template = make_template(spec, lengths, records, inducing, inputs, outputs, header.get("outputs_apart") is True)
-    trained = fill_template(template, arrays)
-    check_chain(trained.chain)
-    check_starts(trained.final_states)
+    inducing, apart = check_integer("inducing", header["inducing"], least=1), header.get("outputs_apart") is True
     return FittedRGP(
         *fields,
         spec=spec,
-        trained=trained,
+        trained=read_trained(arrays, spec, fields.preprocessor, lengths, records, inducing, apart),
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
         history=tuple(_read_step(*step) for step in header["history"]),
