@@ -8,7 +8,6 @@ from revarb.errors import InputError
 from revarb.models.configuration import read_toml
 from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 
 
 def test_the_default_is_recipe_r0():
@@ -98,8 +97,3 @@ def test_files_that_are_no_toml_are_refused(tmp_path):
         read_toml(tmp_path / "bad.toml")
     with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
         read_toml(tmp_path / "none.toml")
-
-
-def test_a_status_has_a_value_for_files_and_a_label_for_people():
-    assert (Status.ITERATION_LIMIT.value, Status.ITERATION_LIMIT.label) == ("iteration limit", "finished")
-    assert Status.STALLED.label == "stalled"
