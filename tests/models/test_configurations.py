@@ -11,15 +11,13 @@ from revarb.models.rgp import RGP
 
 
 def test_the_default_is_recipe_r0():
-    recipe = Recipe()
-    assert (recipe.hidden_noise, recipe.output_noise, recipe.latent_variance) == (0.05, 0.01, 0.5)
-    assert (recipe.lengthscale_factor, recipe.kernel_variance, recipe.zeta_noise) == (2.0, 1.0, 1e-3)
-    assert [stage.iterations for stage in recipe.stages] == [50, 100]
-    # A model without a linear part has no entries in the group "linear".
-    assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear", "tau"} for stage in recipe.stages)
-    assert (recipe.free_run_weight, recipe.free_run_weights) == (0.0, ())
-    assert (recipe.memory, recipe.max_rows) == (20, 5000)
-    assert RECIPES["R0"] == recipe and RECIPES["fixed"].latent_variance < recipe.latent_variance
+    free = ("mu", "lam", "zeta", "w", "linear", "tau")
+    recipe = Recipe(
+        hidden_noise=0.05, output_noise=0.01, latent_variance=0.5, lengthscale_factor=2.0, kernel_variance=1.0,
+        zeta_noise=1e-3, stages=(Stage(free, 50), Stage(free, 100)), memory=20, max_rows=5000, free_run_weight=0.0,
+    )  # fmt: skip
+    assert Recipe() == RECIPES["R0"] == recipe and recipe.free_run_weights == ()
+    assert RECIPES["fixed"].latent_variance < recipe.latent_variance
     assert all("lam" not in stage.free for stage in RECIPES["fixed"].stages)
     assert all(RGP.from_dict({"recipe": name}).recipe == RECIPES[name] for name in RECIPES)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -319,13 +319,11 @@ class FittedRGP(Predictor, Exportable):
         Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
         horizon = check_prediction(record, horizon)
-        rows = align_record(self.preprocessor, self.chain, record)
+        prep, rows = self.preprocessor, align_record(self.preprocessor, self.chain, record)
         ahead = min(horizon, len(rows.y))
         moments = predict_ahead(self.trained.chain, self.chain, *rows, self.order.reach, ahead)
-        inputs = read_record_inputs(self.preprocessor, record)
-        path = self.preprocessor.to_trajectory(
-            "moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs
-        )
+        inputs = read_record_inputs(prep, record)
+        path = prep.to_trajectory("moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs)
         return self.calibrate_path(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 
     def refit(
@@ -391,16 +389,15 @@ class FittedRGP(Predictor, Exportable):
         -------
         Trajectory
         """
-        # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
-        degrees = None if self.chain.degrees is None else float(self.chain.degrees)
+        path = _set_tails(path, self.chain)
         if self.calibration is None or path.std is None:
-            return replace(path, degrees_of_freedom=degrees)
+            return path
         factors = self.calibration.width_factors(steps, cold)[:, None]
         samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
         with np.errstate(over="ignore"):
             std = path.std * factors
         check_finite(path.method, std, samples)
-        return replace(path, std=std, samples=samples, degrees_of_freedom=degrees)
+        return replace(path, std=std, samples=samples)
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
@@ -449,18 +446,12 @@ class FittedRGP(Predictor, Exportable):
             uncertain in a gap. `std` has the variance of the latent states and the output noise as fitted; the
             calibration, which is for simulations, is not applied.
         """
-        lags, states = self.spec.lags, self._states
-        means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
-        y = observe_independent(self.trained.chain, np.asarray(means), np.asarray(variances))
+        lags, states, chain = self.spec.lags, self._states, self.trained.chain
+        windows = [map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam)]
+        y = observe_independent(chain, *(np.asarray(each) for each in windows))
         parts = (split_rows(np.asarray(values), lags, self.lengths) for values in (y.mean, y.variance))
-        degrees = None if self.trained.chain.degrees is None else float(self.trained.chain.degrees)
-        return [
-            replace(
-                self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record"),
-                degrees_of_freedom=degrees,
-            )
-            for part in zip(*parts, strict=True)
-        ]
+        to_path = partial(self.preprocessor.to_trajectory, "smoothed", 0, start="training record")
+        return [_set_tails(to_path(*part), chain) for part in zip(*parts, strict=True)]
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -479,6 +470,11 @@ class FittedRGP(Predictor, Exportable):
         states = self.trained.parameters.states
         assert isinstance(states, FreeStates)
         return states
+
+
+def _set_tails(path: Trajectory, chain: Chain[Posterior]) -> Trajectory:
+    # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
+    return replace(path, degrees_of_freedom=None if chain.degrees is None else float(chain.degrees))
 
 
 def _write_rgp(model: FittedRGP) -> tuple[dict[str, Any], Trained]:

@@ -93,6 +93,7 @@ class Live:
     Trajectory(5 rows, outputs ('y',), method='moments', start='live run, step 1')
     """
 
+    @with_numerics
     def __init__(
         self,
         model: FittedRGP,
@@ -108,23 +109,19 @@ class Live:
         self._origin = model.resolve_start(start)
         self._samples = check_integer("samples", samples, least=0)
         self._horizon = check_integer("horizon", horizon, least=1)
-        self._prepare(check_seed(seed))
+        function_key, self._key = jax.random.split(jax.random.key(check_seed(seed)))
+        # One step, and one correction of a run that observes: no step of a control loop waits for the compiler.
+        with defer_interrupts():
+            self._observer = Observer(model, self._origin)
+            self._drawn = draw_chain(self._observer.chains.calibrated, function_key, self._samples)
+            self.reset()
+            self.step(model.scaling.u_mean if model.input_names else None)
+            if self._observe:
+                self.correct(model.scaling.y_mean)
+            self.reset()
 
     def __repr__(self) -> str:
         return f"Live({self._model!r}, {self._steps} steps done)"
-
-    @with_numerics
-    def _prepare(self, seed: int) -> None:
-        # One step, and one correction of a run that observes: no step of a control loop waits for the compiler.
-        prep, (function_key, self._key) = self._model.preprocessor, jax.random.split(jax.random.key(seed))
-        with defer_interrupts():
-            self._observer = Observer(self._model, self._origin)
-            self._drawn = draw_chain(self._observer.chains.calibrated, function_key, self._samples)
-            self.reset()
-            self.step(prep.scaling.u_mean if prep.input_names else None)
-            if self._observe:
-                self.correct(prep.scaling.y_mean)
-            self.reset()
 
     @with_numerics
     def reset(self) -> None:
