@@ -29,6 +29,7 @@ from revarb.models.model_file import (
     Header,
     ModelFormat,
     blank_array,
+    check_chain,
     common_fields,
     fill_template,
     register_format,
@@ -36,7 +37,6 @@ from revarb.models.model_file import (
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
-from revarb.models.trained import check_chain
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar

@@ -31,10 +31,10 @@ from revarb.fitting.problem import (
     remove_padding,
 )
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.model_file import Trained
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
-from revarb.models.trained import Trained
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.machine import replicate_results

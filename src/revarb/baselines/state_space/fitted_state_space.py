@@ -18,8 +18,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.base import Fitted
-from revarb.models.model_file import MAX_ORDER, Arrays, Header, blank_array
-from revarb.models.trained import check_starts
+from revarb.models.model_file import MAX_ORDER, Arrays, Header, blank_array, check_starts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.starts import Origin, StartChoice, choose_origin
