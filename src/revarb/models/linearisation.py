@@ -11,16 +11,14 @@ import scipy.linalg
 from jaxtyping import Complex128, Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
+from revarb.export.step_model import MemberParts
 from revarb.models.operating_point import (
-    ChainModel,
-    DynamicModel,
     OperatingPoint,
     find_column,
     find_operating_point,
-    list_chains,
+    list_parts,
     read_numbers,
 )
 from revarb.runtime.numerics import AnyArray
@@ -29,6 +27,8 @@ from revarb.simulation.mean import advance_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from revarb.models.prediction import Predictor
 
 POINTS = 200  # of the default frequencies
 SLOWEST, FASTEST = 1e-6, 1e-2  # limits of the lowest of them, cycles per sample
@@ -234,11 +234,11 @@ class FrequencyResponse:
         return draw_frequency_response(self)
 
 
-def linearise_model(model: DynamicModel, at: Any = None) -> Linearisation:
+def linearise_model(model: "Predictor", at: Any = None) -> Linearisation:
     """Linearise a model at the equilibrium of constant inputs; the members of an ensemble side by side."""
-    prep, chains, point = model.preprocessor, list_chains(model), find_operating_point(model, at)
-    parts = [_linearise_chain(part, point, state) for part, state in zip(chains, point.states, strict=True)]
-    a, b, c, d = zip(*parts, strict=True)
+    prep, parts, point = model.preprocessor, list_parts(model), find_operating_point(model, at)
+    found = [_linearise_part(part, point, state) for part, state in zip(parts, point.states, strict=True)]
+    a, b, c, d = zip(*found, strict=True)
     matrices = (
         np.asarray(scipy.linalg.block_diag(*a)),
         np.concatenate(b),
@@ -247,18 +247,17 @@ def linearise_model(model: DynamicModel, at: Any = None) -> Linearisation:
     )
     if not all(np.isfinite(each).all() for each in matrices):
         raise ComputationError("the derivatives of the model at this operating point are not finite")
-    heads = [f"member {number}: " for number in range(1, len(chains) + 1)] if len(chains) > 1 else [""]
-    names = [f"{head}{name}" for head, part in zip(heads, chains, strict=True) for name in _name_states(prep, part)]
+    heads = [f"member {number}: " for number in range(1, len(parts) + 1)] if len(parts) > 1 else [""]
+    names = [f"{head}{name}" for head, part in zip(heads, parts, strict=True) for name in _name_states(part)]
     return Linearisation(*matrices, point, prep.dt, prep.input_names, prep.output_names, tuple(names))
 
 
-def _linearise_chain(part: ChainModel, point: OperatingPoint, rest: StartState) -> list[Float64[np.ndarray, "_ _"]]:
+def _linearise_part(part: MemberParts, point: OperatingPoint, rest: StartState) -> list[Float64[np.ndarray, "_ _"]]:
     # A, B, C and D of one chain, raw units.
-    chain, scaling, order = part
+    chain, scaling, order = part.chain, part.preprocessor.scaling, part.preprocessor.order
     x = np.concatenate([rest.mean, np.ravel(rest.past_u)])
-    u = scaling.inputs(point.inputs[None])[0]
-    pairs = _differentiate(chain, order, x, u)
-    (a, b), (c, d) = (map(np.asarray, pair) for pair in pairs)
+    derivatives = _differentiate_step(chain, order, x, scaling.inputs(point.inputs[None])[0])
+    (a, b), (c, d) = (map(np.asarray, pair) for pair in derivatives)
     # The states of a NARX model are outputs; latent ones have no unit.
     states = np.tile(scaling.y_std, chain.lags) if chain.output is None else np.ones(len(rest.mean))
     scale = np.concatenate([states, np.tile(scaling.u_std, order.reach)])[:, None]
@@ -267,17 +266,11 @@ def _linearise_chain(part: ChainModel, point: OperatingPoint, rest: StartState) 
 
 
 @partial(jax.jit, static_argnames="order")
-def _differentiate(
-    chain: Chain, order: Order, x: Float[AnyArray, " S"], u: Float[AnyArray, " Du"]
-) -> tuple[tuple[AnyArray, AnyArray], tuple[AnyArray, AnyArray]]:
-    # Of the next state and of the outputs, by state and inputs.
-    return jax.jacfwd(_advance, argnums=(2, 3))(chain, order, x, u)
-
-
-def _advance(
+@partial(jax.jacfwd, argnums=(2, 3))
+def _differentiate_step(
     chain: Chain, order: Order, x: Float[AnyArray, " S"], u: Float[AnyArray, " Du"]
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"]]:
-    # One step of windows and past inputs together, z-scored.
+    # One step of windows and past inputs together, z-scored; its derivatives by both.
     size = chain.lags * sum(chain.latent_dims)
     recent = jnp.concatenate([jnp.reshape(x[size:], (order.reach, len(u))), u[None]])
     newest = order.reach - order.input_delay
@@ -286,22 +279,20 @@ def _advance(
     return jnp.concatenate([state, jnp.ravel(recent[1:])]), y
 
 
-def _name_states(prep: Preprocessor, part: ChainModel) -> list[str]:
+def _name_states(part: MemberParts) -> list[str]:
+    prep = part.preprocessor
     # In the order of the state: one step ago is the newest.
-    chain, ages = part.chain, range(1, part.chain.lags + 1)
-    if chain.output is None:
-        own = [[f"{name}, {age} ago" for age in ages for name in prep.output_names]]
-    else:
-        own = [
-            [f"layer {layer} state {state}, {age} ago" for age in ages for state in range(1, dim + 1)]
-            for layer, dim in enumerate(chain.latent_dims, start=1)
-        ]
-    past = [f"{name}, {age} ago" for age in range(part.order.reach, 0, -1) for name in prep.input_names]
-    return [*(name for layer in own for name in layer), *past]
+    layers = [list(prep.output_names)]
+    if part.chain.output is not None:
+        sizes = enumerate(part.chain.latent_dims, start=1)
+        layers = [[f"layer {layer} state {state}" for state in range(1, dim + 1)] for layer, dim in sizes]
+    own = [(name, age) for names in layers for age in range(1, part.chain.lags + 1) for name in names]
+    past = [(name, age) for age in range(prep.order.reach, 0, -1) for name in prep.input_names]
+    return [f"{name}, {age} ago" for name, age in own + past]
 
 
 def compute_frequency_response(
-    model: DynamicModel, at: Any = None, frequencies: ArrayLike | None = None, name: str | None = None
+    model: "Predictor", at: Any = None, frequencies: ArrayLike | None = None, name: str | None = None
 ) -> FrequencyResponse:
     """Linearise a model and compute its response; with a name that to this input only."""
     linear, prep = linearise_model(model, at), model.preprocessor

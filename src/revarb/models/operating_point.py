@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64
 
 from revarb.data.preprocessor import Preprocessor
-from revarb.data.scaling import Standardiser
-from revarb.data.trajectory import Trajectory
-from revarb.data.windows import Order
 from revarb.errors import InputError, check_number, describe
+from revarb.export.exportable import Exportable
+from revarb.export.step_model import MemberParts
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, locate_windows
 from revarb.simulation.mean import advance_mean
+
+if TYPE_CHECKING:
+    from revarb.models.prediction import Predictor
 
 STEPS = 20_000  # after which a run that still moves does not come to rest
 REST = 1e-9  # largest change in a step of a run at rest, z-scored
@@ -27,26 +29,6 @@ FAR = 1e6  # z-scores at which a run has diverged
 ITERATIONS = 30  # of Newton's method
 RESIDUAL = 1e-10  # largest one at a root, z-scored
 APPROACH = 0.95  # a slow run has come nearer by this factor at least in its second half
-
-
-@runtime_checkable
-class DynamicModel(Protocol):
-    """What responses need of a trained model: a `chain`, or those of its `members`, and how it simulates from rest."""
-
-    @property
-    def preprocessor(self) -> Preprocessor:
-        """Names, sampling interval, scaling and order."""
-        ...
-
-    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory: ...
-
-
-class ChainModel(NamedTuple):
-    """A trained chain with what it needs to take and to give raw values: a model, or a member of an ensemble."""
-
-    chain: Chain
-    scaling: Standardiser
-    order: Order
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +72,12 @@ class Equilibria(NamedTuple):
     diverged: Bool[np.ndarray, " N"]
 
 
-def list_chains(model: DynamicModel) -> tuple[ChainModel, ...]:
-    """The chain of a model, or those of the members of an ensemble; a model without inputs is refused."""
+def list_parts(model: "Predictor") -> tuple[MemberParts, ...]:
+    """The parts of a model, or those of the members of an ensemble; a model without inputs is refused."""
     if not model.preprocessor.input_names:
         raise InputError("the model has no inputs, so it has no response to one; simulate it with steps=")
-    parts = cast("Sequence[Any]", getattr(model, "members", (model,)))
-    return tuple(ChainModel(part.chain, part.preprocessor.scaling, part.preprocessor.order) for part in parts)
+    assert isinstance(model, Exportable)  # as every model that predicts is
+    return model.step_parts()
 
 
 def read_inputs(prep: Preprocessor, at: Any) -> Float64[np.ndarray, " Du"]:
@@ -107,8 +89,8 @@ def read_inputs(prep: Preprocessor, at: Any) -> Float64[np.ndarray, " Du"]:
         unknown = [name for name in at if name not in names]
         if unknown:
             raise InputError(f"at has a value for {unknown[0]!r}, which is not an input of the model; it has {names}")
-        given = {name: check_number(f"at[{name!r}]", value) for name, value in at.items()}
-        return np.array([given.get(name, mean) for name, mean in zip(names, means, strict=True)])
+        given = dict(zip(names, means, strict=True)) | dict(at)
+        return np.array([check_number(f"at[{name!r}]", value) for name, value in given.items()])
     values = read_numbers(at)
     if values.shape != means.shape:
         raise InputError(f"at must be a finite value for each of the inputs {list(names)}, received {describe(at)}")
@@ -135,24 +117,22 @@ def find_column(prep: Preprocessor, name: str | None) -> int:
     return names.index(name)
 
 
-def find_operating_point(model: DynamicModel, at: Any = None) -> OperatingPoint:
+def find_operating_point(model: "Predictor", at: Any = None) -> OperatingPoint:
     """Find the equilibrium at constant inputs; a run that does not come to rest is refused."""
-    chains, u = list_chains(model), read_inputs(model.preprocessor, at)
+    parts, u = list_parts(model), read_inputs(model.preprocessor, at)
     names, outputs, states = model.preprocessor.input_names, [], []
-    for part in chains:
-        rest = find_equilibria(part, u[None])
+    for part in parts:
+        scaling, rest = part.preprocessor.scaling, find_equilibria(part, u[None])
         if not rest.found[0]:
-            what = (
-                "diverges" if rest.diverged[0] else f"does not come to rest in {STEPS} steps: it oscillates or drifts"
-            )
+            moves = f"does not come to rest in {STEPS} steps: it oscillates or drifts"
             raise InputError(
-                f"no stable equilibrium at {describe_inputs(names, u)}: the run {what}; choose another operating "
-                "point, or check the model"
+                f"no stable equilibrium at {describe_inputs(names, u)}: the run "
+                f"{'diverges' if rest.diverged[0] else moves}; choose another operating point, or check the model"
             )
-        past_u = np.tile(part.scaling.inputs(u[None]), (part.order.reach, 1))
+        past_u = np.tile(scaling.inputs(u[None]), (part.preprocessor.order.reach, 1))
         certain = np.zeros((rest.states.shape[1],) * 2)  # the state is known exactly
         states.append(StartState(rest.states[0], certain, past_u))
-        outputs.append(part.scaling.raw_outputs(rest.outputs[0]))
+        outputs.append(scaling.raw_outputs(rest.outputs[0]))
     return OperatingPoint(u, np.mean(outputs, axis=0), tuple(states), names)
 
 
@@ -161,25 +141,24 @@ def describe_inputs(names: Sequence[str], values: Float64[np.ndarray, " Du"]) ->
     return ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))
 
 
-def find_equilibria(part: ChainModel, u: Float64[np.ndarray, "N Du"]) -> Equilibria:
+def find_equilibria(part: MemberParts, u: Float64[np.ndarray, "N Du"]) -> Equilibria:
     """Run to rest at every row of raw inputs, then solve for the equilibrium by Newton's method."""
-    chain, order, z = part.chain, part.order, part.scaling.inputs(u)
-    u_bar = np.tile(z, (1, order.input_lags))
+    chain, z = part.chain, part.preprocessor.scaling.inputs(u)
+    input_lags = part.preprocessor.order.input_lags
+    u_bar = np.tile(z, (1, input_lags))
     size = chain.lags * sum(chain.latent_dims)
     half, _ = _run(chain, np.full((len(z), size), PUSH), u_bar)
     end, change = _run(chain, half, u_bar)
-    solved = jax.tree.map(np.asarray, _solve(chain, _newest(chain, end), z, order.input_lags))
-    states, outputs, gains, residual = solved
-    half, end, change = (np.asarray(values) for values in (half, end, change))
-    diverged = ~np.asarray((np.abs(end) < FAR).all(axis=1))  # also where it is not a number
+    solved = _solve(chain, _newest(chain, end), z, input_lags)
+    half, end, change, states, outputs, gains, residual = map(np.asarray, (half, end, change, *solved))
+    diverged = np.logical_not((np.abs(end) < FAR).all(axis=1))  # also where it is not a number
     with np.errstate(invalid="ignore"):
-        root = np.isfinite(states).all(axis=1) & (residual < RESIDUAL)
+        root = np.isfinite(states).all(axis=1) & (residual < RESIDUAL) & ~diverged
         distance, before = (np.abs(values - states).max(axis=1) for values in (end, half))
-        at_rest = (change < REST) & (distance < NEAR)
-        approaching = distance < APPROACH * before
-    slow = root & ~diverged & ~at_rest & approaching
-    slow[slow] = [_is_stable(chain, state, now) for state, now in zip(states[slow], u_bar[slow], strict=True)]
-    return Equilibria(states, outputs, gains, root & ~diverged & (at_rest | slow), diverged)
+        found = root & (change < REST) & (distance < NEAR)
+        slow = root & ~found & (distance < APPROACH * before)
+    found[slow] = [_is_stable(chain, state, now) for state, now in zip(states[slow], u_bar[slow], strict=True)]
+    return Equilibria(states, outputs, gains, found, diverged)
 
 
 @jax.jit

@@ -13,12 +13,11 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer, check_number
 from revarb.models.operating_point import (
-    DynamicModel,
     OperatingPoint,
     find_column,
     find_equilibria,
     find_operating_point,
-    list_chains,
+    list_parts,
     read_inputs,
     read_numbers,
 )
@@ -26,6 +25,8 @@ from revarb.simulation.mean import run_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from revarb.models.prediction import Predictor
 
 LEAST_STEPS, MOST_STEPS = 20, 2000  # of a response whose length is not given
 SETTLED, TAIL = 0.01, 1.3  # it ends when 1 % of the change is left, and a third of that time later
@@ -192,10 +193,11 @@ class StaticGainCurve:
 
 
 def compute_step_response(
-    model: DynamicModel, size: float | None = None, at: Any = None, steps: int | None = None, name: str | None = None
+    model: "Predictor", size: float | None = None, at: Any = None, steps: int | None = None, name: str | None = None
 ) -> StepResponse:
     """Simulate a step of one input from the equilibrium at constant inputs."""
-    prep, parts = model.preprocessor, list_chains(model)
+    list_parts(model)  # refuses a model without inputs
+    prep = model.preprocessor
     column = find_column(prep, name)
     height = float(prep.scaling.u_std[column]) if size is None else check_number("size", size)
     if steps is not None:
@@ -203,11 +205,10 @@ def compute_step_response(
     point = find_operating_point(model, at)
     after = point.inputs.copy()
     after[column] += height
-    rests = [find_equilibria(part, after[None]) for part in parts]
-    final = None
-    if all(rest.found[0] for rest in rests):
-        outputs = [part.scaling.raw_outputs(rest.outputs[0]) for part, rest in zip(parts, rests, strict=True)]
-        final = np.mean(outputs, axis=0)
+    try:
+        final = find_operating_point(model, after).outputs
+    except InputError:  # it does not come to rest there
+        final = None
     u = np.tile(after, (MOST_STEPS if steps is None else steps, 1))
     mean = _run_mean_from(model, point, u)
     rows = _count_rows(mean, point, final) if steps is None else steps
@@ -216,13 +217,14 @@ def compute_step_response(
 
 
 def _run_mean_from(
-    model: DynamicModel, point: OperatingPoint, u: Float64[np.ndarray, "T Du"]
+    model: "Predictor", point: OperatingPoint, u: Float64[np.ndarray, "T Du"]
 ) -> Float64[np.ndarray, "T Dy"]:
     # The mean-only run of a model from its equilibrium, raw units; the mean of the members of an ensemble.
     runs = []
-    for (chain, scaling, order), state in zip(list_chains(model), point.states, strict=True):
+    for part, state in zip(list_parts(model), point.states, strict=True):
+        scaling, order = part.preprocessor.scaling, part.preprocessor.order
         u_bar = input_windows_after(np.asarray(state.past_u), scaling.inputs(u), order)
-        runs.append(scaling.raw_outputs(np.asarray(run_mean(chain, state, u_bar, 0))))
+        runs.append(scaling.raw_outputs(np.asarray(run_mean(part.chain, state, u_bar, 0))))
     return np.mean(runs, axis=0)
 
 
@@ -238,7 +240,7 @@ def _count_rows(
 
 
 def _add_band(
-    model: DynamicModel, point: OperatingPoint, u: Float64[np.ndarray, "T Du"], mean: Float64[np.ndarray, "T Dy"]
+    model: "Predictor", point: OperatingPoint, u: Float64[np.ndarray, "T Du"], mean: Float64[np.ndarray, "T Dy"]
 ) -> Trajectory:
     # The mean-only run, with the band of the model's own simulation from there.
     with warnings.catch_warnings():
@@ -250,10 +252,10 @@ def _add_band(
 
 
 def compute_static_gain_curve(
-    model: DynamicModel, inputs: ArrayLike | None = None, name: str | None = None, at: Any = None
+    model: "Predictor", inputs: ArrayLike | None = None, name: str | None = None, at: Any = None
 ) -> StaticGainCurve:
     """Find the equilibria over one input, the other inputs constant."""
-    prep, parts = model.preprocessor, list_chains(model)
+    prep, parts = model.preprocessor, list_parts(model)
     column, others = find_column(prep, name), read_inputs(prep, at)
     values = _choose_inputs(prep, column) if inputs is None else read_numbers(inputs)
     if not len(values):
@@ -262,10 +264,10 @@ def compute_static_gain_curve(
     u[:, column] = values
     outputs, gains = [], []
     for part in parts:
-        rest = find_equilibria(part, u)
+        scaling, rest = part.preprocessor.scaling, find_equilibria(part, u)
         known = np.where(rest.found, 1.0, np.nan)[:, None]
-        outputs.append(known * part.scaling.raw_outputs(rest.outputs))
-        gains.append(known * rest.gains[:, :, column] * part.scaling.y_std / part.scaling.u_std[column])
+        outputs.append(known * scaling.raw_outputs(rest.outputs))
+        gains.append(known * rest.gains[:, :, column] * scaling.y_std / scaling.u_std[column])
     if np.isnan(np.mean(outputs, axis=0)).all():
         raise InputError(
             f"the model comes to rest at none of the {len(values)} values of {prep.input_names[column]!r}; choose "

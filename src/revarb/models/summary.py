@@ -55,9 +55,8 @@ class Summary:
 
 
 def _rich_table(table: SummaryTable) -> Table:
-    drawn = Table(title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns))
-    for column in table.columns:
-        drawn.add_column(column)
+    heads = table.columns
+    drawn = Table(*heads, title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(heads))
     for row in table.rows:
         drawn.add_row(*row)
     return drawn
@@ -97,25 +96,19 @@ def _describe_lengthscales(values: np.ndarray, ages: np.ndarray, shortest: float
 def _list_signals(
     dims: Sequence[int], order: Order, input_names: Sequence[str], number: int
 ) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    # Name, lags and columns of every signal among the regressors of a layer: its own states, then those below it.
-    own = _states(f"state of layer {number}", dims[number - 1], order.lags, 1) if number <= len(dims) else []
-    if number == 1:
-        below = [(name, order.input_delay, order.input_lags) for name in input_names]
-    else:
-        below = _states(f"state of layer {number - 1}", dims[number - 2], order.lags, 0)
-    return [*_placed(own, 0), *_placed(below, sum(lags for _, _, lags in own))]
-
-
-def _states(name: str, dim: int, lags: int, newest: int) -> list[tuple[str, int, int]]:
-    return [(name if dim == 1 else f"{name}, {column}", newest, lags) for column in range(dim)]
-
-
-def _placed(signals: list[tuple[str, int, int]], begin: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    # All entries of one sample stand together, the newest sample first.
-    return [
-        (name, newest + np.arange(lags), begin + column + len(signals) * np.arange(lags))
-        for column, (name, newest, lags) in enumerate(signals)
-    ]
+    # Name, lags and columns of every signal among the regressors of a layer: its own states, then what is below it.
+    groups = [(input_names, order.input_delay, order.input_lags)]
+    for layer, dim in enumerate(dims, start=1):
+        names = [f"state of layer {layer}" + (f", {column}" if dim > 1 else "") for column in range(dim)]
+        groups += [(names, 1, order.lags), (names, 0, order.lags)]  # its own past, and as the layer above sees it
+    signals, begin = [], 0
+    below, *own = groups[2 * (number - 1) : 2 * number]
+    for names, newest, lags in (*own, below):
+        # All entries of one sample stand together, the newest sample first.
+        columns = begin + np.arange(lags * len(names)).reshape(lags, len(names))
+        signals += [(name, newest + np.arange(lags), column) for name, column in zip(names, columns.T, strict=True)]
+        begin += columns.size
+    return signals
 
 
 def _ranges(lags: np.ndarray) -> str:
