@@ -12,14 +12,14 @@ from matplotlib.ticker import MaxNLocator
 
 from revarb.data.trajectory_figure import draw_band
 from revarb.errors import shorten
-from revarb.models.operating_point import describe_inputs
+from revarb.models.linearisation import describe_inputs
 from revarb.models.residual_findings import ONE_LAG
 from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
 
 if TYPE_CHECKING:
-    from revarb.models.linearisation import FrequencyResponse, Linearisation
+    from revarb.models.linearisation import Linearisation
     from revarb.models.residuals import Residuals
-    from revarb.models.responses import StaticGainCurve, StepResponse
+    from revarb.models.responses import FrequencyResponse, StaticGainCurve, StepResponse
 
 MOST_INPUTS = 6  # panels of a residual analysis in a row; those with the largest correlations are drawn
 PANEL_WIDTH, PANEL_HEIGHT, LEAST_WIDTH = 2.1, 1.45, 9.0  # inches

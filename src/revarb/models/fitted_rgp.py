@@ -20,11 +20,10 @@ from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out
 from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, fill_template, register_format
-from revarb.models.outliers import Outlier, find_outliers
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.rgp import RGP
 from revarb.models.status import Step
-from revarb.models.summary import SummaryTable, make_noise_table, make_relevance_table
+from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
 from revarb.models.trained import Trained, check_chain, check_starts, make_template
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
