@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy.signal import lfilter
 
 import revarb
 from revarb.data.trajectory import Trajectory
@@ -17,10 +18,7 @@ ORDER = Order(lags=2, input_lags=2, input_delay=1)
 
 def coloured(rng, shape, pole):
     """First-order autoregressions, one per column."""
-    values = rng.normal(size=shape)
-    for t in range(1, len(values)):
-        values[t] += pole * values[t - 1]
-    return values
+    return lfilter([1.0], [1.0, -pole], rng.normal(size=shape), axis=0)
 
 
 def analyse(errors, u, order=ORDER, skip=4, **options):
