@@ -177,6 +177,14 @@ def test_without_a_stable_equilibrium_there_is_a_line(model, at, what):
             call(at)
 
 
+def test_a_step_to_where_the_model_does_not_come_to_rest():
+    model = make_narx(Logistic())
+    response = model.step_response(1.3, at=2.5)
+    assert len(response.path) == 2000 and response.final == response.path.mean[-1]
+    with pytest.raises(InputError, match="the model comes to rest at none of the 2 values of 'u'"):
+        model.static_gain_curve([3.8, 5.0])
+
+
 def test_a_slow_model_comes_to_rest():
     """Its time constant is as long as the run: the equilibrium is where the run goes."""
     point = find_operating_point(make_arx([0.9999], [1e-4]), 3.0)
