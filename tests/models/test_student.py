@@ -10,8 +10,8 @@ from revarb.analysis.scores import scores
 from revarb.data.scaling import half_width
 from revarb.data.series import Window
 from revarb.models.model_file import load
-from revarb.models.outliers import find_probabilities
 from revarb.models.recipe import Recipe, Stage
+from revarb.models.summary import find_probabilities
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import find_noise_variance
 from revarb.simulation.filtering import make_update
