@@ -15,7 +15,7 @@ import revarb
 from revarb.analysis.scores import scores
 from revarb.baselines import ARX
 from revarb.data import dataframes
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.sampling import check_interval, measure_sampling, measure_together, split_at_gaps
 from revarb.data.scaling import Standardiser

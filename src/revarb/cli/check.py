@@ -35,7 +35,7 @@ def check(
 
         from revarb import Series, load
         from revarb.cli.tables import make_record, open_table
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
         from revarb.runtime.figure_style import save_figure
     if picture.suffix.lower() != ".png":
         raise InputError(f"-o {picture}: the picture is a PNG file; choose a name that ends in .png")

@@ -14,7 +14,7 @@ from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.cli import fit_report
 from revarb.cli.application import print_written, screen, stop_interrupted
 from revarb.cli.options import RESUME
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.record_files import Times
 from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user

@@ -29,7 +29,7 @@ def predict(
     with exit_on_interrupt():
         from revarb import Series, load
         from revarb.cli.tables import check_target, make_record, open_table, write_path
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
     model = load(model_file)
     if not hasattr(model, "predict"):  # most baselines only simulate
         raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")

@@ -45,7 +45,7 @@ def simulate(
 
         from revarb import Window, load
         from revarb.cli.tables import check_target, make_record, open_table, write_path
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
     form, model = CsvForm(decimal, separator, skip_rows), load(model_file)
     table, time_name = open_table(test, model, time_column, form)
     begin: Any = start

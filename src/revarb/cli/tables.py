@@ -13,7 +13,7 @@ import numpy as np
 from revarb.analysis.scores import scores
 from revarb.analysis.tables import score_table
 from revarb.cli.application import figure_target, print_line, print_written, screen
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.record_files import Times, read_by_file
 from revarb.data.sampling import check_interval
 from revarb.data.series import Series
