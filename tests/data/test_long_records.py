@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from revarb.data.long_records import LEAST_WINDOWS, LENGTH, PER_RECORD, shorten_records
 from revarb.data.series import Series
+from revarb.data.training_records import LEAST_WINDOWS, LENGTH, PER_RECORD, shorten_records
 from revarb.data.windows import Order
 from support import small
 

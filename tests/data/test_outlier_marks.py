@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from revarb.data.outlier_marks import mark_outliers, mask_outliers
 from revarb.data.series import Series
+from revarb.data.training_records import mark_outliers, mask_outliers
 
 
 def make_signal(samples=300, noise=0.05, seed=0):

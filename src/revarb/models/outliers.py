@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from revarb.data.outlier_marks import TO_STD
+from revarb.data.training_records import TO_STD
 from revarb.data.windows import Order, split_rows
 from revarb.errors import InputError, check_number
 from revarb.variational.noise import StudentNoise, expected_squares
