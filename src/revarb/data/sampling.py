@@ -157,9 +157,8 @@ def _measure_records(
     worst = max(measured, key=lambda steps: steps.deviation)
     _check_same(table, column, records, measured, worst.deviation)
     counts = [rows.stop - rows.start - 1 for rows in records]
-    interval = worst.interval  # of a single record: an average would round it
-    if len(records) > 1:
-        interval = float(np.average([steps.interval for steps in measured], weights=counts))
+    mean = np.average([steps.interval for steps in measured], weights=counts)
+    interval = float(mean) if len(records) > 1 else worst.interval  # of which an average would be rounded
     if worst.deviation > TOLERANCE:
         warn_user(
             f"{table.path}, column {column!r}: steps differ by up to {worst.deviation:.1%} from their median, "
