@@ -25,7 +25,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from support import small
-from support.tables import csv_table, parquet_table
+from support.tables import csv_table, parquet_table, times_table
 
 RNG = np.random.default_rng(0)
 NAN, INF = np.nan, np.inf
@@ -70,8 +70,7 @@ def file(name, content):
 
 def times(values, read=measure_sampling):
     """Read a CSV file with these times, separated by spaces."""
-    text = "t,y\n" + "\n".join(f"{each},1" for each in values.split())
-    return lambda folder: read(csv_table(folder, text), "t")
+    return lambda folder: read(times_table(folder, values), "t")
 
 
 def together(**steps):

@@ -145,7 +145,7 @@ def _find_runs(columns: Sequence[Float64[np.ndarray, " _"]]) -> _Runs:
     record = np.searchsorted(begins, first, side="right") - 1
     runs = (record, first - begins[record], length, value, before, after)
     kept = np.isfinite(value)  # a missing value is no run
-    return _Runs(*(each[kept] for each in runs), steps[np.isfinite(steps)])
+    return _Runs(*(each[kept] for each in runs), steps=steps[np.isfinite(steps)])
 
 
 def _measure_approach(steps: Float64[np.ndarray, " S"]) -> Float64[np.ndarray, " K"]:
