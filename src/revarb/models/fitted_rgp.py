@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.data.long_records import shorten_records
 from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series
+from revarb.data.training_records import shorten_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, map_blocks, split_rows
 from revarb.errors import InputError, check_integer, check_number

@@ -16,7 +16,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from scipy.special import ndtr
 
-from revarb.data.outlier_marks import TO_STD
+from revarb.data.training_records import TO_STD
 from revarb.data.windows import Order, split_rows
 from revarb.errors import InputError, check_number
 from revarb.gp.posterior import Posterior
