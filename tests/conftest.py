@@ -61,10 +61,10 @@ def quiet(monkeypatch):
 @pytest.fixture(autouse=True, scope="module")
 def few_programs():
     """Release compiled programs between modules, so that none of them comes near the limit on memory mappings."""
-    from revarb.runtime import compilation
+    from revarb.runtime import numerics
 
     yield
-    if compilation.count_mappings() > 0.6 * compilation.find_mapping_limit():
+    if numerics.count_mappings() > 0.6 * numerics.find_mapping_limit():
         jax.clear_caches()
 
 
@@ -72,7 +72,7 @@ def few_programs():
 def kept_programs(monkeypatch):
     """Programs are released before the test, never during it: for tests that count what is compiled."""
     jax.clear_caches()
-    monkeypatch.setattr("revarb.runtime.compilation.CHECK_SECONDS", float("inf"))
+    monkeypatch.setattr("revarb.runtime.numerics.CHECK_SECONDS", float("inf"))
 
 
 @pytest.fixture

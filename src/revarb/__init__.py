@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from revarb.models.choice import Candidate, Choice
     from revarb.models.ensemble import Ensemble
     from revarb.models.fitted_rgp import FittedRGP
-    from revarb.models.linearisation import FrequencyResponse, Linearisation
+    from revarb.models.linearisation import Linearisation
     from revarb.models.live import Live, LiveStep
     from revarb.models.model_file import load
     from revarb.models.recipe import Recipe, Recognition, Stage
     from revarb.models.residuals import Residuals
-    from revarb.models.responses import StaticGainCurve, StepResponse
+    from revarb.models.responses import FrequencyResponse, StaticGainCurve, StepResponse
     from revarb.models.rgp import RGP
     from revarb.runtime.machine import row_mesh
     from revarb.selection.choose import Chosen, fit
@@ -46,12 +46,12 @@ else:
         "revarb.models.choice": ("Candidate", "Choice"),
         "revarb.models.ensemble": ("Ensemble",),
         "revarb.models.fitted_rgp": ("FittedRGP",),
-        "revarb.models.linearisation": ("FrequencyResponse", "Linearisation"),
+        "revarb.models.linearisation": ("Linearisation",),
         "revarb.models.live": ("Live", "LiveStep"),
         "revarb.models.model_file": ("load",),
         "revarb.models.recipe": ("Recipe", "Recognition", "Stage"),
         "revarb.models.residuals": ("Residuals",),
-        "revarb.models.responses": ("StaticGainCurve", "StepResponse"),
+        "revarb.models.responses": ("FrequencyResponse", "StaticGainCurve", "StepResponse"),
         "revarb.models.rgp": ("RGP",),
         "revarb.runtime.machine": ("row_mesh",),
         "revarb.selection.choose": ("Chosen", "fit"),

@@ -16,7 +16,7 @@ from revarb.errors import InputError
 from revarb.export.step_model import make_step_model
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.operating_point import find_operating_point
+from revarb.models.linearisation import find_operating_point
 from revarb.models.status import Status
 from support.export_models import SPECS, fit_small, make_record
 from support.numpy_step import step_vector
@@ -47,41 +47,32 @@ def make_arx(past, inputs=(1.0,), offset=0.0):
     return make_narx(Linear(coefficients, np.array([offset])), len(past), len(inputs))
 
 
-def find_units(model):
-    """Factors and shifts of the state vector: past outputs are raw, latent states are not."""
-    step = make_step_model(model.step_parts())
-    [member] = step.members
-    units, shift = np.ones(step.state_size), np.zeros(step.state_size)
-    if member.output is None:
+def step_by_numpy(model, point):
+    """The state of a linearisation at rest, by its documented layout, and one step of it."""
+    step, [rest] = make_step_model(model.step_parts()), point.states
+    [member], units, shift = step.members, np.ones(step.state_size), np.zeros(step.state_size)
+    if member.output is None:  # past outputs are raw, latent states are not
         units[: member.states] = np.tile(member.scaling.y_std, member.order.lags)
         shift[: member.states] = np.tile(member.scaling.y_mean, member.order.lags)
-    return step, units, shift
 
+    def advance(x, u):
+        state, y = step_vector(step, (x - shift) / units, u)
+        return state * units + shift, y
 
-def step_raw(model, x, u):
-    """One step of the state vector of a linearisation by NumPy."""
-    step, units, shift = find_units(model)
-    state, y = step_vector(step, (x - shift) / units, u)
-    return state * units + shift, y
-
-
-def state_vector(model, point):
-    """The state of a linearisation at rest, by its documented layout."""
-    (_, units, shift), [rest] = find_units(model), point.states
-    return np.concatenate([rest.mean, np.tile(point.inputs, model.order.reach)]) * units + shift
+    return np.concatenate([rest.mean, np.tile(point.inputs, model.order.reach)]) * units + shift, advance
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_matrices_are_the_derivatives_of_a_step(name):
     model = fit_small(name, 2, 2)
     linear = model.linearise(at=AT)
-    x, u = state_vector(model, linear.point), np.array(AT)
-    np.testing.assert_allclose(step_raw(model, x, u)[0], x, atol=1e-7)  # the equilibrium is one
-    np.testing.assert_allclose(step_raw(model, x, u)[1], linear.point.outputs, rtol=1e-9)
+    (x, advance), u = step_by_numpy(model, linear.point), np.array(AT)
+    np.testing.assert_allclose(advance(x, u)[0], x, atol=1e-7)  # the equilibrium is one
+    np.testing.assert_allclose(advance(x, u)[1], linear.point.outputs, rtol=1e-9)
     whole, h = np.concatenate([x, u]), 1e-4
     columns = []
     for push in h * np.eye(len(whole)):  # central differences of [state, outputs] by [x, u]
-        after, before = (np.concatenate(step_raw(model, *np.split(v, [len(x)]))) for v in (whole + push, whole - push))
+        after, before = (np.concatenate(advance(*np.split(v, [len(x)]))) for v in (whole + push, whole - push))
         columns.append((after - before) / (2.0 * h))
     ours = np.block([[linear.A, linear.B], [linear.C, linear.D]])
     np.testing.assert_allclose(ours, np.stack(columns, axis=1), rtol=1e-5, atol=1e-5)
@@ -184,6 +175,14 @@ def test_without_a_stable_equilibrium_there_is_a_line(model, at, what):
     for call in (model.linearise, lambda at: model.step_response(1.0, at=at)):
         with pytest.raises(InputError, match=f"no stable equilibrium at u = {at:g}: the run ({what})"):
             call(at)
+
+
+def test_a_step_to_where_the_model_does_not_come_to_rest():
+    model = make_narx(Logistic())
+    response = model.step_response(1.3, at=2.5)
+    assert len(response.path) == 2000 and response.final == response.path.mean[-1]
+    with pytest.raises(InputError, match="the model comes to rest at none of the 2 values of 'u'"):
+        model.static_gain_curve([3.8, 5.0])
 
 
 def test_a_slow_model_comes_to_rest():

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from revarb.baselines import lstm
-from revarb.baselines.lstm import LSTM
+from revarb.baselines.lstm import LSTM, LSTMNetwork
 from revarb.baselines.mean import Mean
-from revarb.baselines.networks import LSTMNetwork
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.errors import RevarbError
 from revarb.models.status import Status
@@ -70,7 +69,7 @@ def test_the_search_stops_after_its_patience_and_keeps_the_best():
 def test_the_last_training_takes_as_long_as_was_best():
     search = Search(SHORT)
     network, status = lstm._train_on_everything(SHORT, search.data, search.trial._replace(rounds=2), search.key)
-    rounds = lstm._start_training(SHORT, lstm._cut_records(search.data, [60], 20), 1, search.key)
+    rounds = lstm._train_rounds(SHORT, lstm._cut_records(search.data, [60], 20), 1, search.key)
     _, expected = next(rounds), next(rounds)
     for ours, theirs in zip(jax.tree.leaves(network), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(ours, theirs)

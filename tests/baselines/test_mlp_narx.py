@@ -6,8 +6,7 @@ import pytest
 
 from revarb.analysis.scores import scores
 from revarb.baselines import mlp_narx
-from revarb.baselines.mlp_narx import MLPNARX
-from revarb.baselines.networks import Perceptron
+from revarb.baselines.mlp_narx import MLPNARX, Perceptron
 from revarb.data.series import Series
 from revarb.fitting.arx import NarxRows, build_narx_rows, simulate_records
 from revarb.fitting.quarters import QUARTERS, compute_quarter_errors, select_rows_outside

@@ -49,8 +49,7 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
 @either
 @pytest.mark.usefixtures("kept_programs")
 def test_outputs_of_one_shape_compile_once(spec):
-    own = ("_evidence", "_exact_posterior") if spec.inducing is None else ("_bound", "_sparse_posterior")
-    compiled = [*(getattr(gp_narx, name) for name in own), scan_mean, scan_moments]
+    compiled = [gp_narx._compute_evidence, gp_narx._compute_posterior, scan_mean, scan_moments]
     before = [function._cache_size() for function in compiled]
     model = PerOutput(spec).fit(small.record(samples=43, outputs=3))
     for method in model.methods:
@@ -98,7 +97,12 @@ def interrupt_at(monkeypatch, name, call):
 
 @pytest.mark.parametrize(
     "name, call, kept",
-    [("_evidence", 1, False), ("_evidence", 3, False), ("_exact_posterior", 1, False), ("_exact_posterior", 2, True)],
+    [
+        ("_compute_evidence", 1, False),
+        ("_compute_evidence", 3, False),
+        ("_compute_posterior", 1, False),
+        ("_compute_posterior", 2, True),
+    ],
 )
 def test_ctrl_c_keeps_all_models_once_every_output_has_one(name, call, kept, monkeypatch):
     interrupt_at(monkeypatch, name, call)

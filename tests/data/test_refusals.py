@@ -15,7 +15,7 @@ import revarb
 from revarb.analysis.scores import scores
 from revarb.baselines import ARX
 from revarb.data import dataframes
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.sampling import check_interval, measure_sampling, measure_together, split_at_gaps
 from revarb.data.scaling import Standardiser
@@ -25,7 +25,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from support import small
-from support.tables import csv_table, parquet_table
+from support.tables import csv_table, parquet_table, times_table
 
 RNG = np.random.default_rng(0)
 NAN, INF = np.nan, np.inf
@@ -70,8 +70,7 @@ def file(name, content):
 
 def times(values, read=measure_sampling):
     """Read a CSV file with these times, separated by spaces."""
-    text = "t,y\n" + "\n".join(f"{each},1" for each in values.split())
-    return lambda folder: read(csv_table(folder, text), "t")
+    return lambda folder: read(times_table(folder, values), "t")
 
 
 def together(**steps):

@@ -16,18 +16,13 @@ from revarb.data.sampling import (
     measure_together,
     split_at_gaps,
 )
-from support.tables import csv_table, parquet_table
+from support.tables import parquet_table, times_table
 
 START = datetime(2026, 11, 15, 20, 30, tzinfo=UTC)
 
 
 def moments(*seconds):
     return [START + timedelta(seconds=each) for each in seconds]
-
-
-def times_table(folder, times):
-    """A CSV file with these times, separated by spaces."""
-    return csv_table(folder, "t,y\n" + "\n".join(f"{each},1" for each in times.split()))
 
 
 @pytest.mark.parametrize(
@@ -75,8 +70,7 @@ def test_steps_and_intervals_are_measured():
 )
 def test_the_interval_of_even_times(tmp_path, times, interval):
     """In CSV, and in Parquet where they are no texts."""
-    text = "t,y\n" + "\n".join(f"{each},1" for each in times)
-    read = csv_table(tmp_path, text) if isinstance(times[0], str) else parquet_table(tmp_path, {"t": times})
+    read = times_table(tmp_path, times) if isinstance(times[0], str) else parquet_table(tmp_path, {"t": times})
     assert measure_sampling(read, "t").interval == pytest.approx(interval)
 
 

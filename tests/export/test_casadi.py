@@ -75,5 +75,6 @@ def test_the_std_can_be_differentiated():
 
 def test_without_casadi(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
+    monkeypatch.delitem(sys.modules, "revarb.export.casadi", raising=False)
     with pytest.raises(InputError, match=r'a CasADi function needs casadi; pip install "revarb\[casadi\]"'):
         fit_small("ARX").to_casadi()

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from revarb.errors import InputError
-from revarb.export import writer
+from revarb.export import exportable
 from support.export_models import fit_small
 
 
@@ -34,10 +34,10 @@ def test_a_header_that_cannot_be_written_is_refused_before_the_work(tmp_path):
 @pytest.fixture
 def before_each_file(monkeypatch):
     """Add an action before every file that is written."""
-    write = writer.write_atomic
+    write = exportable.write_atomic
 
     def add(act):
-        monkeypatch.setattr(writer, "write_atomic", lambda path, content: (act(path), write(path, content))[1])
+        monkeypatch.setattr(exportable, "write_atomic", lambda path, content: (act(path), write(path, content))[1])
 
     return add
 

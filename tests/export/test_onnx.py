@@ -9,8 +9,7 @@ import pytest
 
 import revarb
 from revarb.errors import InputError
-from revarb.export.onnx import OPSET, make_onnx
-from revarb.export.step_model import make_step_model
+from revarb.export.onnx import OPSET
 from support.export_formats import open_session, run_onnx
 from support.export_models import SPECS, fit_small, make_record, simulate_mean
 
@@ -30,28 +29,24 @@ def test_the_run_starts_cold_by_default(name, tmp_path):
     np.testing.assert_allclose(y, simulate_mean(model, record.u)[reach:], rtol=1e-9, atol=1e-9)
 
 
-def test_what_the_file_says():
+def test_what_the_file_says(tmp_path):
     record = make_record(2, 2)
     record = revarb.Series(record.u, record.y, 0.25, ["Ventil °", 'a "b"'], ["int", "y 2"])
     model = revarb.ARX(lags=2, input_lags=2).fit(record)
     for kind in ("run", "step"):
-        content = make_onnx(make_step_model(model.step_parts()), kind)
-        file = onnx.load_model_from_string(content)
+        [path] = model.export(tmp_path / "m.onnx", step_only=kind == "step")
+        file = onnx.load_model(path)
         onnx.checker.check_model(file, full_check=True)
         assert [(each.domain, each.version) for each in file.opset_import] == [("", OPSET)]
         assert file.producer_name == "revarb" and file.graph.name == kind
-        said = {
-            key: json.loads(text) for key, text in open_session(content).get_modelmeta().custom_metadata_map.items()
-        }
+        said = {key: json.loads(text) for key, text in open_session(path).get_modelmeta().custom_metadata_map.items()}
         assert said["input_names"] == ["Ventil °", 'a "b"'] and said["output_names"] == ["int", "y 2"]
         assert said["dt"] == 0.25 and said["past_inputs"] == model.order.reach
         np.testing.assert_array_equal(said["cold_state"], model.step_state())
 
 
-def test_refusals(monkeypatch):
-    step = make_step_model(fit_small("ARX").step_parts())
-    with pytest.raises(InputError, match="kind must be 'run' or 'step', received 'both'"):
-        make_onnx(step, "both")
+def test_without_onnx(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "revarb.export.onnx", raising=False)
     with pytest.raises(InputError, match=r'an ONNX file needs onnx; pip install "revarb\[onnx\]"'):
-        make_onnx(step)
+        fit_small("ARX").export(tmp_path / "m.onnx")

@@ -10,8 +10,8 @@ from revarb.data.windows import initial_states
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.weight_path import build_model
 from revarb.models.status import Status, Step
-from revarb.variational.networks import RecognisedStates, draw_networks
 from revarb.variational.parameters import Parameters, flatten
+from revarb.variational.states import RecognisedStates, draw_networks
 from support import small
 
 ROWS = 8

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fuzz.arrays import numbers, sides
 from fuzz.harness import Property, attempt
 from fuzz.junk import mostly
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.quality import warn_about_quality
 from revarb.data.sampling import measure_together, split_at_gaps
 from revarb.data.series import Series

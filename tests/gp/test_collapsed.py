@@ -1,6 +1,4 @@
-"""The collapsed bound of one layer against dense formulas; test_layer.py has that of uncertain regressors."""
-
-from itertools import pairwise
+"""The collapsed bound of one layer and the exact GP against dense formulas; test_layer.py has uncertain regressors."""
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +7,7 @@ import pytest
 
 from revarb.gp.collapsed import Sums, collapsed_bound, inducing_terms
 from revarb.gp.layer import Gaussians, Targets
+from revarb.gp.posterior import exact_posterior, log_evidence, predict_certain
 from support import oracles
 from support.chains import make_layer
 
@@ -36,6 +35,17 @@ def test_bound_without_uncertainty_is_titsias_dense_formula(problem, rng):
     assert got == pytest.approx(expected, rel=1e-8)
 
 
+def test_the_exact_gp_is_that_of_the_textbook(problem, rng):
+    x, y, w, variance, sigma2 = problem
+    layer, new = make_layer(x, w, variance, sigma2), rng.normal(size=(6, 3))
+    cov = oracles.rbf(x, x, w, variance) + sigma2 * np.eye(15)
+    assert log_evidence(layer, y) == pytest.approx(oracles.log_gaussian(y, cov), rel=1e-10)
+    mean, spread = predict_certain(exact_posterior(layer, y), new)
+    cross = oracles.rbf(new, x, w, variance)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(cov, y), atol=1e-10)
+    np.testing.assert_allclose(spread, variance - np.diag(cross @ np.linalg.solve(cov, cross.T)), atol=1e-10)
+
+
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_derivative_by_hand_is_that_of_the_dense_formula(rng, outputs):
     """Eq. 21a against automatic differentiation of determinants and inverses."""
@@ -54,16 +64,3 @@ def test_the_derivative_by_hand_is_that_of_the_dense_formula(rng, outputs):
     assert float(got) == pytest.approx(float(expected), rel=1e-12)
     for a, b in zip(jax.tree.leaves(slopes), jax.tree.leaves(dense_slopes), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
-
-
-def test_bound_stays_below_the_evidence_and_grows_with_inducing_inputs(problem):
-    x, y, w, variance, sigma2 = problem
-    exact = oracles.log_gaussian(y, oracles.rbf(x, x, w, variance) + sigma2 * np.eye(len(x)))
-    certain = Gaussians(x, np.zeros_like(x))
-    bounds = [
-        float(bound_of(make_layer(x[:count], w, variance, sigma2), certain, Targets(y, 0.0), jitter=TINY))
-        for count in (1, 4, 5, 10, 15)
-    ]
-    assert all(bound <= exact + 1e-6 for bound in bounds)
-    assert all(later >= earlier - 1e-6 for earlier, later in pairwise(bounds))
-    assert bounds[0] < exact - 1.0

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from revarb.gp.collapsed import collapsed_bound, sum_rows
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians, Linear, Targets, inverse_softplus, select_outputs, subtract_linear
+from revarb.gp.layer import Gaussians, Linear, Targets, inverse_softplus, rbf, select_outputs, subtract_linear
 from revarb.gp.pathwise import draw_functions
 from revarb.gp.posterior import (
     PosteriorMean,
@@ -66,18 +65,6 @@ def test_softplus_and_its_inverse():
         assert np.log1p(np.exp(inverse_softplus(value))) == pytest.approx(value, rel=1e-9)
 
 
-def test_targets_of_the_gp_by_a_loop(linear, x_hat, y):
-    """Eq. 46: mean and summed variance of y − A x̂ − b over the measured rows."""
-    got = subtract_linear(linear, x_hat, Targets(y, 1.9))
-    residual, variance = np.zeros_like(y), 1.9
-    for i in np.flatnonzero(x_hat.weights):
-        for j in range(2):
-            residual[i, j] = y[i, j] - linear.coefficients[:, j] @ x_hat.mean[i] - linear.offset[j]
-            variance += sum(linear.coefficients[d, j] ** 2 * x_hat.variance[i, d] for d in range(2))
-    np.testing.assert_allclose(x_hat.factors * got.mean, residual, rtol=1e-12, atol=1e-13)
-    assert float(got.variance_sum) == pytest.approx(variance, rel=1e-12)
-
-
 def expect(function, x_hat, i):
     """E[function(x̂)] of row i by quadrature over its uncertain regressors."""
     known = x_hat.mean[i, 2:]
@@ -86,23 +73,12 @@ def expect(function, x_hat, i):
     )
 
 
-def test_projected_residuals_agree_with_quadrature(rng, linear, x_hat, y):
-    """Eq. 47: Σ_i E[k(ζ, x̂_i) (y_i − A x̂_i − b)] over the measured rows."""
-    zeta = rng.normal(size=(4, 3))
-    layer = make_layer(zeta, W, VARIANCE, SIGMA2, linear)
-    got = sum_of(layer, x_hat, y).projected
-
-    def integrand(x, target):
-        return np.outer(oracles.rbf(x[None], zeta, W, VARIANCE)[0], target - x @ linear.coefficients - linear.offset)
-
-    rows = np.flatnonzero(x_hat.weights)
-    expected = sum(expect(lambda x, i=i: integrand(x, y[i]), x_hat, i) for i in rows)
-    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
-
-
 @pytest.mark.parametrize("has_linear", [False, True])
 def test_bound_is_the_uncollapsed_one_by_quadrature(rng, linear, x_hat, y, has_linear):
-    """E_q[log p(y | f)] − KL(q(z) ‖ p(z)) at the best q(z), all expectations by quadrature; others are worse."""
+    """E_q[log p(y | f)] − KL(q(z) ‖ p(z)) at the best q(z), all expectations by quadrature; others are worse.
+
+    With a linear part it contains the residuals of Eq. 46 and their projection of Eq. 47.
+    """
     zeta, rows, target_variance = rng.normal(size=(3, 3)), np.flatnonzero(x_hat.weights), 0.8
     layer = make_layer(zeta, W, VARIANCE, SIGMA2, linear if has_linear else None)
     got = float(bound_of(layer, x_hat, Targets(y, target_variance), TINY))

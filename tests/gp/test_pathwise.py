@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from revarb.gp import pathwise
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians
+from revarb.gp.layer import Gaussians, rbf
 from revarb.gp.pathwise import draw_functions
 from revarb.gp.posterior import predict_certain
 from support.chains import compiled_posterior, exact_layer, make_layer

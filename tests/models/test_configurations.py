@@ -8,19 +8,16 @@ from revarb.errors import InputError
 from revarb.models.configuration import read_toml
 from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 
 
 def test_the_default_is_recipe_r0():
-    recipe = Recipe()
-    assert (recipe.hidden_noise, recipe.output_noise, recipe.latent_variance) == (0.05, 0.01, 0.5)
-    assert (recipe.lengthscale_factor, recipe.kernel_variance, recipe.zeta_noise) == (2.0, 1.0, 1e-3)
-    assert [stage.iterations for stage in recipe.stages] == [50, 100]
-    # A model without a linear part has no entries in the group "linear".
-    assert all(set(stage.free) == {"mu", "lam", "zeta", "w", "linear", "tau"} for stage in recipe.stages)
-    assert (recipe.free_run_weight, recipe.free_run_weights) == (0.0, ())
-    assert (recipe.memory, recipe.max_rows) == (20, 5000)
-    assert RECIPES["R0"] == recipe and RECIPES["fixed"].latent_variance < recipe.latent_variance
+    free = ("mu", "lam", "zeta", "w", "linear", "tau")
+    recipe = Recipe(
+        hidden_noise=0.05, output_noise=0.01, latent_variance=0.5, lengthscale_factor=2.0, kernel_variance=1.0,
+        zeta_noise=1e-3, stages=(Stage(free, 50), Stage(free, 100)), memory=20, max_rows=5000, free_run_weight=0.0,
+    )  # fmt: skip
+    assert Recipe() == RECIPES["R0"] == recipe and recipe.free_run_weights == ()
+    assert RECIPES["fixed"].latent_variance < recipe.latent_variance
     assert all("lam" not in stage.free for stage in RECIPES["fixed"].stages)
     assert all(RGP.from_dict({"recipe": name}).recipe == RECIPES[name] for name in RECIPES)
 
@@ -98,8 +95,3 @@ def test_files_that_are_no_toml_are_refused(tmp_path):
         read_toml(tmp_path / "bad.toml")
     with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
         read_toml(tmp_path / "none.toml")
-
-
-def test_a_status_has_a_value_for_files_and_a_label_for_people():
-    assert (Status.ITERATION_LIMIT.value, Status.ITERATION_LIMIT.label) == ("iteration limit", "finished")
-    assert Status.STALLED.label == "stalled"

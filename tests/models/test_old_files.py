@@ -1,7 +1,8 @@
 """Model files that versions 0.1 and 0.2 wrote still load, and simulate what they simulated then.
 
 data/v0_1 and data/v0_2 have small files of every kind, and in expected.json what that version simulated with them
-(data/make_v0_1.py and data/make_v0_2.py wrote them). What 0.1 called `band_std` is now `std`.
+(data/make_v0_2.py wrote those of 0.2; that of 0.1: `git show f46fdbd:tests/models/data/make_v0_1.py`). Of 0.1 the tests
+keep `u`, and of every path `mean`, `band_std` (now: `std`) and `lower`.
 """
 
 import json
@@ -15,8 +16,13 @@ import revarb
 
 FOLDERS = {version: Path(__file__).parent / "data" / version for version in ("v0_1", "v0_2")}
 EXPECTED = {version: json.loads((folder / "expected.json").read_text()) for version, folder in FOLDERS.items()}
-MODELS = [(version, name) for version, entries in EXPECTED.items() for name in entries]
-PATHS = [(*each, path["method"], path["start"]) for each in MODELS for path in EXPECTED[each[0]][each[1]]["paths"]]
+PATHS = [
+    pytest.param(version, name, path, id=f"{version}-{name}-{path['method']}-{path['start']}")
+    for version, entries in EXPECTED.items()
+    for name, entry in entries.items()
+    for path in entry["paths"]
+]
+SAMPLED = [each for each in PATHS if each.values[2]["method"] == "samples"]
 DRAWN = 20  # samples that version 0.1 drew, the same number for every path
 
 
@@ -25,16 +31,11 @@ def load(version, name):
     return revarb.load(FOLDERS[version] / f"{name}.rgp")
 
 
-def simulate(model, version, name, method, start, **options):
+def simulate(model, version, name, path, **options):
     u = EXPECTED[version][name]["u"]
-    options |= {} if start is None else {"start": start}
-    options |= {"steps": len(find_path(version, name, method, start)["mean"])} if u is None else {}
-    return model.simulate(u, method, **options)
-
-
-def find_path(version, name, method, start):
-    paths = EXPECTED[version][name]["paths"]
-    return next(path for path in paths if (path["method"], path["start"]) == (method, start))
+    options |= {} if path["start"] is None else {"start": path["start"]}
+    options |= {"steps": len(path["mean"])} if u is None else {}
+    return model.simulate(u, path["method"], **options)
 
 
 def close(got, expected, tolerance=1e-8):
@@ -46,10 +47,9 @@ def test_every_file_is_tested(version):
     assert {path.stem for path in FOLDERS[version].glob("*.rgp")} == set(EXPECTED[version])
 
 
-@pytest.mark.parametrize(("version", "name", "method", "start"), [each for each in PATHS if each[2] != "samples"])
-def test_a_simulation_is_the_same(version, name, method, start):
-    path = simulate(load(version, name), version, name, method, start)
-    expected = find_path(version, name, method, start)
+@pytest.mark.parametrize(("version", "name", "expected"), [each for each in PATHS if each not in SAMPLED])
+def test_a_simulation_is_the_same(version, name, expected):
+    path = simulate(load(version, name), version, name, expected)
     close(path.mean, expected["mean"])
     if "band_std" not in expected or (version, name) == ("v0_1", "ensemble"):  # 0.1 mixed bands in another way
         return
@@ -60,15 +60,14 @@ def test_a_simulation_is_the_same(version, name, method, start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "name", "method", "start"), [each for each in PATHS if each[2] == "samples"])
-def test_samples_have_the_same_distribution(version, name, method, start):
+@pytest.mark.parametrize(("version", "name", "expected"), SAMPLED)
+def test_samples_have_the_same_distribution(version, name, expected):
     """The same seed draws other functions with another LAPACK, which chooses the signs of eigenvectors.
 
     So the paths that version 0.1 drew are a small sample of what many new ones show. At the time of writing their means
     differed by up to 2.6 standard errors, and their standard deviations by factors of 0.69 to 1.29.
     """
-    path = simulate(load(version, name), version, name, method, start, samples=400, seed=3)
-    expected = find_path(version, name, method, start)
+    path = simulate(load(version, name), version, name, expected, samples=400, seed=3)
     mean = np.reshape(expected["mean"], path.mean.shape)
     np.testing.assert_array_less(np.abs(path.mean - mean), 4.0 * path.std / np.sqrt(DRAWN))
     if name != "ensemble":
@@ -79,4 +78,5 @@ def test_samples_have_the_same_distribution(version, name, method, start):
 @pytest.mark.parametrize("name", EXPECTED["v0_1"])
 def test_a_saved_copy_of_an_old_model_is_the_same(tmp_path, name):
     again = revarb.load(load("v0_1", name).save(tmp_path / "again.rgp"))
-    close(simulate(again, "v0_1", name, "mean", "cold").mean, find_path("v0_1", name, "mean", "cold")["mean"])
+    [cold] = (path for path in EXPECTED["v0_1"][name]["paths"] if (path["method"], path["start"]) == ("mean", "cold"))
+    close(simulate(again, "v0_1", name, cold).mean, cold["mean"])

@@ -1,11 +1,108 @@
-"""float64 inside, without changing the caller's JAX, in a fresh interpreter with JAX's defaults."""
+"""float64 inside, the persistent cache of programs (in fresh interpreters), padding, release."""
 
 import textwrap
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+from revarb.runtime import numerics
+from revarb.runtime.numerics import LONGEST, cut_rows, pad_rows, round_up_rows, with_numerics
 from support import small
-from support.processes import run_python
+from support.processes import environment, run_python
+
+FIT = "from support import small; print(repr(small.spec().fit(small.record()).bound))"
+
+
+def fit_in(home, **more):
+    cleared = {name: value for name, value in environment().items() if not name.startswith("JAX_")}
+    done = run_python("-c", FIT, env={**cleared, "XDG_CACHE_HOME": str(home), **more})
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout), done.stderr
+
+
+def kept(home):
+    return {path.name: path.stat().st_mtime_ns for path in home.rglob("*-cache")}
+
+
+@pytest.mark.slow
+def test_the_second_run_uses_the_cache_and_has_the_same_numbers(tmp_path):
+    first, _ = fit_in(tmp_path)
+    programs = kept(tmp_path)
+    assert any("bound_and_gradient" in name for name in programs)
+    assert (tmp_path / "revarb" / "compiled").is_dir()
+    second, err = fit_in(tmp_path, JAX_LOG_COMPILES="1")
+    # On a busy machine, small programs that compiled too quickly to be cached the first time may be added.
+    assert second == first and programs.items() <= kept(tmp_path).items()
+    assert "Persistent compilation cache hit" in err and "bound_and_gradient" in err
+
+
+@pytest.mark.slow
+def test_the_users_settings_are_respected_and_a_folder_that_is_not_writable_is_accepted(tmp_path):
+    fit_in(tmp_path / "home", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"))
+    fit_in(tmp_path / "home", JAX_ENABLE_COMPILATION_CACHE="false")
+    assert not kept(tmp_path / "home")
+    (tmp_path / "file").write_text("not a folder")
+    fit_in(tmp_path / "file")
+
+
+def test_sizes_are_few_and_little_is_added():
+    rows = np.arange(1, LONGEST + 1)
+    sizes = np.array([round_up_rows(int(count)) for count in rows])
+    assert (sizes >= rows).all() and (sizes - rows < rows / 8).all()
+    assert (np.diff(sizes) >= 0).all()
+    assert len(set(sizes)) == 16 + 8 * 10  # 1 … 16, then eight sizes for every doubling up to 2^14
+    assert [round_up_rows(int(size)) for size in set(sizes)] == list(set(sizes))
+    assert [round_up_rows(rows) for rows in (0, 1, 17, 200, 205, LONGEST + 1)] == [0, 1, 18, 208, 208, LONGEST + 1]
+
+
+def test_padded_rows_are_cut_off_again():
+    values = np.arange(17 * 3.0).reshape(17, 3)
+    padded = pad_rows(values, np.nan)
+    assert padded.shape == (18, 3) and np.isnan(padded[17:]).all()
+    np.testing.assert_array_equal(cut_rows(padded, 17), values)
+    np.testing.assert_array_equal(cut_rows(padded.T, 17, axis=1), values.T)
+
+
+@with_numerics
+def call():
+    """Any public call that computes."""
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Ten programs of this process; the last count of the mappings is long ago."""
+    monkeypatch.setattr(numerics, "_last_check", float("-inf"))
+    function = jax.jit(lambda x: jnp.linalg.inv(x @ x.T + jnp.eye(len(x))).sum())
+    for size in range(2, 12):
+        function(jnp.ones((size, 3)))
+    assert function._cache_size() == 10
+    return function
+
+
+@pytest.mark.parametrize(("factor", "programs"), [(1.9, 0), (4.0, 10)])
+def test_programs_are_released_near_the_limit_only(compiled, monkeypatch, factor, programs):
+    before = numerics.count_mappings()
+    monkeypatch.setattr(numerics, "find_mapping_limit", lambda: factor * before)
+    call()
+    assert compiled._cache_size() == programs and (programs or numerics.count_mappings() < before)
+    assert float(compiled(jnp.zeros((3, 3)))) == 3.0  # compiled again
+
+
+def test_the_mappings_are_counted_once_in_ten_seconds(monkeypatch):
+    counted = []
+    monkeypatch.setattr(numerics, "_last_check", float("-inf"))
+    monkeypatch.setattr(numerics, "count_mappings", lambda: counted.append(1) or 0)
+    call()
+    call()
+    assert len(counted) == 1
+
+
+def test_other_systems_have_no_limit(monkeypatch, tmp_path):
+    for name in ("MAPPINGS", "LIMIT"):
+        monkeypatch.setattr(numerics, name, tmp_path / "none")
+    assert numerics.count_mappings() == 0 and numerics.find_mapping_limit() == float("inf")
 
 
 @pytest.mark.parametrize("models", ["{'RGP': small.spec()}", pytest.param("QUICK_MODELS", marks=pytest.mark.slow)])

@@ -7,27 +7,10 @@ from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import predict_certain
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState, locate_windows, make_cold_start
-from revarb.simulation.filtering import filter_states, predict_ahead, smooth_means, update
-from revarb.simulation.moments import JointState, OutputMoments, run_moments
+from revarb.simulation.filtering import filter_states, predict_ahead, smooth_means
+from revarb.simulation.moments import run_moments
 from support import small
 from support.chains import smooth_chain
-
-
-def test_the_update_is_that_of_the_textbook_and_skips_missing_outputs():
-    root = np.random.default_rng(0).normal(size=(5, 5))
-    whole = root @ root.T + 0.1 * np.eye(5)
-    state, measured = JointState(np.zeros(3), whole[:3, :3]), OutputMoments(np.ones(2), whole[3:, 3:], whole[:3, 3:])
-    y = np.array([0.3, -0.4])
-    got = update(state, measured, y)
-    gain = whole[:3, 3:] @ np.linalg.inv(whole[3:, 3:])
-    np.testing.assert_allclose(got.mean, gain @ (y - 1.0), rtol=1e-5)
-    np.testing.assert_allclose(got.cov, whole[:3, :3] - gain @ whole[:3, 3:].T, rtol=1e-4, atol=1e-6)
-    one = update(state, measured, np.array([0.3, np.nan]))
-    first = OutputMoments(measured.mean[:1], measured.cov[:1, :1], measured.cross[:, :1])
-    alone = update(state, first, np.array([0.3]))
-    np.testing.assert_allclose(one.mean, alone.mean, rtol=1e-5)
-    none = update(state, measured, np.full(2, np.nan))
-    np.testing.assert_allclose(none.cov, state.cov, rtol=1e-6)
 
 
 @with_numerics

@@ -7,11 +7,11 @@ import pytest
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import Posterior
 from revarb.simulation.chain import Chain
-from revarb.simulation.filtering import filter_states, predict_ahead
+from revarb.simulation.filtering import filter_states
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import run_moments
 from revarb.simulation.samples import run_samples
-from support.chains import change_linear, correlated_start, monte_carlo
+from support.chains import correlated_start, monte_carlo
 from support.random_models import add_linear
 
 L, NOISES = 2, (0.05, 0.02, 0.03)
@@ -107,14 +107,6 @@ def test_without_a_gp_part_filtering_is_a_kalman_filter(chain, parts, start, u_b
     np.testing.assert_allclose(got.cov, cov, rtol=1e-10, atol=1e-12)
 
 
-def test_without_a_gp_part_predictions_ahead_are_those_of_a_kalman_filter(chain, parts, start, u_bar, y):
-    got = predict_ahead(chain, chain, start, u_bar, y, -1, 3)
-    for row in range(12):
-        means, covs, _, _ = kalman(parts, start, u_bar[: row + 1], y, until=row - 2)
-        np.testing.assert_allclose(got.mean[row], means[row], rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(got.variance[row], np.diag(covs[row]), rtol=1e-10)
-
-
 def test_one_sampled_step_agrees_with_the_monte_carlo_loop(tilted, rng):
     """In one step every function is evaluated once, so that drawing functions and drawing values are equivalent.
 
@@ -126,13 +118,3 @@ def test_one_sampled_step_agrees_with_the_monte_carlo_loop(tilted, rng):
     np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.05 * expected.std(0).max())
     np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)
     assert np.var(drawn - f) == pytest.approx(float(tilted.output.sigma2), rel=0.1)
-
-
-def test_zeros_give_the_chain_without_linear_parts(shallow_model, rng):
-    """To rounding: compiled, sums are fused in another order. One layer is compared bit for bit in tests/gp."""
-    plain = shallow_model.trained.chain
-    zeros = change_linear(plain, lambda shape: (np.zeros(shape), np.zeros(shape[1])))
-    start, u_bar, y = correlated_start(plain, rng, scale=0.5), rng.uniform(-1, 1, size=(6, 2)), rng.normal(size=(6, 1))
-    both = [(run_mean(chain, start, u_bar, -1), filter_states(chain, start, u_bar, y)) for chain in (plain, zeros)]
-    for without, with_zeros in zip(*map(jax.tree.leaves, both), strict=True):
-        np.testing.assert_allclose(without, with_zeros, rtol=1e-10, atol=1e-12)

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from revarb.data.windows import input_windows
 from revarb.gp.posterior import predict_certain
-from revarb.simulation.chain import make_cold_start
-from revarb.simulation.mean import run_mean
 from support import small
 
 
@@ -39,17 +36,3 @@ def test_mean_run_equals_a_plain_loop(which, request):
     model = request.getfixturevalue(which)
     u = small.record(3).u
     np.testing.assert_allclose(model.simulate(u, method="mean").mean, loop_mean(model, u), atol=1e-10)
-
-
-def test_before_a_full_window_missing_inputs_have_their_training_mean(model):
-    """The lead-in equals a run with the training mean in front; the scored run starts cold at the first full window."""
-    u = small.record(3, samples=20).u
-    reach = model.order.reach
-    mean_input = np.repeat(model.scaling.u_mean[None], reach, axis=0)
-    padded = model.scaling.inputs(np.concatenate([mean_input, u]))
-    start = make_cold_start(model.spec.latent_dims, 2, reach, 1)
-    lead_in = run_mean(model.trained.chain, start, input_windows(padded, model.order), 10_000)
-    path = model.simulate(u, method="mean").mean
-    np.testing.assert_allclose(path[:reach], model.scaling.raw_outputs(np.asarray(lead_in))[:reach], atol=1e-12)
-    later = run_mean(model.trained.chain, start, input_windows(model.scaling.inputs(u), model.order), 0)
-    np.testing.assert_allclose(path[reach:], model.scaling.raw_outputs(np.asarray(later)), atol=1e-12)

@@ -8,7 +8,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import compute_known_part
-from revarb.runtime.compilation import round_up_rows
+from revarb.runtime.numerics import round_up_rows
 from revarb.simulation import filtering, narx_filtering, samples
 from revarb.simulation.chain import Chain, make_cold_start
 from revarb.simulation.filtering import filter_states, predict_ahead
@@ -80,29 +80,31 @@ def test_the_filter_stops_at_the_last_row(shallow_model, rng):
         assert_same(got, wanted)
 
 
-@pytest.mark.usefixtures("kept_programs")
-def test_records_of_nearby_length_share_one_compilation(shallow_model, rng):
-    chain = shallow_model.trained.chain
-    for rows in (200, 205):
-        start, u_bar, y = draw_rows(shallow_model, rows, rng)
-        assert len(run_mean(chain, start, u_bar, 2)) == rows
-        assert run_moments(chain, start, u_bar, 2).variance.shape == (rows, 1)
-        assert filter_states(chain, start, u_bar, y).mean.shape == start.mean.shape
-    compiled = [scan_mean, scan_moments, filtering._filter_rows]
-    assert [function._cache_size() for function in compiled] == [1, 1, 1]
+RUNS = {
+    "mean": (scan_mean, lambda chain, start, u_bar, y: run_mean(chain, start, u_bar, 2)),
+    "moments": (scan_moments, lambda chain, start, u_bar, y: run_moments(chain, start, u_bar, 2).variance),
+    "samples": (
+        samples._scan_samples,
+        lambda chain, start, u_bar, y: run_samples(chain, start, u_bar, 2, jax.random.key(0), 3)[1][0],
+    ),
+    "prediction": (
+        filtering._predict_later,
+        lambda chain, start, u_bar, y: predict_ahead(chain, chain, start, u_bar, y, 2, 3).mean,
+    ),
+    "smoothing": (filtering._filter_means, lambda *rows: filtering.smooth_means(*rows)[0]),
+    "filter": (filtering._filter_rows, filter_states),
+}
+SLOW = ("samples", "prediction", "smoothing")
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] if k in SLOW else []) for k in RUNS])
 @pytest.mark.usefixtures("kept_programs")
-def test_samples_predictions_and_smoothing_share_one_compilation(shallow_model, rng):
-    chain = shallow_model.trained.chain
+def test_records_of_nearby_length_share_one_compilation(shallow_model, rng, kind):
+    program, run = RUNS[kind]
     for rows in (200, 205):
-        start, u_bar, y = draw_rows(shallow_model, rows, rng)
-        assert run_samples(chain, start, u_bar, 2, jax.random.key(0), 3)[1].shape == (3, rows, 1)
-        assert predict_ahead(chain, chain, start, u_bar, y, 2, 3).mean.shape == (rows, 1)
-        assert len(filtering.smooth_means(chain, start, u_bar, y)[0]) == rows
-    compiled = [samples._scan_samples, filtering._predict_later, filtering._filter_means]
-    assert [function._cache_size() for function in compiled] == [1, 1, 1]
+        found = run(shallow_model.trained.chain, *draw_rows(shallow_model, rows, rng))
+        assert kind == "filter" or found.shape == (rows, 1)
+    assert program._cache_size() == 1
 
 
 @pytest.mark.usefixtures("kept_programs")

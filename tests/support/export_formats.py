@@ -16,7 +16,10 @@ def run_steps(model, step, u, start):
     plan, rows = make_step_model(model.step_parts()), []
     state = model.step_state() if start is None else start
     for row, now in enumerate(u):
-        state, y = step(plan.restart(state, row) if start is None else state, now)
+        for member, own in zip(plan.members, plan.locate_members(), strict=True):
+            if start is None and row == member.order.reach:
+                state = np.concatenate([state[: own.start], np.zeros(member.states), state[own.stop :]])
+        state, y = step(state, now)
         state = np.asarray(state).ravel()
         rows.append(np.asarray(y).ravel())
     return np.stack(rows), state
@@ -58,18 +61,18 @@ def run_c(model, folder, u, start=None):
     return run_program(program, u, len(model.output_names), start)
 
 
-def get_references(description, causality):
-    return [each.valueReference for each in description.modelVariables
-            if each.causality == causality and each.type == "Real"]  # fmt: skip
+CAUSALITIES = ("input", "output", "local", "parameter")
 
 
 @contextmanager
 def fmu_instance(path, folder, start=None):
-    """An FMU that is initialised, and its description."""
+    """An FMU that is initialised, and the references of its inputs, outputs, states and start values."""
     import fmpy
     from fmpy.fmi2 import FMU2Slave
 
     description = fmpy.read_model_description(str(path))
+    reals = [each for each in description.modelVariables if each.type == "Real"]
+    places = [[each.valueReference for each in reals if each.causality == kind] for kind in CAUSALITIES]
     slave = FMU2Slave(
         guid=description.guid, unzipDirectory=fmpy.extract(str(path), str(folder / "unpacked")),
         modelIdentifier=description.coSimulation.modelIdentifier, instanceName="one",
@@ -77,12 +80,12 @@ def fmu_instance(path, folder, start=None):
     slave.instantiate()
     slave.setupExperiment(startTime=0.0)
     if start is not None:
-        slave.setReal(get_references(description, "parameter"), start.tolist())
+        slave.setReal(places[3], start.tolist())
         slave.setBoolean([0], [False])  # cold_start
     slave.enterInitializationMode()
     slave.exitInitializationMode()
     try:
-        yield slave, description
+        yield slave, *places
     finally:
         slave.freeInstance()
 
@@ -96,8 +99,8 @@ def export_fmu(model, folder, **options):
 
 
 def run_fmu(model, folder, u, start=None, **options):
-    with fmu_instance(export_fmu(model, folder, **options), folder, start) as (slave, description):
-        inputs, outputs, states = (get_references(description, each) for each in ("input", "output", "local"))
+    path = export_fmu(model, folder, **options)
+    with fmu_instance(path, folder, start) as (slave, inputs, outputs, states, _):
         rows = []
         for k, now in enumerate(u):
             slave.setReal(inputs, now.tolist())

@@ -3,6 +3,7 @@
 import numpy as np
 
 from revarb.export.step_model import StepMember, StepModel
+from revarb.simulation.chain import locate_regressors
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 
@@ -20,7 +21,7 @@ def advance(member: StepMember, state: np.ndarray, u_bar: np.ndarray) -> tuple[n
     """The joint state after one step, and the outputs, all z-scored."""
     state = state.copy()
     for number, (layer, window) in enumerate(zip(member.hidden, member.windows, strict=True)):
-        x = np.concatenate([state[member.regressors[number]], u_bar if number == 0 else []])
+        x = np.concatenate([state[locate_regressors(member)[number]], u_bar if number == 0 else []])
         new = evaluate(layer, x)
         state[window] = np.concatenate([new, state[window][: -len(new)]])
     newest = state[member.windows[-1]]

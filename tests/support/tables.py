@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.table_file import Table
 
 
@@ -12,6 +12,12 @@ def csv_table(tmp_path, text, encoding="utf-8", **form):
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode(encoding))
     return Table(path, CsvForm(**form))
+
+
+def times_table(tmp_path, times):
+    """A CSV file with these times, a text where spaces separate them, or a list."""
+    several = times.split() if isinstance(times, str) else times
+    return csv_table(tmp_path, "t,y\n" + "\n".join(f"{each},1" for each in several))
 
 
 def parquet_table(tmp_path, columns, name="t.parquet"):

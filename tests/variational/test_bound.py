@@ -61,23 +61,6 @@ def test_records_that_share_nothing_add_up(rng):
     assert float(total) == pytest.approx(float(single1 + single2), rel=1e-9)
 
 
-def test_permuting_records_changes_nothing(rng):
-    lengths = (4, 7, 5)
-    parameters, rows = random_parameters(rng, lengths), random_rows(rng, lengths)
-    order = (2, 0, 1)
-
-    def shuffled(table, sizes):
-        pieces = np.split(np.asarray(table), np.cumsum(sizes)[:-1])
-        return np.concatenate([pieces[position] for position in order])
-
-    states = jax.tree.map(lambda table: shuffled(table, lengths), parameters.states)
-    moved = jax.tree.map(lambda table: shuffled(table, [length - L for length in lengths]), rows)
-    before = compiled(parameters, rows, Layout(L, lengths, JITTER))
-    layout = Layout(L, tuple(lengths[position] for position in order), JITTER)
-    after = compiled(Parameters(parameters.layers, states, parameters.priors), moved, layout)
-    assert float(after) == pytest.approx(float(before), rel=1e-12)
-
-
 def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
     """λ → 0 and ζ = x̂: each layer becomes exact GP regression of its states; only entropy and KL remain beside."""
     lengths, H = (7,), 2

@@ -10,9 +10,8 @@ from revarb.fitting.networks import start_networks
 from revarb.models.recipe import Recognition
 from revarb.runtime.journal import Journal
 from revarb.variational.bound import revarb_bound
-from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, Network, RecognisedStates, draw_networks, run_networks
 from support import oracles, small
 from support.recognised import recognised_problem
 
@@ -38,11 +37,11 @@ def u_bar(rng):
 
 def apply(network, x):
     for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
-        x = np.tanh(x @ weight + bias)
+        x = jnp.tanh(x @ weight + bias)
     return x @ network.weights[-1] + network.biases[-1]
 
 
-def looped(networks, initial, u_bar):
+def run_by_loop(networks, initial, u_bar):
     """Record by record, step by step, with lists."""
     paths, row = [[] for _ in networks], 0
     for record, length in enumerate(LENGTHS):
@@ -50,44 +49,29 @@ def looped(networks, initial, u_bar):
         for _ in range(length - ORDER.lags):
             below = u_bar[row]
             for h, network in enumerate(networks):
-                own = np.concatenate(states[h][: -ORDER.lags - 1 : -1])
-                states[h].append(apply(network, np.concatenate([own, below])))
-                below = np.concatenate(states[h][: -ORDER.lags - 1 : -1])
+                own = jnp.concatenate(states[h][: -ORDER.lags - 1 : -1])
+                states[h].append(apply(network, jnp.concatenate([own, below])))
+                below = jnp.concatenate(states[h][: -ORDER.lags - 1 : -1])
             row += 1
         for path, these in zip(paths, states, strict=True):
             path.extend(these)
-    return [np.array(path) for path in paths]
+    return [jnp.stack(path) for path in paths]
 
 
 def test_the_scan_is_a_plain_loop(networks, initial, u_bar):
-    got = run_networks(networks, initial, u_bar, ORDER.lags, LENGTHS)
-    for path, expected in zip(got, looped(networks, initial, u_bar), strict=True):
-        np.testing.assert_allclose(path, expected, rtol=1e-12, atol=1e-13)
+    """The paths of records of several lengths, which are padded, and their gradient."""
 
+    def both(run):
+        paths = run(networks)
+        slopes = jax.grad(lambda g: sum(jnp.sum(path**2) for path in run(g)))(networks)
+        return jax.tree.leaves((list(paths), slopes))
 
-def test_padding_short_records_changes_nothing(networks, initial, u_bar):
-    """Each record alone, without padding, against all of them in one batch; the gradients as well."""
-    together = run_networks(networks, initial, u_bar, ORDER.lags, LENGTHS)
-    rows = np.cumsum([0, *(length - ORDER.lags for length in LENGTHS)])
-    states = np.cumsum([0, *LENGTHS])
-
-    def alone(networks, record):
-        starts = [start[record : record + 1] for start in initial]
-        return run_networks(networks, starts, u_bar[rows[record] : rows[record + 1]], ORDER.lags, LENGTHS[record:][:1])
-
-    for record in range(len(LENGTHS)):
-        for path, expected in zip(together, alone(networks, record), strict=True):
-            np.testing.assert_allclose(path[states[record] : states[record + 1]], expected, rtol=1e-12)
-
-    def squares(g):
-        return jnp.sum(run_networks(g, initial, u_bar, ORDER.lags, LENGTHS)[-1] ** 2)
-
-    def squares_alone(g):
-        return sum(jnp.sum(alone(g, record)[-1] ** 2) for record in range(len(LENGTHS)))
-
-    joint, parts = (jax.jit(jax.grad(function))(networks) for function in (squares, squares_alone))
-    for a, b in zip(jax.tree.leaves(joint), jax.tree.leaves(parts), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    scan, loop = (
+        jax.jit(lambda: both(lambda g: run_networks(g, initial, u_bar, ORDER.lags, LENGTHS))),
+        jax.jit(lambda: both(lambda g: run_by_loop(g, initial, u_bar))),
+    )
+    for got, expected in zip(scan(), loop(), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow

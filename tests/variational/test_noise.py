@@ -22,32 +22,18 @@ def make_layer(zeta, sigma2=0.2):
 
 
 @pytest.mark.parametrize("uncertain", [False, True])
-def test_weights_of_one_change_nothing(rng, uncertain):
-    x, y = rng.normal(size=(9, 2)), rng.normal(size=(9, 1))
-    variance = rng.uniform(0.1, 0.5, size=(9, 2)) if uncertain else None
-    layer = make_layer(rng.normal(size=(4, 2)))
-    plain = collapsed_bound(layer, Gaussians(x, variance), Targets(y, 0.0), JITTER)
-    weighted = collapsed_bound(layer, Gaussians(x, variance, np.ones(9)), Targets(y, 0.0), JITTER)
-    assert float(weighted) == pytest.approx(float(plain), rel=1e-12)
-
-
-def test_a_weight_of_zero_is_a_missing_row(rng):
-    x, lam, y = rng.normal(size=(9, 2)), rng.uniform(0.1, 0.5, size=(9, 2)), rng.normal(size=(9, 1))
-    weights = rng.uniform(0.2, 1.5, size=9)
-    weights[[2, 5]] = 0.0
-    layer, kept = make_layer(rng.normal(size=(4, 2))), weights > 0.0
-    whole = collapsed_bound(layer, Gaussians(x, lam, weights), Targets(y, 0.0), JITTER)
-    part = collapsed_bound(layer, Gaussians(x[kept], lam[kept], weights[kept]), Targets(y[kept], 0.0), JITTER)
-    assert float(whole) == pytest.approx(float(part), rel=1e-12)
-
-
-def test_a_weight_of_two_is_the_row_twice_but_for_the_normalisation(rng):
-    x, lam, y = rng.normal(size=(5, 2)), rng.uniform(0.1, 0.5, size=(5, 2)), rng.normal(size=(5, 1))
+def test_a_weight_of_two_is_the_row_twice_but_for_the_normalisation(rng, uncertain):
+    """All other weights are one; those of zero are in tests/gp/test_layer.py."""
+    x, y = rng.normal(size=(5, 2)), rng.normal(size=(5, 1))
     layer, twice = make_layer(rng.normal(size=(4, 2))), np.array([0, 1, 2, 3, 3, 4])
-    weighted = collapsed_bound(layer, Gaussians(x, lam, np.array([1.0, 1.0, 1.0, 2.0, 1.0])), Targets(y, 0.0), JITTER)
-    repeated = collapsed_bound(layer, Gaussians(x[twice], lam[twice]), Targets(y[twice], 0.0), JITTER)
+    once, repeated = Gaussians(x, None, np.array([1.0, 1.0, 1.0, 2.0, 1.0])), Gaussians(x[twice], None)
+    if uncertain:
+        lam = rng.uniform(0.1, 0.5, size=(5, 2))
+        once, repeated = once._replace(variance=lam), repeated._replace(variance=lam[twice])
+    weighted = collapsed_bound(layer, once, Targets(y, 0.0), JITTER)
+    expected = collapsed_bound(layer, repeated, Targets(y[twice], 0.0), JITTER)
     normalisation = 0.5 * np.log(2.0 * np.pi * 0.2)  # of the row that is there twice
-    assert float(repeated) == pytest.approx(float(weighted) - normalisation, rel=1e-10)
+    assert float(expected) == pytest.approx(float(weighted) - normalisation, rel=1e-10)
 
 
 @pytest.mark.parametrize(("rate", "degrees"), [(0.7, 4.0), (12.0, 3.0), (2.5, 30.0)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -29,6 +29,7 @@ from revarb.models.model_file import (
     Header,
     ModelFormat,
     blank_array,
+    check_chain,
     common_fields,
     fill_template,
     register_format,
@@ -36,7 +37,6 @@ from revarb.models.model_file import (
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
-from revarb.models.trained import check_chain
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
@@ -116,17 +116,18 @@ class GPNARX(Lagged):
         records = as_records(train)
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
         rows, _ = build_complete_rows(prep, records, "GP-NARX")
-        inducing = INDUCING if self.inducing is None and len(rows.y) > EXACT_ROWS else self.inducing
+        seed, inducing = check_seed(seed), self.inducing
+        if inducing is None and len(rows.y) > EXACT_ROWS:
+            inducing = INDUCING
         zeta = None
         if inducing is not None:
-            rng = np.random.default_rng(check_seed(seed))
+            rng = np.random.default_rng(seed)
             zeta = find_centres(rows.x_hat, min(inducing, len(rows.y)), iterations=50, starts=1, rng=rng)
-        layer, optimum = _maximise_evidence(rows, zeta, self.iterations, progress)
+        found, optimum = _maximise_evidence(rows, zeta, self.iterations, progress)
         with capture_interrupts() as pressed:  # an exception here would lose the result
-            compute = _exact_posterior if zeta is None else _sparse_posterior
-            posterior = jax.tree.map(np.asarray, compute(layer, rows))
+            posterior = jax.tree.map(np.asarray, _compute_posterior(found, rows))
         status = Status.INTERRUPTED if pressed else optimum.status  # `PerOutput` stops when it sees this
-        return FittedGPNARX(prep, status, check_seed(seed), Chain((posterior,), None, self.lags), optimum.bound)
+        return FittedGPNARX(prep, status, seed, Chain((posterior,), None, self.lags), optimum.bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -255,27 +256,32 @@ class FittedGPNARX(Predictor, Exportable):
         )
 
 
+class _Free(NamedTuple):
+    """What is maximised over: inducing inputs, or None of the exact GP, and kernel and noise, unconstrained."""
+
+    zeta: Float[AnyArray, "M D"] | None
+    raw_w: Float[AnyArray, " D"]
+    raw_variance: Float[AnyArray, ""]
+    raw_noise: Float[AnyArray, ""]  # of the noise above MIN_NOISE
+
+    def make_layer(self, rows: NarxRows) -> Layer:
+        """The layer, whose inducing inputs are the rows if the GP is exact."""
+        sigma2 = MIN_NOISE + jax.nn.softplus(self.raw_noise)
+        zeta = rows.x_hat if self.zeta is None else self.zeta
+        return Layer(zeta, self.raw_w, self.raw_variance, inverse_softplus(sigma2))
+
+
 def _maximise_evidence(
     rows: NarxRows, zeta: Float64[np.ndarray, "M D"] | None, iterations: int, progress: bool
-) -> tuple[Layer, Optimum]:
-    # Of the exact GP, whose inducing inputs are its rows, or with free inducing inputs its bound.
-    start = _make_start(rows.x_hat if zeta is None else zeta)
-    kernel = (start.raw_w, start.raw_variance, start.raw_sigma2)
-    free: Any = kernel if zeta is None else start
-    objective = _evidence if zeta is None else _bound
+) -> tuple[_Free, Optimum]:
+    # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
+    size = rows.x_hat.shape[1]
+    raw = (np.asarray(inverse_softplus(value)) for value in (np.full(size, 1.0 / size), 1.0, START_NOISE))
     with progress_bar("fitting GP-NARX", iterations, progress) as update:
-        found, optimum = maximise_tree(
-            lambda tree: objective(tree, rows), free, iterations,
+        return maximise_tree(
+            lambda free: _compute_evidence(free, rows), _Free(zeta, *raw), iterations,
             lambda step: update(step.iteration, f"evidence {step.bound:.1f}"),
         )  # fmt: skip
-    return _add_noise_floor(Layer(rows.x_hat, *found) if zeta is None else found), optimum
-
-
-def _make_start(zeta: Float64[np.ndarray, "M D"]) -> Layer:
-    # The squared distance of two z-scored rows is about 2 D: with w = 1 / D typical kernel values are neither 0 nor 1.
-    w = np.full(zeta.shape[1], 1.0 / zeta.shape[1])
-    raw_w, raw_variance, raw_sigma2 = (np.asarray(inverse_softplus(value)) for value in (w, 1.0, START_NOISE))
-    return Layer(zeta, raw_w, raw_variance, raw_sigma2)
 
 
 # Rows are arguments, not constants, so that all fits of one shape share one compiled program.
@@ -283,29 +289,20 @@ def _make_start(zeta: Float64[np.ndarray, "M D"]) -> Layer:
 
 @jax.jit
 @jax.value_and_grad
-def _evidence(kernel: tuple[AnyArray, AnyArray, AnyArray], rows: NarxRows) -> Float[AnyArray, ""]:
-    return log_evidence(_add_noise_floor(Layer(rows.x_hat, *kernel)), rows.y)
+def _compute_evidence(free: _Free, rows: NarxRows) -> Float[AnyArray, ""]:
+    # That of the exact GP, or its bound.
+    layer = free.make_layer(rows)
+    if free.zeta is None:
+        return log_evidence(layer, rows.y)
+    return collapsed_bound(layer, Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
 
 
 @jax.jit
-@jax.value_and_grad
-def _bound(layer: Layer, rows: NarxRows) -> Float[AnyArray, ""]:
-    return collapsed_bound(_add_noise_floor(layer), Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
-
-
-@jax.jit
-def _exact_posterior(layer: Layer, rows: NarxRows) -> Posterior:
-    return exact_posterior(layer, rows.y)
-
-
-@jax.jit
-def _sparse_posterior(layer: Layer, rows: NarxRows) -> Posterior:
+def _compute_posterior(free: _Free, rows: NarxRows) -> Posterior:
+    layer = free.make_layer(rows)
+    if free.zeta is None:
+        return exact_posterior(layer, rows.y)
     return compute_posterior(layer, Gaussians(rows.x_hat, None), rows.y, JITTER)
-
-
-def _add_noise_floor(layer: Layer) -> Layer:
-    # The free parameter is the noise above MIN_NOISE.
-    return Layer(layer.zeta, layer.raw_w, layer.raw_variance, inverse_softplus(MIN_NOISE + layer.sigma2))
 
 
 def _write_gp_narx(model: FittedGPNARX) -> tuple[dict[str, Any], Any]:

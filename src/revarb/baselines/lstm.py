@@ -2,14 +2,24 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64, Key
+import optax
+from jaxtyping import Float, Float64, Int, Key
 
-from revarb.baselines.networks import UPDATES_PER_ROUND, LSTMNetwork, make_blank_network, run_network, train_rounds
-from revarb.baselines.training_rows import DelayedRecords, Subsequences, delay_inputs
+from revarb.baselines.training_rows import (
+    DelayedRecords,
+    Subsequences,
+    Training,
+    cut_subsequences,
+    delay_inputs,
+    run_adam,
+)
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.fitting.quarters import TAIL, compute_quarter_errors, estimate_residual_std, locate_quarter, rms_error
@@ -31,7 +41,39 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 
 MAX_LAYERS = 3
+UPDATES_PER_ROUND = 25  # updates per compiled call; the error on the tail is computed after each round
 Report = Callable[[int, float], None]  # rounds so far, error
+
+
+class LSTMNetwork(eqx.Module):
+    """Stacked LSTM cells and a linear readout."""
+
+    cells: tuple[eqx.nn.LSTMCell, ...]
+    readout: eqx.nn.Linear
+
+    @classmethod
+    def draw(cls, inputs: int, layers: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "LSTMNetwork":
+        """Draw a network with Equinox's default initial weights."""
+        *keys, last = jax.random.split(key, layers + 1)
+        sizes = [inputs] + [units] * (layers - 1)
+        cells = tuple(eqx.nn.LSTMCell(size, units, key=each) for size, each in zip(sizes, keys, strict=True))
+        return cls(cells, eqx.nn.Linear(units, outputs, key=last))
+
+    def __call__(self, u_bar: Float[AnyArray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+        """Run the network over a record from an empty memory."""
+
+        def step(states, now):
+            following = []
+            for cell, state in zip(self.cells, states, strict=True):
+                following.append(cell(now, state))
+                now = following[-1][0]
+            return tuple(following), self.readout(now)
+
+        empty = tuple((jnp.zeros(cell.hidden_size), jnp.zeros(cell.hidden_size)) for cell in self.cells)
+        return jax.lax.scan(step, empty, u_bar)[1]
+
+
+run_network = jax.jit(lambda network, u_bar: network(u_bar))
 
 
 @dataclass(frozen=True)
@@ -211,7 +253,7 @@ def _search(
 def _train(
     spec: LSTM, data: DelayedRecords, cuts: Subsequences, depth: int, key: Key[jax.Array, ""], report: Report
 ) -> _Trial:
-    networks = _start_training(spec, cuts, depth, key)
+    networks = _train_rounds(spec, cuts, depth, key)
     best: _Trial | None = None
     for rounds in range(1, spec._rounds + 1):
         with capture_interrupts() as pressed:
@@ -234,7 +276,7 @@ def _train_on_everything(
     spec: LSTM, data: DelayedRecords, best: _Trial, key: Key[jax.Array, ""]
 ) -> tuple[LSTMNetwork, Status]:
     cuts = _cut_records(data, [len(record) for record in data.records], spec.subsequence)
-    networks, network = _start_training(spec, cuts, best.depth, key), best.network
+    networks, network = _train_rounds(spec, cuts, best.depth, key), best.network
     for _ in range(best.rounds):
         with capture_interrupts() as pressed:
             network = next(networks)
@@ -243,10 +285,39 @@ def _train_on_everything(
     return jax.tree.map(np.asarray, network), best.status
 
 
-def _start_training(spec: LSTM, cuts: Subsequences, depth: int, key: Key[jax.Array, ""]) -> Iterator[LSTMNetwork]:
-    first, draws = jax.random.split(key)
+def _train_rounds(spec: LSTM, cuts: Subsequences, depth: int, key: Key[jax.Array, ""]) -> Iterator[LSTMNetwork]:
+    # Trains a new network without end; yields it after every round of updates.
+    first, key = jax.random.split(key)
     network = LSTMNetwork.draw(cuts.u_bar.shape[1], depth, spec.units, cuts.y.shape[1], first)
-    return train_rounds(network, cuts, spec.batch, spec.learning_rate, draws)
+    now = network, _make_rule(spec.learning_rate).init(network)  # pyright: ignore[reportArgumentType] (a tree)
+    while True:
+        key, draw_key = jax.random.split(key)
+        starts = jax.random.choice(draw_key, cuts.starts, (UPDATES_PER_ROUND, spec.batch))
+        now = _run_round(now, starts, cuts.u_bar, cuts.y, spec.learning_rate, cuts.length)
+        yield now[0]
+
+
+@partial(jax.jit, static_argnames="length")
+def _run_round(
+    start: Training,
+    starts: Int[AnyArray, "K B"],
+    u_bar: Float[AnyArray, "N Du"],
+    y: Float[AnyArray, "N Dy"],
+    learning_rate: float | Float[jax.Array, ""],
+    length: int,
+) -> Training:
+    # Makes one update of Adam for every row of `starts`.
+    def loss(network: LSTMNetwork, chosen: Int[AnyArray, " B"]) -> Float[AnyArray, ""]:
+        u_cuts, y_cuts = (cut_subsequences(values, chosen, length) for values in (u_bar, y))
+        # A sub-sequence starts with an empty memory, unlike the record: its first half is not scored.
+        errors = (jax.vmap(network)(u_cuts) - y_cuts)[:, length // 2 :]
+        return jnp.mean(errors**2)
+
+    return run_adam(_make_rule(learning_rate), loss, start, starts)[0]
+
+
+def _make_rule(learning_rate: float | Float[jax.Array, ""]) -> optax.GradientTransformation:
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(learning_rate))
 
 
 def _cut_records(data: DelayedRecords, heads: Sequence[int], subsequence: int) -> Subsequences:
@@ -272,8 +343,9 @@ def _read_lstm(header: Header, arrays: Arrays) -> FittedLSTM:
     units = check_integer("units", header["units"], 1, MAX_UNITS)
     prep, outputs = fields.preprocessor, len(fields.preprocessor.output_names)
     inputs = prep.order.input_lags * len(prep.input_names)
-    network = make_blank_network(LSTMNetwork.draw, inputs, layers, units, outputs)
-    trained = fill_template({"residual_std": blank_array(outputs), "network": network}, arrays)
+    shapes = eqx.filter_eval_shape(LSTMNetwork.draw, inputs, layers, units, outputs, jax.random.key(0))
+    blank = jax.tree.map(lambda leaf: blank_array(*leaf.shape), shapes)
+    trained = fill_template({"residual_std": blank_array(outputs), "network": blank}, arrays)
     return FittedLSTM(*fields, check_residual_std(trained["residual_std"]), trained["network"])
 
 

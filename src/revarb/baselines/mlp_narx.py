@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Key
 
-from revarb.baselines.networks import Perceptron, make_blank_network
 from revarb.baselines.training_rows import build_complete_rows
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
@@ -42,6 +42,38 @@ from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain
+from revarb.simulation.formulas import Affine, TanhNetwork
+
+
+class Perceptron(eqx.Module):
+    """One hidden layer of tanh units and a linear readout."""
+
+    hidden: eqx.nn.Linear
+    readout: eqx.nn.Linear
+
+    @classmethod
+    def draw(cls, inputs: int, units: int, outputs: int, key: Key[jax.Array, ""]) -> "Perceptron":
+        """Draw a network with Equinox's default initial weights."""
+        first, second = jax.random.split(key)
+        return cls(eqx.nn.Linear(inputs, units, key=first), eqx.nn.Linear(units, outputs, key=second))
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.readout.weight.shape[0]
+
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """The network's prediction."""
+        return jax.vmap(lambda row: self.readout(jnp.tanh(self.hidden(row))))(x)
+
+    def formula(self) -> TanhNetwork:
+        """The network as plain arrays."""
+        return TanhNetwork(_describe(self.hidden), _describe(self.readout))
+
+
+def _describe(layer: eqx.nn.Linear) -> Affine:
+    assert layer.bias is not None  # Equinox's default
+    return Affine(np.asarray(layer.weight, dtype=np.float64).T, np.asarray(layer.bias, dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -213,8 +245,9 @@ def _read_mlp_narx(header: Header, arrays: Arrays) -> FittedMLPNARX:
     fields, units = common_fields(header), check_integer("units", header["units"], 1, MAX_UNITS)
     prep, outputs = fields.preprocessor, len(fields.preprocessor.output_names)
     [regressors, _] = regressor_sizes(prep.order, (outputs,), len(prep.input_names))
-    network = make_blank_network(Perceptron.draw, regressors, units, outputs)
-    trained = fill_template({"residual_std": blank_array(outputs), "model": network}, arrays)
+    shapes = eqx.filter_eval_shape(Perceptron.draw, regressors, units, outputs, jax.random.key(0))
+    blank = jax.tree.map(lambda leaf: blank_array(*leaf.shape), shapes)
+    trained = fill_template({"residual_std": blank_array(outputs), "model": blank}, arrays)
     return FittedMLPNARX(*fields, check_residual_std(trained["residual_std"]), trained["model"])
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor, find_input_range, find_output_range
-from revarb.data.scaling import Standardiser
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
@@ -81,7 +80,7 @@ class PerOutput:
             If the records do not fit the configuration.
         """
         seed, records = check_seed(seed), as_records(train)
-        scaling = Standardiser.from_records(records)  # refuses a constant column before the first fit
+        prep = Preprocessor.from_records(records, Order(0, 0, 1))  # refuses a constant column before the first fit
         first, fitted = records[0], {}
         parts = [_split_records(records, column) for column in range(len(first.output_names))]
         # Outputs with gaps first: a model that needs complete records refuses them before the other fits.
@@ -93,10 +92,7 @@ class PerOutput:
                 if fitted[column].status is Status.INTERRUPTED and len(fitted) < len(parts):
                     raise KeyboardInterrupt
         members = [fitted[column] for column in range(len(parts))]
-        prep = Preprocessor(
-            scaling, _find_largest_order(members), first.input_names, first.output_names, first.dt,
-            find_input_range(records), first.time_name, find_output_range(records),
-        )  # fmt: skip
+        prep = replace(prep, order=_find_largest_order(members))
         status = min((member.status for member in members), key=WORST_FIRST.index)
         return FittedPerOutput(prep, status, seed, tuple(members))
 

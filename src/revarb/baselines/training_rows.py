@@ -1,11 +1,13 @@
-"""Training rows of the baselines: rows of regressors without gaps, records with delayed inputs, sub-sequences."""
+"""What trainings of the baselines share: rows without gaps, delayed inputs, sub-sequences, and Adam on them."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+import optax
+from jaxtyping import Bool, Float, Float64, Int
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
@@ -77,3 +79,21 @@ class Subsequences(NamedTuple):
 def cut_subsequences(values: AnyArray, starts: Int[AnyArray, " B"], length: int) -> AnyArray:
     """Cut the rows of sub-sequences out of stacked records, along a new first axis."""
     return jax.vmap(lambda start: jax.lax.dynamic_slice_in_dim(values, start, length))(starts)
+
+
+Training = tuple[Any, optax.OptState]
+"""Parameters, and the memory of Adam."""
+
+
+def run_adam(
+    rule: optax.GradientTransformation, loss: Callable[[Any, Any], AnyArray], start: Training, draws: AnyArray
+) -> tuple[Training, Float[AnyArray, " K"]]:
+    """Make one update for every draw of a stochastic loss; return also all its values."""
+
+    def update(now: Training, draw: AnyArray) -> tuple[Training, AnyArray]:
+        parameters, memory = now
+        value, gradient = jax.value_and_grad(loss)(parameters, draw)
+        changes, memory = rule.update(gradient, memory, parameters)
+        return (eqx.apply_updates(parameters, changes), memory), value
+
+    return jax.lax.scan(update, start, draws)

@@ -66,7 +66,7 @@ def compare_models(
         from revarb.analysis.comparison import ComparisonInterrupted
         from revarb.cli.fit_request import make_spec
         from revarb.cli.tables import leave_out_short, read_files
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
         from revarb.data.record_files import Times
         from revarb.runtime.unfinished import keep_journals
     spec = make_spec(config, options.collect_given(

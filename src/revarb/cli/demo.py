@@ -119,6 +119,6 @@ def fetch_datasets(
     """
     with exit_on_interrupt():
         from revarb import datasets
-        from revarb.datasets.registry import GENERATED
+        from revarb.datasets import GENERATED
     for name in names or [name for name in datasets.names() if name not in GENERATED]:
         say(f"{name}: {datasets.fetch(name)}")

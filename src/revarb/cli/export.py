@@ -47,7 +47,7 @@ def export(
     """
     with exit_on_interrupt():
         from revarb import load
-        from revarb.export.writer import find_format
+        from revarb.export.exportable import find_format
     if str(target) == "-":
         raise InputError("-o -: an export cannot be written to the standard output; name a file")
     kind = find_format(target, to)  # before a large file is read

@@ -109,7 +109,7 @@ def fit(
     with exit_on_interrupt():
         from revarb.cli import fit_request
         from revarb.cli.tables import leave_out_short, read_files
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
         from revarb.data.record_files import Times
         from revarb.models.configuration import Lagged
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)

@@ -15,7 +15,7 @@ from revarb.cli import fit_report
 from revarb.cli.application import print_written, say, screen, stop_interrupted
 from revarb.cli.options import RESUME, name_option
 from revarb.cli.tables import find_time_column
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.record_files import Times
 from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user

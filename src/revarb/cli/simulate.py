@@ -45,7 +45,7 @@ def simulate(
 
         from revarb import Window, load
         from revarb.cli.tables import check_target, make_record, open_table, write_path
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
     form, model = CsvForm(decimal, separator, skip_rows), load(model_file)
     table, time_name = open_table(test, model, time_column, form)
     begin: Any = start
@@ -98,7 +98,7 @@ def predict(
     with exit_on_interrupt():
         from revarb import Series, load
         from revarb.cli.tables import check_target, make_record, open_table, write_path
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
     model = load(model_file)
     if not hasattr(model, "predict"):  # most baselines only simulate
         raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")
@@ -132,7 +132,7 @@ def check(
 
         from revarb import Series, load
         from revarb.cli.tables import make_record, open_table
-        from revarb.data.csv_rows import CsvForm
+        from revarb.data.csv_file import CsvForm
         from revarb.runtime.figure_style import save_figure
     if picture.suffix.lower() != ".png":
         raise InputError(f"-o {picture}: the picture is a PNG file; choose a name that ends in .png")

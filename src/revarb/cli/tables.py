@@ -14,7 +14,7 @@ import rich.table
 from revarb.analysis.report import Grid, format_number, format_percent
 from revarb.analysis.scores import Scores, scores
 from revarb.cli.application import error_screen, find_picture, print_line, print_written, screen
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.record_files import Times, read_by_file
 from revarb.data.sampling import check_interval
 from revarb.data.series import Series

@@ -47,8 +47,16 @@ class TableValues:
 
 def read_values(name: str, values: Any) -> TableValues:
     """The contents of an array, a data frame, or one of its columns."""
-    frame = _read_frame(name, values)
-    return TableValues(_read_array(name, values)) if frame is None else frame
+    frame = _as_frame(name, values)
+    if frame is None:
+        return TableValues(_read_array(name, values))
+    columns = [frame] if isinstance(frame, nw.Series) else list(frame.iter_columns())
+    matrix = np.empty((len(frame), len(columns)))
+    for position, column in enumerate(columns):
+        matrix[:, position] = _column_values(name, column)
+    labels = tuple(column.name for column in columns)
+    named = all(isinstance(label, str) and label for label in labels)
+    return TableValues(matrix, labels if named else None, _index_of(frame))
 
 
 def as_matrix(
@@ -94,11 +102,7 @@ def column_names(prefix: str, names: Iterable[str] | None, columns: int) -> tupl
 
 def is_encodable(name: str) -> bool:
     """Whether a name can be written to a file: a lone surrogate is a str, but has no encoding."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return name.encode(errors="replace").decode() == name
 
 
 def row_index(values: Any) -> RowIndex | None:
@@ -162,20 +166,6 @@ def _read_array(name: str, values: ArrayLike) -> Float64[np.ndarray, "N D"]:
     if matrix.ndim != 2:
         raise InputError(f"{name} must be a vector or a matrix [samples, columns], received shape {matrix.shape}")
     return matrix
-
-
-def _read_frame(name: str, values: Any) -> TableValues | None:
-    # None for anything that is no data frame and no column of one.
-    frame = _as_frame(name, values)
-    if frame is None:
-        return None
-    columns = [frame] if isinstance(frame, nw.Series) else list(frame.iter_columns())
-    matrix = np.empty((len(frame), len(columns)))
-    for position, column in enumerate(columns):
-        matrix[:, position] = _column_values(name, column)
-    labels = tuple(column.name for column in columns)
-    named = all(isinstance(label, str) and label for label in labels)
-    return TableValues(matrix, labels if named else None, _index_of(frame))
 
 
 def _column_values(name: str, column: nw.Series) -> Float64[np.ndarray, " N"]:

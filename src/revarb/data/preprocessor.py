@@ -204,24 +204,19 @@ class Preprocessor:
 
     def add_inputs(self, path: Trajectory, inputs: RunInputs) -> Trajectory:
         """The trajectory with the inputs that drove it, and where it leaves what training has shown."""
+        path = replace(path, index=inputs.index)
         if self.output_range is not None:
-            extrapolates = _measure_excess(path.mean, self.output_range) > OUTPUT_MARGIN
-            path = replace(path, output_extrapolates=extrapolates)
+            excess = _measure_excess(path.mean, self.output_range)
+            path = replace(path, output_extrapolates=excess > OUTPUT_MARGIN)
         if not self.input_names:
-            return replace(path, index=inputs.index)
+            return path
         extrapolates = np.zeros(inputs.raw.shape, dtype=bool)
         if self.input_range is not None:
             excess = _measure_excess(inputs.raw, self.input_range)
             extrapolates = excess > MARGIN
             if extrapolates.any():
                 warn_user(self._describe_extrapolation(self.input_range, extrapolates.sum(axis=0), excess))
-        return replace(
-            path,
-            inputs=inputs.raw,
-            input_names=self.input_names,
-            input_extrapolates=extrapolates,
-            index=inputs.index,
-        )
+        return replace(path, inputs=inputs.raw, input_names=self.input_names, input_extrapolates=extrapolates)
 
     def _describe_extrapolation(
         self, known: ValueRange, rows: Int[np.ndarray, " Du"], excess: Float64[np.ndarray, "T Du"]

@@ -136,20 +136,16 @@ def _is_judged(runs: _Runs) -> bool:
 
 
 def _find_runs(columns: Sequence[Float64[np.ndarray, " _"]]) -> _Runs:
-    parts, all_steps = [], []
-    for number, values in enumerate(columns):
-        first = np.flatnonzero(values != np.concatenate([[np.nan], values])[:-1])
-        steps = np.abs(np.diff(values[first]))
-        before = _measure_approach(steps)[: len(first)]
-        after = _measure_approach(steps[::-1])[: len(first)][::-1]
-        length = np.diff(np.append(first, len(values)))
-        parts.append((np.full(len(first), number), first, length, values[first], before, after))
-        all_steps.append(steps[np.isfinite(steps)])
-    record, first, length, value, before, after = (np.concatenate(each) for each in zip(*parts, strict=True))
+    values = np.concatenate([np.append(column, np.nan) for column in columns])  # no step leads to the next record
+    begins = np.cumsum([0, *(len(column) + 1 for column in columns)])
+    first = np.flatnonzero(values != np.append(np.nan, values[:-1]))
+    length, value = np.diff(np.append(first, len(values))), values[first]
+    steps = np.abs(np.diff(value))
+    before, after = _measure_approach(steps), _measure_approach(steps[::-1])[::-1]
+    record = np.searchsorted(begins, first, side="right") - 1
+    runs = (record, first - begins[record], length, value, before, after)
     kept = np.isfinite(value)  # a missing value is no run
-    return _Runs(
-        record[kept], first[kept], length[kept], value[kept], before[kept], after[kept], np.concatenate(all_steps)
-    )
+    return _Runs(*(each[kept] for each in runs), steps=steps[np.isfinite(steps)])
 
 
 def _measure_approach(steps: Float64[np.ndarray, " S"]) -> Float64[np.ndarray, " K"]:

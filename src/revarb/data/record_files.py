@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from revarb.data.csv_rows import CsvForm
+from revarb.data.csv_file import CsvForm
 from revarb.data.quality import warn_about_quality
 from revarb.data.sampling import Sampling, measure_together
 from revarb.data.series import Series

@@ -39,6 +39,25 @@ class Sampling(NamedTuple):
     records: tuple[slice, ...]
 
 
+class _TimeColumn(NamedTuple):
+    """A column of times, and how messages name it and its steps."""
+
+    table: Table
+    column: str
+    seconds: Float64[np.ndarray, " N"]
+
+    @property
+    def name(self) -> str:
+        return f"{self.table.path}, column {self.column!r}"
+
+    def locate(self, rows: slice) -> str:
+        return f"from {self.table.locate(rows.start)} to {self.table.locate(rows.stop - 1)}"
+
+    def describe_step(self, row: int) -> str:
+        before, now = (self.table.cell(self.column, each).strip() for each in (row - 1, row))
+        return f"from {before} to {now}"
+
+
 def measure_steps(seconds: Float64[np.ndarray, " N"], usual: float | None = None) -> Steps:
     """Measure the steps between at least two times against the usual one, by default their median."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is uneven
@@ -70,9 +89,9 @@ def measure_sampling(table: Table, column: str, can_split: bool = False) -> Samp
 
     With `can_split` the message of a gap names the option that splits the record there.
     """
-    seconds = _read_times(table, column)
-    gaps = find_gaps(seconds)[0] if can_split else []
-    return _measure_records(table, column, seconds, [slice(0, len(seconds))], None, gaps)
+    times = _read_times(table, column)
+    gaps = find_gaps(times.seconds)[0] if can_split else []
+    return _measure_records(times, [slice(0, len(table))], gaps=gaps)
 
 
 def split_at_gaps(table: Table, column: str) -> Sampling:
@@ -80,21 +99,21 @@ def split_at_gaps(table: Table, column: str) -> Sampling:
 
     A sample alone between two gaps is left out. A warning says where the gaps are.
     """
-    seconds = _read_times(table, column)
-    if measure_steps(seconds).uneven is None:
-        return measure_sampling(table, column)
-    gaps, usual = find_gaps(seconds)
-    between = [slice(first, end) for first, end in pairwise([0, *gaps, len(seconds)])]
+    times = _read_times(table, column)
+    if measure_steps(times.seconds).uneven is None:
+        return _measure_records(times, [slice(0, len(table))])
+    gaps, usual = find_gaps(times.seconds)
+    between = [slice(first, end) for first, end in pairwise([0, *gaps, len(table)])]
     records = [rows for rows in between if rows.stop - rows.start >= MIN_SAMPLES]
     alone = [rows.start for rows in between if rows.stop - rows.start < MIN_SAMPLES]
     if len(alone) > len(records):
         raise InputError(
-            f"{table.path}, column {column!r}: {len(alone)} of {len(seconds)} samples stand alone between two gaps, "
+            f"{times.name}: {len(alone)} of {len(table)} samples stand alone between two gaps, "
             f"the first in {table.locate(alone[0])}: the steps are not even between the gaps; resample the record"
         )
-    sampling = _measure_records(table, column, seconds, records, usual)
+    sampling = _measure_records(times, records, usual)
     if gaps:
-        _warn_about_gaps(table, column, gaps, alone)
+        _warn_about_gaps(times, gaps, alone)
     return sampling
 
 
@@ -127,23 +146,18 @@ def check_interval(table: Table, column: str, dt: float) -> None:
         )
 
 
-def _read_times(table: Table, column: str) -> Float64[np.ndarray, " N"]:
+def _read_times(table: Table, column: str) -> _TimeColumn:
     seconds = table.seconds(column)
     if len(seconds) < 2:
         raise InputError(f"{table.path} has a single row, so its column {column!r} shows no sampling interval")
-    return seconds
+    return _TimeColumn(table, column, seconds)
 
 
 def _measure_records(
-    table: Table,
-    column: str,
-    seconds: Float64[np.ndarray, " N"],
-    records: Sequence[slice],
-    usual: float | None,
-    gaps: Sequence[int] = (),
+    times: _TimeColumn, records: Sequence[slice], usual: float | None = None, gaps: Sequence[int] = ()
 ) -> Sampling:
     # A gap that could be split is refused with the option that splits it.
-    measured = [measure_steps(seconds[rows], usual) for rows in records]
+    measured = [measure_steps(times.seconds[rows], usual) for rows in records]
     for rows, steps in zip(records, measured, strict=True):
         if steps.uneven is not None:
             row = rows.start + steps.uneven
@@ -151,26 +165,24 @@ def _measure_records(
                 "read it as two records with --split-gaps (split_gaps=True)" if row in gaps else "cut it in two there"
             )
             raise InputError(
-                f"{table.place(column, row)}: time goes {_describe_step(table, column, row)}, but it must increase in "
-                f"even steps (their median is {steps.usual:g}); resample the record, or {remedy}"
+                f"{times.table.place(times.column, row)}: time goes {times.describe_step(row)}, but it must increase "
+                f"in even steps (their median is {steps.usual:g}); resample the record, or {remedy}"
             )
     worst = max(measured, key=lambda steps: steps.deviation)
-    _check_same(table, column, records, measured, worst.deviation)
+    _check_same(times, records, measured, worst.deviation)
     counts = [rows.stop - rows.start - 1 for rows in records]
     interval = worst.interval  # of a single record: an average would round it
     if len(records) > 1:
         interval = float(np.average([steps.interval for steps in measured], weights=counts))
     if worst.deviation > TOLERANCE:
         warn_user(
-            f"{table.path}, column {column!r}: steps differ by up to {worst.deviation:.1%} from their median, "
+            f"{times.name}: steps differ by up to {worst.deviation:.1%} from their median, "
             f"{worst.usual:g}; they are taken as even, {interval:g} each"
         )
     return Sampling(interval, _bound_error(worst.deviation, max(counts) + 1), tuple(records))
 
 
-def _check_same(
-    table: Table, column: str, records: Sequence[slice], measured: Sequence[Steps], deviation: float
-) -> None:
+def _check_same(times: _TimeColumn, records: Sequence[slice], measured: Sequence[Steps], deviation: float) -> None:
     # All records have the interval of the longest one, up to what jitter can cause in as few samples.
     lengths = [rows.stop - rows.start for rows in records]
     longest = int(np.argmax(lengths))
@@ -179,9 +191,8 @@ def _check_same(
         error = _bound_error(deviation, length) + _bound_error(deviation, lengths[longest])
         if not is_same_interval(steps.interval, reference, error):
             raise InputError(
-                f"{table.path}, column {column!r}: between its gaps it is sampled every {steps.interval:g} from "
-                f"{table.locate(rows.start)} to {table.locate(rows.stop - 1)}, but every {reference:g} from "
-                f"{table.locate(records[longest].start)} to {table.locate(records[longest].stop - 1)}; resample one"
+                f"{times.name}: between its gaps it is sampled every {steps.interval:g} {times.locate(rows)}, "
+                f"but every {reference:g} {times.locate(records[longest])}; resample one"
             )
 
 
@@ -189,14 +200,11 @@ def _bound_error(deviation: float, samples: int) -> float:
     return 2.0 * deviation / (samples - 1)  # the first and the last time are off
 
 
-def _describe_step(table: Table, column: str, row: int) -> str:
-    return f"from {table.cell(column, row - 1).strip()} to {table.cell(column, row).strip()}"
-
-
-def _warn_about_gaps(table: Table, column: str, gaps: Sequence[int], alone: Sequence[int]) -> None:
-    places = [f"{table.locate(row)} ({_describe_step(table, column, row)})" for row in gaps[:SHOWN]]
+def _warn_about_gaps(times: _TimeColumn, gaps: Sequence[int], alone: Sequence[int]) -> None:
+    table = times.table
+    places = [f"{table.locate(row)} ({times.describe_step(row)})" for row in gaps[:SHOWN]]
     warn_user(
-        f"{table.path}, column {column!r}: time has {len(gaps)} gap(s), and the file is split into "
+        f"{times.name}: time has {len(gaps)} gap(s), and the file is split into "
         f"{len(gaps) + 1 - len(alone)} record(s) there: {_list_places(places, len(gaps))}"
     )
     if alone:

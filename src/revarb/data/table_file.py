@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from revarb.data.csv_file import Column, CsvFile
-from revarb.data.csv_rows import HINT, CsvForm
+from revarb.data.csv_file import HINT, Column, CsvFile, CsvForm
 from revarb.errors import InputError, warn_user
 from revarb.runtime.files import is_stream, write_atomic
 

@@ -11,20 +11,7 @@ from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import as_matrix, row_index, same_labels
 from revarb.errors import InputError
-from revarb.runtime.figure_style import (
-    ALERT,
-    BAND,
-    GREY,
-    MEASURED,
-    MODEL,
-    OTHERS,
-    SETTLING,
-    add_panels,
-    finish_figure,
-    name_time,
-    thin_band,
-    thin_line,
-)
+from revarb.runtime import figure_style as style
 
 if TYPE_CHECKING:
     from revarb.data.trajectory import Trajectory
@@ -48,7 +35,7 @@ def draw_trajectory(
     errors = [] if values is None else [ERROR_HEIGHT]
     heights = [INPUT_HEIGHT] * inputs + [OUTPUT_HEIGHT, *errors] * outputs
     figure = Figure(figsize=(10, 1.2 + sum(heights)), layout="constrained")
-    panels = add_panels(figure, len(heights), heights=heights, time=name_time(path.dt))
+    panels = style.add_panels(figure, len(heights), heights=heights, time=style.name_time(path.dt))
     time = np.arange(len(path)) * path.dt
     for column, axes in enumerate(panels[:inputs]):
         _draw_input(axes, time, path, column)
@@ -59,33 +46,35 @@ def draw_trajectory(
         if values is not None:
             _draw_error(own[1], time, path, column, values[:, column])
     _shade_settling(panels[inputs], path)
-    finish_figure(figure, title)
+    style.finish_figure(figure, title)
     return figure
 
 
 def draw_measured(axes: Axes, time: np.ndarray, values: np.ndarray, width: float = 1.0) -> None:
     """The measured output as a thin line in front; a value between two gaps, which a line does not show, as a dot."""
-    axes.plot(*thin_line(time, values), color=MEASURED, lw=width, label="measured", zorder=3)
+    axes.plot(*style.thin_line(time, values), color=style.MEASURED, lw=width, label="measured", zorder=3)
     gap = np.isnan(np.concatenate([[np.nan], values, [np.nan]]))
     isolated = ~gap[1:-1] & gap[:-2] & gap[2:]
     if isolated.any():
-        axes.plot(time[isolated], values[isolated], color=MEASURED, marker=".", ms=3, lw=0, zorder=3)
+        axes.plot(time[isolated], values[isolated], color=style.MEASURED, marker=".", ms=3, lw=0, zorder=3)
 
 
 def draw_band(axes: Axes, time: np.ndarray, path: "Trajectory", column: int) -> None:
     """The 95 % band of one output."""
     lower, upper = path.interval(0.95)
-    axes.fill_between(*thin_band(time, lower[:, column], upper[:, column]), color=BAND, lw=0, label="95 % band")
+    axes.fill_between(
+        *style.thin_band(time, lower[:, column], upper[:, column]), color=style.BAND, lw=0, label="95 % band"
+    )
 
 
 def _draw_input(axes: Axes, time: np.ndarray, path: "Trajectory", column: int) -> None:
     # Steps, as a controller holds its output; dots where the model was not trained.
     assert path.inputs is not None
     values = path.inputs[:, column]
-    axes.plot(*thin_line(time, values), color=GREY, lw=0.9, drawstyle="steps-post")
+    axes.plot(*style.thin_line(time, values), color=style.GREY, lw=0.9, drawstyle="steps-post")
     if path.input_extrapolates is not None and path.input_extrapolates[:, column].any():
         marked = path.input_extrapolates[:, column]
-        axes.plot(*thin_line(time[marked], values[marked]), color=ALERT, marker=".", ms=2, lw=0)
+        axes.plot(*style.thin_line(time[marked], values[marked]), color=style.ALERT, marker=".", ms=2, lw=0)
     axes.set_ylabel(path.input_names[column], rotation=0, ha="right", va="center", fontsize=8)
     axes.tick_params(labelsize=7)
 
@@ -96,8 +85,8 @@ def _draw_output(axes: Axes, time: np.ndarray, path: "Trajectory", column: int, 
     if path.samples is not None:
         for number, sample in enumerate(path.samples[:MAX_SAMPLES]):
             label = "samples" if number == 0 else None
-            axes.plot(*thin_line(time, sample[:, column]), color=MODEL, lw=0.4, alpha=0.35, label=label)
-    axes.plot(*thin_line(time, path.mean[:, column]), color=MODEL, lw=1.8, label="model")
+            axes.plot(*style.thin_line(time, sample[:, column]), color=style.MODEL, lw=0.4, alpha=0.35, label=label)
+    axes.plot(*style.thin_line(time, path.mean[:, column]), color=style.MODEL, lw=1.8, label="model")
     if measured is not None:
         draw_measured(axes, time, measured[:, column])
     if path.extrapolates is not None and path.extrapolates.any():
@@ -109,8 +98,8 @@ def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, "Trajectory"
     low, high = axes.get_ylim()
     margin = OTHERS_MARGIN * (high - low)
     for number, (name, other) in enumerate(others.items()):
-        line = thin_line(time, other.mean[:, column])
-        axes.plot(*line, color=OTHERS[number % len(OTHERS)], lw=0.9, label=name)
+        line = style.thin_line(time, other.mean[:, column])
+        axes.plot(*line, color=style.OTHERS[number % len(style.OTHERS)], lw=0.9, label=name)
     lowest, highest = axes.get_ylim()
     axes.set_ylim(max(lowest, low - margin), min(highest, high + margin))
 
@@ -118,9 +107,9 @@ def _draw_others(axes: Axes, time: np.ndarray, others: Mapping[str, "Trajectory"
 def _draw_error(axes: Axes, time: np.ndarray, path: "Trajectory", column: int, measured: np.ndarray) -> None:
     if path.std is not None:
         half = path.interval(0.95)[1][:, column] - path.mean[:, column]
-        axes.fill_between(*thin_band(time, -half, half), color=BAND, lw=0)
-    axes.axhline(0.0, color=GREY, lw=0.6)
-    axes.plot(*thin_line(time, measured - path.mean[:, column]), color=MEASURED, lw=0.8)
+        axes.fill_between(*style.thin_band(time, -half, half), color=style.BAND, lw=0)
+    axes.axhline(0.0, color=style.GREY, lw=0.6)
+    axes.plot(*style.thin_line(time, measured - path.mean[:, column]), color=style.MEASURED, lw=0.8)
     axes.set_ylabel("error", fontsize=8)
     axes.tick_params(labelsize=7)
 
@@ -131,7 +120,7 @@ def _shade_settling(first_output: Axes, path: "Trajectory") -> None:
         return
     end = path.skip * path.dt
     for axes in first_output.figure.axes:
-        axes.axvspan(0.0, end, color=SETTLING, lw=0, zorder=0)
+        axes.axvspan(0.0, end, color=style.SETTLING, lw=0, zorder=0)
     first_output.text(
         0.0, 0.98, " settling, not scored", transform=first_output.get_xaxis_transform(), fontsize=7, va="top"
     )
@@ -140,10 +129,10 @@ def _shade_settling(first_output: Axes, path: "Trajectory") -> None:
 def _shade_extrapolation(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:
     # Rows outside of the training range, and a line at the first: from there on the states have a past that is new.
     axes.fill_between(
-        time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=ALERT, alpha=0.12, lw=0,
+        time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=style.ALERT, alpha=0.12, lw=0,
         step="post", label="outside of the training range",
     )  # fmt: skip
-    axes.axvline(time[np.argmax(rows)], color=ALERT, lw=0.8, ls="--")
+    axes.axvline(time[np.argmax(rows)], color=style.ALERT, lw=0.8, ls="--")
 
 
 def _check_others(path: "Trajectory", others: Mapping[str, "Trajectory"]) -> None:

@@ -108,8 +108,8 @@ def _map_run(
 def _split_runs(x: Float[AnyArray, "S Dx"], lengths: Sequence[int]) -> list[tuple[Float[AnyArray, "_ Dx"], int]]:
     # The states of neighbouring blocks of the same length, and that length.
     runs = [(size, size * len(list(group))) for size, group in groupby(lengths)]
-    starts = _starts([states for _, states in runs])
-    return [(x[start : start + states], size) for start, (size, states) in zip(starts, runs, strict=True)]
+    ends = np.cumsum([states for _, states in runs]).tolist()
+    return [(x[end - states : end], size) for end, (size, states) in zip(ends, runs, strict=True)]
 
 
 def regressors(
@@ -148,7 +148,3 @@ def _join(parts: Sequence[AnyArray], axis: int) -> AnyArray:
     # NumPy arrays by NumPy: outside of compiled functions every shape would be a program to compile.
     join = np.concatenate if all(isinstance(part, np.ndarray) for part in parts) else jnp.concatenate
     return join(parts, axis=axis)
-
-
-def _starts(lengths: Sequence[int]) -> list[int]:
-    return [int(end) - size for end, size in zip(np.cumsum(lengths), lengths, strict=True)]

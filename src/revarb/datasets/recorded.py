@@ -1,15 +1,21 @@
-"""The recorded benchmarks: files and checksums, how they are read and split, lags, and descriptions."""
+"""The recorded benchmarks: published files, how they are read and split, lags, and descriptions.
 
+If REVARB_DATA is set, files are taken from that folder only. Otherwise they are taken from the user's cache, and
+downloaded into it the first time. Their checksums are always compared.
+"""
+
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pooch
 from scipy.io import loadmat
 
 from revarb.data.series import Series
-from revarb.datasets.downloads import PublicFile
+from revarb.errors import InputError
 
 ADDRESSES = {  # of the folders inside REVARB_DATA
     "sysid": "https://raw.githubusercontent.com/zhenwendai/RGP/be679607d3457a1038a2fe39b36b816ea380ea39/"
@@ -30,118 +36,125 @@ SHA256 = {
     "winding.dat": "2c81e2760cd2360aa10d6cbd8fbc0c4c83f35dabefaa3e412e974d166413a9af",
 }
 
-Reader = Callable[[Path], tuple[Series, Series]]
+Reader = Callable[[Path], Series]
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recorded benchmark: its file, the function that reads and splits it, lags, and description."""
+    """A recorded benchmark: folder and name of its file, its reader, its training and test rows, lags, description."""
 
     path: str
     read: Reader
+    rows: tuple[slice, slice]
     lags: int
     about: str
 
-    @property
-    def file(self) -> PublicFile:
-        """The published file, with its address and checksum."""
+    def load(self) -> tuple[Series, Series]:
+        """The training and the test record."""
+        record, (train, test) = self.read(self.fetch()), self.rows
+        return record[train], record[test]
+
+    def fetch(self) -> Path:
+        """The file with the right checksum; it is downloaded if necessary."""
         folder, name = self.path.split("/")
-        return PublicFile(name, folder, ADDRESSES[folder] + name, SHA256[name])
+        if given := os.environ.get("REVARB_DATA"):
+            return _find_file(Path(given), folder, name)
+        pooch.get_logger().setLevel("WARNING")
+        try:
+            cache = pooch.os_cache("revarb")
+            return Path(pooch.retrieve(ADDRESSES[folder] + name, f"sha256:{SHA256[name]}", name, cache))
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"cannot download {name} ({type(error).__name__}: {reason[:200]}); put it into a folder and set "
+                "REVARB_DATA to that folder"
+            ) from None
 
 
-def _read_matlab(u: str, y: str, train: int, dt: float) -> Reader:
-    def read(path: Path) -> tuple[Series, Series]:
+def _find_file(given: Path, folder: str, name: str) -> Path:
+    candidates = [given / folder / name, given / name]
+    path = next((each for each in candidates if each.is_file()), None)
+    if path is None:
+        raise InputError(
+            f"REVARB_DATA is set, but there is no {candidates[0]}; put the file there or unset the variable"
+        )
+    if pooch.file_hash(str(path), alg="sha256") != SHA256[name]:
+        raise InputError(f"{path} is not the published file: its sha256 differs; fetch it again")
+    return path
+
+
+def _read_matlab(inputs: Sequence[str], outputs: Sequence[str], dt: float = 1.0) -> Reader:
+    # Arrays of the file, one after the other.
+    def read(path: Path) -> Series:
         file = loadmat(path)
-        return _split(file[u], file[y], train, dt)
+        u, y = (np.concatenate([file[name].ravel() for name in names]) for names in (inputs, outputs))
+        return Series(u, y, dt)
 
     return read
 
 
-def _read_artificial(path: Path) -> tuple[Series, Series]:
-    file = loadmat(path)
-    train = Series(_to_column(file["u"]), _to_column(file["y"]))
-    return train, Series(_to_column(file["uNew"]), _to_column(file["yNew"]))
-
-
-def _read_columns(train: int, dt: float, **options: Any) -> Reader:
-    def read(path: Path) -> tuple[Series, Series]:
-        table = np.loadtxt(path, **options)
-        return _split(table[:, 0], table[:, 1], train, dt)
-
-    return read
-
-
-def _read_daisy(inputs: Sequence[str], outputs: Sequence[str], train: slice, test: slice, dt: float = 1.0) -> Reader:
+def _read_text(inputs: Sequence[str], outputs: Sequence[str], dt: float = 1.0, **options: Any) -> Reader:
     # The inputs and then the outputs are the last columns; cstr and heating_system have the time in front of them.
-    def read(path: Path) -> tuple[Series, Series]:
-        table = np.loadtxt(path)
-        y = table[:, -len(outputs) :]
-        u = table[:, -len(outputs) - len(inputs) : -len(outputs)]
-        first, second = (Series(u[rows], y[rows], dt, inputs, outputs) for rows in (train, test))
-        return first, second
+    def read(path: Path) -> Series:
+        table = np.loadtxt(path, **options)[:, -len(inputs) - len(outputs) :]
+        return Series(table[:, : len(inputs)], table[:, len(inputs) :], dt, inputs, outputs)
 
     return read
 
 
-def _split(u: np.ndarray, y: np.ndarray, train: int, dt: float) -> tuple[Series, Series]:
-    u, y = _to_column(u), _to_column(y)
-    return Series(u[:train], y[:train], dt), Series(u[train:], y[train:], dt)
-
-
-def _to_column(values: np.ndarray) -> np.ndarray:
-    # The files contain integers and big-endian floats.
-    return np.asarray(values, dtype=np.float64).ravel()
+def _cut_at(row: int) -> tuple[slice, slice]:
+    return slice(row), slice(row, None)
 
 
 # DaISy's documentation names no sampling interval for robot_arm and thermic: there dt is 1.
 RECORDED = {
     "artificial_recorded": Recorded(
-        "sysid/identificationExample5.mat", _read_artificial, 5,
+        "sysid/identificationExample5.mat", _read_matlab(["u", "uNew"], ["y", "yNew"]), _cut_at(300), 5,
         "the record of the Artificial system that the paper used",
     ),
     "drive": Recorded(
-        "sysid/drive.mat", _read_matlab("u1", "z1", 250, dt=0.02), 10,
+        "sysid/drive.mat", _read_matlab(["u1"], ["z1"], dt=0.02), _cut_at(250), 10,
         "coupled electric drives, voltage to belt speed (Wigren & Schoukens 2010)",
     ),
     "actuator": Recorded(
-        "sysid/actuator.mat", _read_matlab("u", "p", 512, dt=1.0), 10,
+        "sysid/actuator.mat", _read_matlab(["u"], ["p"]), _cut_at(512), 10,
         "hydraulic actuator, valve opening to oil pressure (Sjöberg 1995)",
     ),
     "dryer": Recorded(
-        "sysid/dryer.dat", _read_columns(500, dt=0.08), 2,
+        "sysid/dryer.dat", _read_text(["u"], ["y"], dt=0.08), _cut_at(500), 2,
         "hair dryer, heating power to air temperature (DaISy)",
     ),
     "gas_furnace": Recorded(
-        "sysid/gas_furnace.csv", _read_columns(148, dt=9.0, delimiter=",", skiprows=1), 3,
+        "sysid/gas_furnace.csv", _read_text(["u"], ["y"], dt=9.0, delimiter=",", skiprows=1), _cut_at(148), 3,
         "gas furnace, gas rate to CO2 (Box & Jenkins)",
     ),
     "ballbeam": Recorded(
-        "sysid/ballbeam.dat", _read_columns(500, dt=0.1), 10,
+        "sysid/ballbeam.dat", _read_text(["u"], ["y"], dt=0.1), _cut_at(500), 10,
         "ball on a beam, angle to position (DaISy); predicting the mean is hard to beat",
     ),
     "robot_arm": Recorded(
-        "daisy/robot_arm.dat", _read_daisy(["torque"], ["acceleration"], slice(512), slice(512, 1024)), 10,
+        "daisy/robot_arm.dat", _read_text(["torque"], ["acceleration"]), (slice(512), slice(512, 1024)), 10,
         "flexible robot arm, reaction torque to acceleration (DaISy)",
     ),
     "heating": Recorded(
         "daisy/heating_system.dat",
-        _read_daisy(["voltage"], ["temperature"], slice(400), slice(400, 801), dt=2.0), 10,
+        _read_text(["voltage"], ["temperature"], dt=2.0), (slice(400), slice(400, 801)), 10,
         "heating system with a halogen lamp, drive voltage to temperature (DaISy)",
     ),
     "thermic": Recorded(
         "daisy/thermic_res_wall.dat",
-        _read_daisy(["internal_temperature", "external_temperature"], ["heat_flow"], slice(800), slice(800, 1680)), 10,
+        _read_text(["internal_temperature", "external_temperature"], ["heat_flow"]), (slice(800), slice(800, 1680)), 10,
         "wall of brick and insulation, temperatures of its two sides to heat flow density (DaISy)",
     ),
     "cstr": Recorded(
         "daisy/cstr.dat",
-        _read_daisy(["coolant_flow"], ["concentration", "temperature"], slice(1500), slice(2800, 4000), dt=0.1), 10,
+        _read_text(["coolant_flow"], ["concentration", "temperature"], dt=0.1), (slice(1500), slice(2800, 4000)), 10,
         "stirred tank reactor (simulated), coolant flow to concentration and temperature (DaISy)",
     ),
     "winding": Recorded(
         "daisy/winding.dat",
-        _read_daisy(["speed1", "speed2", "speed3", "current1", "current3"], ["tension1", "tension3"],
-                    slice(1000), slice(1300, 2500), dt=0.1), 5,
+        _read_text(["speed1", "speed2", "speed3", "current1", "current3"], ["tension1", "tension3"], dt=0.1),
+        (slice(1000), slice(1300, 2500)), 5,
         "web winding, speeds of three reels and currents of two motors to two web tensions (DaISy)",
     ),
 }  # fmt: skip

@@ -1,83 +1,49 @@
-"""A generated C program: its names, sizes and members, and the header that says how to use it."""
+"""A trained model as a C99 program: one header, one source, no allocation, and math.h as the only dependency.
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
-from string import Template
+With standard deviations: of propagated moments, or those of the errors of a model with a mean only. Moments are the
+joint Gaussian of all states, with its full covariance; the algorithm is that of simulation/moments.py, and
+c_parts/gaussian_layers.c has it for layers of any size.
+"""
+
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+from jaxtyping import Float64
 
 import revarb
-from revarb.export.c_layers import CMember
-from revarb.export.c_text import CReal, make_identifiers, quote_comment
-from revarb.export.step_model import MemberParts, StepModel
-
-FLAGGED = re.compile(r"^%(!?)(\w+) ?(.*\n)", re.MULTILINE)  # a line of a template
-
-
-@dataclass(frozen=True, eq=False)
-class CProgram:
-    """A step model with the names of its C program."""
-
-    model: StepModel
-    name: str
-    base: str  # the type of its numbers: double or float
-    units: Mapping[str, str]  # by column
-    std: Sequence[MemberParts] | None = None  # None: the mean only
-
-    @property
-    def macro(self) -> str:
-        """What the names of its constants begin with."""
-        return self.name.upper()
-
-    @property
-    def real(self) -> CReal:
-        """The type of all numbers."""
-        return CReal(f"{self.name}_real", self.base)
-
-    def fill(self, file: str, flags: Sequence[str] = (), **values: object) -> str:
-        """A template of this package with names, sizes and these values in place of ${…}.
-
-        A line that begins with %FLAG is kept only if that flag is given, one with %!FLAG only if not; `inputs` and
-        `past` are given for models with inputs, and with past inputs.
-        """
-        model = self.model
-        past = model.past_inputs * model.inputs
-        known = {
-            "name": self.name, "macro": self.macro, "real": self.real.name, "base": self.base, "past": past,
-            "inputs": model.inputs, "outputs": model.outputs, "states": model.states,
-            "state_size": model.state_size, "past_inputs": model.past_inputs, "dt": repr(model.dt),
-        }  # fmt: skip
-        given = {*flags, *(name for name in ("inputs", "past") if known[name])}
-        text = (files("revarb.export") / file).read_text(encoding="utf-8")
-        chosen = FLAGGED.sub(lambda line: line[3] if (line[2] in given) is (line[1] == "") else "", text)
-        return Template(chosen).substitute({**known, **values})
-
-    @property
-    def members(self) -> tuple[CMember, ...]:
-        """The members, with names of their own where there are several."""
-        many = len(self.model.members) > 1
-        places = enumerate(zip(self.model.members, self.model.locate_members(), strict=True), start=1)
-        return tuple(
-            CMember(
-                member,
-                f"member_{number}_" if many else "",
-                f"Member {number}. " if many else "",
-                own.start,
-                self.model.past_inputs,
-                self.real,
-            )
-            for number, (member, own) in places
-        )
+from revarb.errors import InputError
+from revarb.export.c_layers import CMember, list_members
+from revarb.export.c_text import CProgram, check_include, make_identifiers, quote_comment
+from revarb.export.step_model import GaussianLayer, MemberParts, list_gaussian_layers
 
 
-def write_header(program: CProgram, header_file: str, mark: str, std: str) -> str:
-    """The header; its source has the same mark. `std` declares what adds standard deviations."""
+def make_c(program: CProgram, header_file: str) -> tuple[str, str]:
+    """Header and source; a number in both says that they belong together."""
+    std, std_code = ("", "") if program.std is None else _write_std(program, program.std)
+    code = _write_code(program) + std_code
+    mark = f"0x{crc32((_write_header(program, header_file, '', std) + code).encode()):08x}UL"
+    source = f"""/* One step of a trained model; the header says how to use it. */
+#include "{check_include(header_file)}"
+
+#include <math.h>
+
+#if {program.macro}_EXPORT != {mark}
+#error "the header is of another export than this source"
+#endif
+
+{code}"""
+    return _write_header(program, header_file, mark, std), source
+
+
+def _write_header(program: CProgram, header_file: str, mark: str, std: str) -> str:
+    # `std` declares what adds standard deviations.
     model, members = program.model, len(program.model.members)
     return program.fill(
         "c_parts/program.h",
-        what=f"One step of {members} trained models, whose mean it gives"
-        if members > 1
-        else "One step of a trained model",
+        what="One step of a trained model"
+        if members == 1
+        else f"One step of {members} trained models, whose mean it gives",
         version=revarb.__version__,
         header_file=quote_comment(header_file),
         mark=mark,
@@ -97,3 +63,122 @@ def _write_places(program: CProgram, what: str, tag: str, columns: Sequence[str]
         comment = quote_comment(column) + ("" if unit is None else f", unit {quote_comment(unit)}")
         lines.append(f"    {program.macro}_{tag}_{identifier} = {number}{end} /* {comment} */")
     return "\n".join([f"/* Places in the array of {what}. */", "enum {", *lines, "};", "", ""])
+
+
+def _write_code(program: CProgram) -> str:
+    members = list_members(program)
+    parts = [program.fill("c_parts/arrays.c", zero=program.real.number(0.0)), *(each.write() for each in members)]
+    if len(members) > 1:
+        parts.append(_write_mean(program, members))
+    return "\n".join([*parts, _write_run(program, members)])
+
+
+def _write_mean(program: CProgram, members: Sequence[CMember]) -> str:
+    loop = f"    for (j = 0; j < {program.model.outputs}; j++)\n        "
+    added = [f"    {each.tag}observe(x + {each.offset}, own);\n{loop}y[j] += own[j];" for each in members]
+    return program.fill("c_parts/mean.c", added="\n".join(added), members=program.real.number(float(len(members))))
+
+
+def _write_run(program: CProgram, members: Sequence[CMember]) -> str:
+    resets = [
+        f"    if (state->rows == {each.reset_row})\n        fill({each.member.states}, state->x + {each.offset});"
+        for each in members
+        if each.reset_row is not None
+    ]
+    calls = [f"    {each.call_advance()}" for each in members]
+    u_start = program.real.table("u_start", program.model.members[0].scaling.u_mean)  # members have the same records
+    return program.fill("c_parts/run.c", u_start=u_start, advance="\n".join([*resets, *calls]))
+
+
+def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, str]:
+    # What the header declares and what the source defines.
+    if len(parts) > 1:
+        raise InputError(
+            f"the standard deviation of an ensemble cannot be exported, only the mean of its {len(parts)} members; "
+            "leave it out, or export one of its members"
+        )
+    [part] = parts
+    if part.residual_std is None:
+        return _write_moments(program, part, list_gaussian_layers(part))
+    table = program.real.table("stds", part.residual_std)
+    about = "They are those of the model's errors on held-out data."
+    struct = f"""typedef struct {{
+    {program.name}_state run;
+    int steps; /* since a measured start, counted while they make a difference */
+}} {program.name}_moments;
+"""
+    return (
+        program.fill("c_parts/std.h", about=about, struct=struct, cov="cov is not used"),
+        "\n" + program.fill("c_parts/held_out_std.c", table=table, rows=len(part.residual_std)),
+    )
+
+
+def _write_moments(program: CProgram, part: MemberParts, layers: Sequence[GaussianLayer]) -> tuple[str, str]:
+    if program.base == "float":
+        raise InputError("propagated moments need double precision; leave out with_std, or export double")
+    about = (
+        "The uncertainty of the states is propagated: the means are those of revarb's\n"
+        f'   simulate(method="moments") and not exactly those of {program.name}_step.'
+    )
+    cov = f"cov is the covariance of the {program.model.states} states, row by row, or 0: they are\n   known exactly"
+    order = program.model.members[0].order
+    known = order.input_lags * program.model.inputs  # regressors of the first layer that are known exactly
+    counts = [known, *(0 for _ in layers[1:])]
+    struct = program.fill(
+        "c_parts/moments.h",
+        regressors=max(layer.formula.regressors - count for layer, count in zip(layers, counts, strict=True)),
+        centres=max(len(layer.formula.zeta) for layer in layers),
+        values=max(layer.formula.outputs for layer in layers),
+    )
+    names = [f"layer_{number}" for number in range(1, len(part.chain.hidden) + 1)]
+    names += [] if part.chain.output is None else ["readout"]
+    sections = (
+        "",
+        program.fill("c_parts/gaussian_layers.c"),
+        *(_write_gaussian(program, *each) for each in zip(names, layers, counts, strict=True)),
+        _write_moments_run(program, part, known),
+    )
+    return program.fill("c_parts/std.h", about=about, struct=struct, cov=cov), "\n".join(sections)
+
+
+def _write_gaussian(program: CProgram, name: str, layer: GaussianLayer, known: int) -> str:
+    formula, real = layer.formula, program.real
+    slopes = f"{name}_linear_coefficients[0], {name}_linear_offset" if formula.affine else "0, 0"
+    triangles = np.stack([_pack(each) for each in layer.reductions])
+    return f"""{real.table(f"{name}_reduction", triangles)}
+static const gaussian_layer {name}_gaussian = {{
+    {len(formula.zeta)}, {formula.regressors - known}, {known}, {formula.outputs}, {len(triangles)}, \
+{real.number(formula.variance)}, {real.number(layer.noise)},
+    {name}_scale, {name}_centres[0], {name}_weights[0], {name}_reduction[0], {slopes}
+}};
+"""
+
+
+def _pack(matrix: Float64[np.ndarray, "M M"]) -> Float64[np.ndarray, " T"]:
+    # The lower triangle, row by row.
+    return (0.5 * (matrix + matrix.T))[np.tril_indices(len(matrix))]
+
+
+def _write_moments_run(program: CProgram, part: MemberParts, known: int) -> str:
+    [own] = list_members(program)
+    windows, edges = own.member.windows, part.edges
+    below = [f"0, 0, {'z' if known else 0}", *(f"{window[0]}, {len(window)}, 0" for window in windows[:-1])]
+    advance = [
+        f"    advance_moments(&layer_{number}_gaussian, {program.model.states}, moments->x, moments->cov, {window[0]}, "
+        f"{len(window)}, {side}, &moments->work);"
+        for number, (window, side) in enumerate(zip(windows, below, strict=True), start=1)
+    ]
+    flags = {"edges": edges, "readout": part.chain.output, "known": known, "reset": own.reset_row}
+    return program.fill(
+        "c_parts/moments.c",
+        [name for name, value in flags.items() if value],
+        widths=program.real.table("widths", np.array(part.factors)),
+        edges=len(edges),
+        ends=", ".join(map(str, edges)),
+        begin=windows[-1][0],
+        window=len(windows[-1]),
+        known=known,
+        reset_row=own.reset_row,
+        advance="\n".join(advance),
+        last_row=max(program.model.past_inputs, *edges, 0) + 1,  # later steps are all alike
+    )

@@ -1,22 +1,27 @@
-"""Text of a C file: identifiers made from column names, comments, numbers, tables."""
+"""Text of a C program: identifiers made from column names, comments, numbers, tables, filled templates."""
 
 import re
 import textwrap
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
 from revarb.errors import InputError, describe
+from revarb.export.step_model import MemberParts, StepModel
 
 LONGEST = 40  # characters of an identifier made from a column
 WIDTH = 110  # characters of a line of a table
 SUFFIXES = {"double": "", "float": "f"}  # of numbers, and of the functions of math.h
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 UNIT = re.compile(r".*\S\s*\[([^\[\]]+)\]\s*")  # "level [cm]"
+FLAGGED = re.compile(r"^%(!?)(\w+) ?(.*\n)", re.MULTILINE)  # a line of a template
 UNQUOTABLE = re.compile(r'["\\\x00-\x1f\x7f]|\?\?')  # what cannot stand between the quotes of #include
 
 
@@ -117,3 +122,42 @@ class CReal(NamedTuple):
         if len(text) < WIDTH:
             return "{" + text + "}"
         return "{\n" + textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="    ") + "\n}"
+
+
+@dataclass(frozen=True, eq=False)
+class CProgram:
+    """A step model with the names of its C program."""
+
+    model: StepModel
+    name: str
+    base: str  # the type of its numbers: double or float
+    units: Mapping[str, str]  # by column
+    std: Sequence[MemberParts] | None = None  # None: the mean only
+
+    @property
+    def macro(self) -> str:
+        """What the names of its constants begin with."""
+        return self.name.upper()
+
+    @property
+    def real(self) -> CReal:
+        """The type of all numbers."""
+        return CReal(f"{self.name}_real", self.base)
+
+    def fill(self, file: str, flags: Sequence[str] = (), **values: object) -> str:
+        """A template of this package with names, sizes and these values in place of ${…}.
+
+        A line that begins with %FLAG is kept only if that flag is given, one with %!FLAG only if not; `inputs` and
+        `past` are given for models with inputs, and with past inputs.
+        """
+        model = self.model
+        past = model.past_inputs * model.inputs
+        known = {
+            "name": self.name, "macro": self.macro, "real": self.real.name, "base": self.base, "past": past,
+            "inputs": model.inputs, "outputs": model.outputs, "states": model.states,
+            "state_size": model.state_size, "past_inputs": model.past_inputs, "dt": repr(model.dt),
+        }  # fmt: skip
+        given = {*flags, *(name for name in ("inputs", "past") if known[name])}
+        text = (files("revarb.export") / file).read_text(encoding="utf-8")
+        chosen = FLAGGED.sub(lambda line: line[3] if (line[2] in given) is (line[1] == "") else "", text)
+        return Template(chosen).substitute({**known, **values})

@@ -11,9 +11,9 @@ below by its Jacobian: first order, where `simulate` matches moments. The output
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from revarb.errors import InputError, check_integer
@@ -29,23 +29,23 @@ from revarb.export.step_model import (
 )
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
-if TYPE_CHECKING:
-    import casadi
-
 Expression = Any  # a column of casadi.MX
 
 
-def _import_casadi() -> ModuleType:
-    try:
-        import casadi
-    except ImportError as error:
-        raise InputError(f'a CasADi function needs {error.name}; pip install "revarb[casadi]"') from None
-    return casadi
+class Advanced(NamedTuple):
+    """A member after the step: its joint state, its outputs in raw units, and the regressors of all its layers."""
+
+    joint: Expression
+    y: Expression
+    regressors: list[Expression]
 
 
-def make_casadi(model: StepModel, horizon: int | None = None) -> "casadi.Function":
+def make_casadi(parts: Sequence[MemberParts], horizon: int | None = None, with_std: bool = False) -> ca.Function:
     """The step, or with `horizon` the run of as many steps; see `Exportable.to_casadi`."""
-    ca, step = _import_casadi(), _make_step(model)
+    if with_std and horizon is not None:
+        raise InputError("with_std is of one step from a known state; leave horizon out, or simulate by 'moments'")
+    model = make_step_model(parts)
+    step = _make_step(model, parts if with_std else None)
     if horizon is None:
         return step
     steps = check_integer("horizon", horizon, least=1)
@@ -53,22 +53,7 @@ def make_casadi(model: StepModel, horizon: int | None = None) -> "casadi.Functio
     return ca.Function("run", [state, u], list(step.fold(steps)(state, u)), ["state", "u"], ["final_state", "y"])
 
 
-def make_casadi_with_std(parts: Sequence[MemberParts]) -> "casadi.Function":
-    """The step with a third output `std`, raw units; see `Exportable.to_casadi`."""
-    ca, model = _import_casadi(), make_step_model(parts)
-    state, u = ca.MX.sym("state", model.state_size), ca.MX.sym("u", model.inputs)
-    following, mean = _make_step(model)(state, u)
-    variances = []
-    for part, member, own in zip(parts, model.members, model.locate_members(), strict=True):
-        layers, scale = list_gaussian_layers(part), ca.DM(member.scaling.y_std)
-        y, variance = _propagate(layers, member, state[own, 0], _scale_inputs(model, member, state, u))
-        away = y * scale + ca.DM(member.scaling.y_mean) - mean
-        variances.append(variance * (part.factors[0] * scale) ** 2 + away**2)  # law of total variance
-    std = ca.sqrt(sum(variances[1:], variances[0]) / len(variances))
-    return ca.Function("step", [state, u], [following, mean, std], ["state", "u"], ["next_state", "y", "std"])
-
-
-def serialise(step: "casadi.Function") -> bytes:
+def serialise(step: ca.Function) -> bytes:
     """The content of a file that `casadi.Function.load` reads, in Python, MATLAB or C++."""
     with tempfile.TemporaryDirectory() as folder:  # CasADi writes this form to files only
         path = Path(folder) / "step.casadi"
@@ -76,40 +61,47 @@ def serialise(step: "casadi.Function") -> bytes:
         return path.read_bytes()
 
 
-def _make_step(model: StepModel) -> "casadi.Function":
-    ca = _import_casadi()
+def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> ca.Function:
     state, u = ca.MX.sym("state", model.state_size), ca.MX.sym("u", model.inputs)
-    states, outputs = [], []
-    for member, own in zip(model.members, model.locate_members(), strict=True):
-        joint, y = _advance(member, state[own, 0], _scale_inputs(model, member, state, u))
-        states.append(joint)
-        outputs.append(y * ca.DM(member.scaling.y_std) + ca.DM(member.scaling.y_mean))
-    following = ca.vertcat(*states, ca.vertcat(state[model.states :, 0], u)[model.inputs :, 0])
-    mean = sum(outputs[1:], outputs[0]) / len(outputs)
-    return ca.Function("step", [state, u], [following, mean], ["state", "u"], ["next_state", "y"])
+    members = [
+        _advance(member, state[own, 0], _scale_inputs(model, member, state, u))
+        for member, own in zip(model.members, model.locate_members(), strict=True)
+    ]
+    recent = ca.vertcat(state[model.states :, 0], u)[model.inputs :, 0]
+    mean = _average([now.y for now in members])
+    results = {"next_state": ca.vertcat(*(now.joint for now in members), recent), "y": mean}
+    if with_std is not None:
+        results["std"] = _find_std(model, with_std, members, mean)
+    return ca.Function("step", [state, u], list(results.values()), ["state", "u"], list(results))
+
+
+def _average(values: Sequence[Expression]) -> Expression:
+    return sum(values[1:], values[0]) / len(values)
 
 
 def _scale_inputs(model: StepModel, member: StepMember, state: Expression, u: Expression) -> Expression:
     # A member's window of inputs, z-scored, from the state vector and the inputs of the step.
-    ca, scaling, lags = _import_casadi(), member.scaling, member.order.input_lags
+    scaling, lags = member.scaling, member.order.input_lags
     recent = ca.vertcat(state[model.states :, 0], u)[model.locate_inputs(member).tolist(), 0]
     return (recent - ca.DM(np.tile(scaling.u_mean, lags))) / ca.DM(np.tile(scaling.u_std, lags))
 
 
-def _advance(member: StepMember, joint: Expression, u_bar: Expression) -> tuple[Expression, Expression]:
-    # The joint state after the step, and the outputs, all z-scored.
-    ca = _import_casadi()
-    windows, below = [], u_bar
+def _advance(member: StepMember, joint: Expression, u_bar: Expression) -> Advanced:
+    windows, regressors, new, below = [], [], u_bar, u_bar
     for layer, window in zip(member.hidden, member.windows, strict=True):
         own = joint[window.tolist(), 0]
-        below = ca.vertcat(_evaluate(layer, ca.vertcat(own, below)), own[: -layer.outputs, 0])
+        regressors.append(ca.vertcat(own, below))
+        new = _evaluate(layer, regressors[-1])
+        below = ca.vertcat(new, own[: -layer.outputs, 0])
         windows.append(below)
-    y = below[: member.latent_dims[-1], 0] if member.output is None else _evaluate(member.output, below)
-    return ca.vertcat(*windows), y
+    if member.output is not None:
+        regressors.append(below)
+        new = _evaluate(member.output, below)
+    y = new * ca.DM(member.scaling.y_std) + ca.DM(member.scaling.y_mean)
+    return Advanced(ca.vertcat(*windows), y, regressors)
 
 
 def _evaluate(formula: Formula, x: Expression) -> Expression:
-    ca = _import_casadi()
     if isinstance(formula, Affine):
         return ca.mtimes(ca.DM(formula.coefficients.T), x) + ca.DM(formula.offset)
     if isinstance(formula, RadialBasis):
@@ -121,36 +113,35 @@ def _evaluate(formula: Formula, x: Expression) -> Expression:
 
 def _evaluate_basis(basis: ExpandedBasis, x: Expression) -> Expression:
     # Without weights. With expanded squares a Hessian is faster.
-    ca = _import_casadi()
     away = x - ca.DM(basis.centre)
     exponents = ca.mtimes(ca.DM(basis.products), away) + ca.DM(basis.offsets) - ca.dot(away * ca.DM(basis.half_w), away)
     return ca.exp(exponents)
 
 
-def _propagate(
-    layers: Sequence[GaussianLayer], member: StepMember, joint: Expression, u_bar: Expression
-) -> tuple[Expression, Expression]:
-    # Mean and variance of the measured outputs, z-scored.
-    ca, below, value, cov = _import_casadi(), u_bar, None, None
-    for layer, window in zip(layers[: len(member.hidden)], member.windows, strict=True):
-        own = joint[window.tolist(), 0]
-        value, cov = _predict(layer, ca.vertcat(own, below), cov)
-        below = ca.vertcat(value, own[: -layer.formula.outputs, 0])
-    if member.output is not None:
-        value, cov = _predict(layers[-1], below, cov)
-    return value, ca.diag(cov)
+def _find_std(
+    model: StepModel, parts: Sequence[MemberParts], members: Sequence[Advanced], mean: Expression
+) -> Expression:
+    variances = []
+    for part, member, now in zip(parts, model.members, members, strict=True):
+        (first, *later), (known, *others) = list_gaussian_layers(part), now.regressors
+        cov = _find_cov(first, known, None)
+        for layer, x in zip(later, others, strict=True):
+            cov = _find_cov(layer, x, cov)
+        own = ca.diag(cov) * (part.factors[0] * ca.DM(member.scaling.y_std)) ** 2
+        variances.append(own + (now.y - mean) ** 2)  # law of total variance
+    return ca.sqrt(_average(variances))
 
 
-def _predict(layer: GaussianLayer, x: Expression, below: Expression | None) -> tuple[Expression, Expression]:
-    # Value of a layer and its covariance, given that of the new values of the layer below.
-    ca, formula = _import_casadi(), layer.formula
+def _find_cov(layer: GaussianLayer, x: Expression, below: Expression | None) -> Expression:
+    # Covariance of the values of a layer, given that of the new values of the layer below.
+    formula = layer.formula
     at = ca.MX.sym("x", formula.regressors)
-    value, basis = _evaluate(formula, at), _evaluate_basis(expand_basis(formula), at)
+    basis = _evaluate_basis(expand_basis(formula), at)
     reduced = ca.vertcat(*(ca.dot(basis, ca.mtimes(ca.DM(each), basis)) for each in layer.reductions))
     own = ca.repmat(ca.fmax(formula.variance - reduced, 0.0), formula.outputs // len(layer.reductions), 1)
-    value, jacobian, own = ca.Function("layer", [at], [value, ca.jacobian(value, at), own])(x)
+    jacobian, own = ca.Function("layer", [at], [ca.jacobian(_evaluate(formula, at), at), own])(x)
     cov = ca.diag(own + layer.noise)
     if below is None:
-        return value, cov
+        return cov
     gain = jacobian[:, layer.first : layer.first + layer.below]
-    return value, cov + ca.mtimes(ca.mtimes(gain, below), gain.T)
+    return cov + ca.mtimes(ca.mtimes(gain, below), gain.T)

@@ -1,18 +1,22 @@
-"""The methods of trained models that can be exported."""
+"""The methods of trained models that can be exported, and the formats: the ending of the file or a name chooses one."""
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.errors import InputError
-from revarb.export.casadi import make_casadi, make_casadi_with_std
+from revarb.errors import InputError, describe
+from revarb.export.c_program import make_c
+from revarb.export.c_text import SUFFIXES, CProgram, check_name, find_units
+from revarb.export.fmu import make_fmu
 from revarb.export.step_model import MemberParts, make_start_vector, make_step_model
-from revarb.export.writer import ExportOptions, export_model
+from revarb.runtime.files import check_writable, is_stream, write_atomic
+from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import with_numerics
 
 if TYPE_CHECKING:
@@ -81,8 +85,10 @@ class Exportable(ABC):
         ...     [file.name for file in model.export(f"{folder}/tank.c")]
         ['tank.h', 'tank.c']
         """
-        options = ExportOptions(name, precision, with_std, units, step_only)
-        return export_model(self.step_parts(), Path(path), to, options)
+        target, options = Path(path), Options(name, precision, with_std, units, step_only)
+        options.check(kind := find_format(target, to))
+        check_writable(target)
+        return _write_together(FORMATS[kind].make(self.step_parts(), target, options))
 
     @with_numerics
     def step_state(self, start: Any = "cold") -> Float64[np.ndarray, " S"]:
@@ -155,8 +161,119 @@ class Exportable(ABC):
         >>> bool(np.allclose(np.asarray(path), y[None, 40:]))
         True
         """
-        if not with_std:
-            return make_casadi(make_step_model(self.step_parts()), horizon)
-        if horizon is not None:
-            raise InputError("with_std is of one step from a known state; leave horizon out, or simulate by 'moments'")
-        return make_casadi_with_std(self.step_parts())
+        with _need("a CasADi function", "casadi"):
+            from revarb.export.casadi import make_casadi
+        return make_casadi(self.step_parts(), horizon, with_std)
+
+
+@contextmanager
+def _need(what: str, extra: str) -> Iterator[None]:
+    # For the imports of what is installed with an extra only.
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f'{what} needs {error.name}; pip install "revarb[{extra}]"') from None
+
+
+class Options(NamedTuple):
+    """The options of `Exportable.export`."""
+
+    name: str | None = None
+    precision: str = "double"
+    with_std: bool = False
+    units: Mapping[str, str] | None = None
+    step_only: bool = False
+
+    def check(self, kind: str) -> None:
+        """Refuse what a format does not have."""
+        if self.precision not in SUFFIXES:
+            raise InputError(f"precision must be 'double' or 'float', received {describe(self.precision)}")
+        for option, value in self._asdict().items():
+            if value != self._field_defaults[option] and option not in FORMATS[kind].options:
+                other = next(name for name, each in FORMATS.items() if option in each.options)
+                raise InputError(f"an export to {kind} has no option {option}; leave it out, or export to {other}")
+
+
+Parts = tuple[MemberParts, ...]
+FileContents = dict[Path, bytes]  # in the order in which they are written
+
+
+class ExportFormat(NamedTuple):
+    """A kind of export: its usual ending, what makes its files, and the options that it has."""
+
+    ending: str
+    make: Callable[[Parts, Path, Options], FileContents]
+    options: tuple[str, ...]
+
+
+def find_format(path: Path, to: str | None) -> str:
+    """The format that was named, or else that of the ending."""
+    known = ", ".join(f"{name} ({each.ending})" for name, each in FORMATS.items())
+    if to is not None:
+        if to not in FORMATS:
+            raise InputError(f"a model can be exported to {known}; received {describe(to)}")
+        return to
+    for name, each in FORMATS.items():
+        if path.suffix.lower() == each.ending:
+            return name
+    raise InputError(
+        f"the ending of {describe(str(path))} is that of no export; choose one of these, or pass to=: {known}"
+    )
+
+
+def _write_together(contents: FileContents) -> tuple[Path, ...]:
+    # All files or none: each one atomically, and those before one that fails are put back.
+    before: dict[Path, bytes | None] = {}
+    with defer_interrupts():
+        try:
+            for path, content in contents.items():
+                old = path.read_bytes() if len(contents) > 1 and path.is_file() else None
+                write_atomic(path, content)
+                before[path] = old
+        except BaseException:
+            for path, old in before.items():
+                path.unlink(missing_ok=True) if old is None else write_atomic(path, old)
+            raise
+    return tuple(contents)
+
+
+def _make_program(parts: Parts, path: Path, options: Options) -> CProgram:
+    model = make_step_model(parts)
+    units = find_units((*model.input_names, *model.output_names), options.units)
+    return CProgram(
+        model, check_name(options.name, path), options.precision, units, parts if options.with_std else None
+    )
+
+
+def _make_c_files(parts: Parts, path: Path, options: Options) -> FileContents:
+    header = path.with_suffix(".h")
+    if path.suffix != ".c" or is_stream(path):
+        raise InputError(f"an export to c writes FILE.c and FILE.h; name a file that ends in .c, received {path}")
+    check_writable(header)
+    header_text, source_text = make_c(_make_program(parts, path, options), header.name)
+    # The header first: its mark keeps the source of an earlier export from being compiled with it.
+    return {header: header_text.encode(), path: source_text.encode()}
+
+
+def _make_fmu_file(parts: Parts, path: Path, options: Options) -> FileContents:
+    return {path: make_fmu(_make_program(parts, path, options))}
+
+
+def _make_onnx_file(parts: Parts, path: Path, options: Options) -> FileContents:
+    with _need("an ONNX file", "onnx"):
+        from revarb.export.onnx import make_onnx
+    return {path: make_onnx(parts, options.step_only, options.with_std)}
+
+
+def _make_casadi_file(parts: Parts, path: Path, options: Options) -> FileContents:
+    with _need("a CasADi function", "casadi"):
+        from revarb.export.casadi import make_casadi, serialise
+    return {path: serialise(make_casadi(parts, with_std=options.with_std))}
+
+
+FORMATS = {
+    "c": ExportFormat(".c", _make_c_files, ("name", "precision", "with_std", "units")),
+    "fmu": ExportFormat(".fmu", _make_fmu_file, ("name", "precision", "units")),
+    "onnx": ExportFormat(".onnx", _make_onnx_file, ("with_std", "step_only")),
+    "casadi": ExportFormat(".casadi", _make_casadi_file, ("with_std",)),
+}

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +19,9 @@ import numpy as np
 
 import revarb
 from revarb.errors import ComputationError, InputError
-from revarb.export.c_program import CProgram
-from revarb.export.c_source import make_c
-from revarb.export.c_text import CReal, make_unique
-from revarb.export.step_model import StepMember, StepModel
+from revarb.export.c_program import make_c
+from revarb.export.c_text import CProgram, CReal, make_unique
+from revarb.export.step_model import StepModel
 
 CONVENTION = (
     "A step of the FMU is one sample: fmi2DoStep at t = k dt takes the inputs of row k, and the outputs after it are "
@@ -68,18 +67,13 @@ def _name_states(model: StepModel) -> list[str]:
     # A name for every entry of the state vector.
     many = len(model.members) > 1
     joint = [
-        f"member{number}.{name}" if many else name
+        f"{f'member{number}.' if many else ''}layer{layer}.state{state + 1}.lag{lag}"
         for number, member in enumerate(model.members, start=1)
-        for name in _name_joint_state(member)
+        for layer, dim in enumerate(member.latent_dims, start=1)
+        for lag, state in np.ndindex(member.lags, dim)
     ]
     past = [f"past.{name}.lag{lag}" for lag in range(model.past_inputs, 0, -1) for name in model.input_names]
     return [*joint, *past]
-
-
-def _name_joint_state(member: StepMember) -> Iterable[str]:
-    for layer, dim in enumerate(member.latent_dims, start=1):
-        for lag, state in np.ndindex(member.order.lags, dim):
-            yield f"layer{layer}.state{state + 1}.lag{lag}"
 
 
 def write_description(
@@ -182,23 +176,18 @@ def make_fmu(program: CProgram) -> bytes:
     guid = f"{{{uuid.uuid5(_NAMESPACE, revarb.__version__ + header + source)}}}"
     sources = {
         "model.c": source,
-        WRAPPER[0]: _read_wrapper(WRAPPER[0]),
         "model.h": header,
-        WRAPPER[1]: _read_wrapper(WRAPPER[1]),
         "fmu_model.h": _write_binding(program, guid, variables),
+        **{file: (files("revarb.export") / "fmi2" / file).read_text(encoding="utf-8") for file in WRAPPER},
     }
     compiled = [file for file in sources if file.endswith(".c")]
     system, ending = _find_platform()
     contents = {
         "modelDescription.xml": write_description(name, model.dt, guid, variables, compiled),
         **{f"sources/{file}": text.encode() for file, text in sources.items()},
-        f"binaries/{system}/{name}{ending}": _compile(sources, compiled, ending),
+        f"binaries/{system}/{name}{ending}": _compile(sources, ending),
     }
     return _pack(contents)
-
-
-def _read_wrapper(file: str) -> str:
-    return (files("revarb.export") / "fmi2" / file).read_text(encoding="utf-8")
 
 
 def _write_binding(program: CProgram, guid: str, variables: Sequence[FmuVariable]) -> str:
@@ -211,15 +200,6 @@ def _write_binding(program: CProgram, guid: str, variables: Sequence[FmuVariable
         input_starts=double.table("fmu_input_starts", np.array([*inputs, 0.0])),
         state_starts=double.table("fmu_state_starts", np.array(starts)),
     )
-
-
-def _compile(sources: Mapping[str, str], compiled: Sequence[str], ending: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="revarb-fmu-") as folder:
-        for file, text in sources.items():
-            (Path(folder) / file).write_text(text, encoding="utf-8")
-        library = Path(folder) / f"library{ending}"
-        compile_library([Path(folder) / file for file in compiled], library)
-        return library.read_bytes()
 
 
 def _find_platform() -> tuple[str, str]:
@@ -243,20 +223,23 @@ def _find_compiler() -> list[str]:
     raise InputError(f"an FMU needs a C compiler, and {named}; install one, or export to c")
 
 
-def compile_library(sources: Sequence[Path], target: Path) -> None:
-    """Compile a shared library that exports only what its source says."""
-    # Not -march=native: the library runs on other machines of this kind.
+def _compile(sources: Mapping[str, str], ending: str) -> bytes:
+    # A shared library that exports only what its source says. Without -march=native: it runs on other machines, too.
     command = [*_find_compiler(), "-std=c99", "-O3", "-shared", "-fvisibility=hidden"]
     command += [] if sys.platform.startswith("win") else ["-fPIC"]
-    try:
-        done = subprocess.run(
-            [*command, "-o", str(target), *(str(path) for path in sources), "-lm"], capture_output=True, text=True
-        )
-    except OSError as error:
-        raise InputError(f"the C compiler {command[0]} does not start: {error.strerror or error}") from None
-    if done.returncode != 0:
-        said = next((line for line in done.stderr.splitlines() if "error" in line.lower()), done.stderr)
-        raise ComputationError(f"the C compiler {command[0]} failed with status {done.returncode}: {said}")
+    with tempfile.TemporaryDirectory(prefix="revarb-fmu-") as folder:
+        paths, library = {file: Path(folder) / file for file in sources}, Path(folder) / f"library{ending}"
+        for file, path in paths.items():
+            path.write_text(sources[file], encoding="utf-8")
+        listed = [str(path) for file, path in paths.items() if file.endswith(".c")]
+        try:
+            done = subprocess.run([*command, "-o", str(library), *listed, "-lm"], capture_output=True, text=True)
+        except OSError as error:
+            raise InputError(f"the C compiler {command[0]} does not start: {error.strerror or error}") from None
+        if done.returncode != 0:
+            said = next((line for line in done.stderr.splitlines() if "error" in line.lower()), done.stderr)
+            raise ComputationError(f"the C compiler {command[0]} failed with status {done.returncode}: {said}")
+        return library.read_bytes()
 
 
 def _pack(contents: Mapping[str, bytes]) -> bytes:

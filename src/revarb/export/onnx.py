@@ -10,12 +10,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 
-from revarb.errors import InputError, describe
 from revarb.export.step_model import (
     ExpandedBasis,
     GaussianLayer,
@@ -24,34 +23,24 @@ from revarb.export.step_model import (
     StepModel,
     expand_basis,
     list_gaussian_layers,
+    make_step_model,
 )
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
-if TYPE_CHECKING:
-    import onnx
-
 OPSET, IR_VERSION = 17, 8  # of 2022: old runtimes read them, and nothing newer is needed
 Value = str  # values of a graph go by their names
-
-
-def _import_onnx() -> ModuleType:
-    try:
-        import onnx
-    except ImportError as error:
-        raise InputError(f'an ONNX file needs {error.name}; pip install "revarb[onnx]"') from None
-    return onnx
 
 
 @dataclass(frozen=True)
 class GraphParts:
     """Nodes and constants of a graph that is being built; every value gets a name of its own."""
 
-    nodes: "list[onnx.NodeProto]" = field(default_factory=list)
-    constants: "list[onnx.TensorProto]" = field(default_factory=list)
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
 
     def constant(self, values: Any) -> Value:
         """Add a constant."""
-        onnx, name = _import_onnx(), f"constant_{len(self.constants)}"
+        name = f"constant_{len(self.constants)}"
         self.constants.append(onnx.numpy_helper.from_array(np.asarray(values), name))
         return name
 
@@ -59,7 +48,7 @@ class GraphParts:
         """Add a node with one output; arrays among its values become constants."""
         names = [each if isinstance(each, str) else self.constant(each) for each in values]
         name = f"value_{len(self.nodes)}" if name is None else name
-        self.nodes.append(_import_onnx().helper.make_node(operator, names, [name], **attributes))
+        self.nodes.append(onnx.helper.make_node(operator, names, [name], **attributes))
         return name
 
     def select(self, vector: Value, positions: Any) -> Value:
@@ -79,15 +68,11 @@ class Advanced(NamedTuple):
     regressors: list[Value]
 
 
-def make_onnx(
-    model: StepModel, kind: Literal["run", "step"] = "run", with_std: Sequence[MemberParts] | None = None
-) -> bytes:
+def make_onnx(parts: Sequence[MemberParts], step_only: bool, with_std: bool) -> bytes:
     """The content of an ONNX file with the run, or with the step alone; `with_std` adds its standard deviation."""
-    if kind not in ("run", "step"):
-        raise InputError(f"kind must be 'run' or 'step', received {describe(kind)}")
-    onnx = _import_onnx()
+    model = make_step_model(parts)
     file = onnx.helper.make_model(
-        _make_step(model, with_std) if kind == "step" else _make_run(model),
+        _make_step(model, parts if with_std else None) if step_only or with_std else _make_run(model),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="revarb",
@@ -105,8 +90,8 @@ def _list_properties(model: StepModel) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in {**columns, **sizes}.items()}
 
 
-def _make_run(model: StepModel) -> "onnx.GraphProto":
-    onnx, body = _import_onnx(), _make_step(model, None)
+def _make_run(model: StepModel) -> onnx.GraphProto:
+    body = _make_step(model, None)
     scan = onnx.helper.make_node("Scan", ["state", "u"], ["final_state", "y"], body=body, num_scan_inputs=1)
     return onnx.helper.make_graph(
         [scan],
@@ -117,7 +102,7 @@ def _make_run(model: StepModel) -> "onnx.GraphProto":
     )
 
 
-def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> "onnx.GraphProto":
+def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> onnx.GraphProto:
     graph = GraphParts()
     past = graph.select("state", np.arange(model.states, model.state_size))
     window, members = graph.join(past, "u"), []
@@ -131,7 +116,7 @@ def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> "onn
     shares = [_scale(graph, now.y, member, len(members)) for now, member in zip(members, model.members, strict=True)]
     graph.apply("Sum", *shares, name="y")
     names = ["y"] if with_std is None else ["y", _add_std(graph, model, with_std, members)]
-    return _import_onnx().helper.make_graph(
+    return onnx.helper.make_graph(
         graph.nodes,
         "step",
         [_declare("state", model.state_size), _declare("u", model.inputs)],
@@ -140,8 +125,7 @@ def _make_step(model: StepModel, with_std: Sequence[MemberParts] | None) -> "onn
     )
 
 
-def _declare(name: Value, *sizes: int | str) -> "onnx.ValueInfoProto":
-    onnx = _import_onnx()
+def _declare(name: Value, *sizes: int | str) -> onnx.ValueInfoProto:
     return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, sizes)
 
 

@@ -19,7 +19,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
-from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_regressors, locate_windows
+from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
 from revarb.simulation.formulas import Formula, RadialBasis, describe_layer
 from revarb.simulation.starts import Origin
 
@@ -68,11 +68,6 @@ class StepMember:
     def windows(self) -> list[Any]:
         """Positions of the window of each hidden layer in the joint state, newest states first."""
         return locate_windows(self)
-
-    @property
-    def regressors(self) -> list[Any]:
-        """Positions of the regressors of each hidden layer in the joint state; inputs follow those of the first."""
-        return locate_regressors(self)
 
     @property
     def states(self) -> int:
@@ -134,27 +129,6 @@ class StepModel:
         past_u = np.tile(self.members[0].scaling.u_mean, self.past_inputs)  # members have the same records
         return np.concatenate([np.zeros(self.states), past_u])
 
-    def restart(self, state: Float64[np.ndarray, " S"], row: int) -> Float64[np.ndarray, " S"]:
-        """The state vector before a row of a cold run: a member restarts where its window of inputs is full."""
-        state = np.array(state)
-        for member, own in zip(self.members, self.locate_members(), strict=True):
-            if member.order.reach == row:
-                state[own] = 0.0
-        return state
-
-
-Step = Callable[[Any, Any], tuple[Any, Any]]  # state vector, inputs -> next state vector, outputs
-
-
-def run_cold(model: StepModel, step: Step, u: Float64[np.ndarray, "T Du"]) -> Float64[np.ndarray, "T Dy"]:
-    """Run any form of the step from a cold start, as `simulate` does; raw units in and out."""
-    state, rows = model.make_cold_state(), []
-    for row, now in enumerate(u):
-        state, y = step(model.restart(state, row), now)
-        state = np.asarray(state, dtype=np.float64).ravel()
-        rows.append(np.asarray(y, dtype=np.float64).ravel())
-    return np.stack(rows)
-
 
 def make_step_model(parts: Sequence[MemberParts]) -> StepModel:
     """The step of a model."""
@@ -164,14 +138,8 @@ def make_step_model(parts: Sequence[MemberParts]) -> StepModel:
 
 
 def _make_member(prep: Preprocessor, chain: Chain) -> StepMember:
-    output = None if chain.output is None else _describe(chain.output)
-    return StepMember(prep.scaling, prep.order, tuple(map(_describe, chain.hidden)), output)
-
-
-def _describe(layer: Any) -> Formula:
-    formula = describe_layer(layer)
-    assert formula is not None  # every layer of an exportable model has one
-    return formula
+    output = None if chain.output is None else describe_layer(chain.output)
+    return StepMember(prep.scaling, prep.order, tuple(map(describe_layer, chain.hidden)), output)
 
 
 def make_start_vector(parts: Sequence[MemberParts], start: Any) -> Float64[np.ndarray, " S"]:

@@ -15,10 +15,10 @@ import jax
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.long_records import shorten_records
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.quality import warn_about_quality
 from revarb.data.series import Series, as_records
+from revarb.data.training_records import shorten_records
 from revarb.data.windows import current_windows, input_windows_after, map_blocks
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
 from revarb.fitting.batched_fits import fit_batched

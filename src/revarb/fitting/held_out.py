@@ -23,9 +23,8 @@ from revarb.fitting.free_run import cut_cold_runs
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.runtime.compilation import cut_rows, pad_rows
 from revarb.runtime.machine import on_host
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_means
 

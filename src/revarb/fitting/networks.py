@@ -25,9 +25,8 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.bound import Layout, Rows, revarb_bound
-from revarb.variational.networks import Network, RecognisedStates, draw_networks, run_networks
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, Network, RecognisedStates, draw_networks, run_networks
 
 STEPS_PER_CALL = 50  # an interrupt is noticed after a call; much fewer steps would make the calls costly
 

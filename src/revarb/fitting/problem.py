@@ -8,11 +8,10 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Int
 
-from revarb.data.long_records import shorten_records
-from revarb.data.outlier_marks import mark_outliers, mask_outliers
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
+from revarb.data.training_records import mark_outliers, mask_outliers, shorten_records
 from revarb.data.windows import Order, split_rows
 from revarb.errors import InputError, warn_user
 from revarb.fitting.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
@@ -27,9 +26,8 @@ from revarb.fitting.initial_values import (
 from revarb.fitting.lbfgs import Phase, Settings, Vector
 from revarb.gp.layer import Linear
 from revarb.models.rgp import RGP
-from revarb.runtime.compilation import pad_rows, round_up_rows
 from revarb.runtime.machine import on_host
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, pad_rows, round_up_rows
 from revarb.variational.bound import Layout, Rows
 from revarb.variational.parameters import Parameters, select_entries
 

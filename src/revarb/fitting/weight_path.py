@@ -31,10 +31,10 @@ from revarb.fitting.problem import (
     remove_padding,
 )
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.model_file import Trained
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
-from revarb.models.trained import Trained
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.machine import replicate_results
@@ -42,9 +42,8 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 from revarb.simulation.chain import Chain, StartState
 from revarb.variational.bound import compute_posteriors
-from revarb.variational.networks import RecognisedStates
 from revarb.variational.parameters import Parameters, get_form, unflatten
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, RecognisedStates
 
 Found = Optimum | RevarbError
 """The optimum of a fit, or the error where it is not finite at its start."""

@@ -13,8 +13,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from revarb.gp import psi
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians, Layer, Targets, project_tilt, subtract_linear
+from revarb.gp.layer import Gaussians, Layer, Targets, project_tilt, rbf, subtract_linear
 from revarb.runtime.machine import sum_over_rows
 from revarb.runtime.numerics import AnyArray
 
@@ -27,7 +26,7 @@ class Sums(NamedTuple):
 
 
 def sum_rows(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums:
-    """Compute Ψ1ᵀ Y and Ψ2, weighted sums over rows, on all devices of the current mesh (runtime/mesh.py).
+    """Compute Ψ1ᵀ Y and Ψ2, weighted sums over rows, on all devices of the current mesh (runtime/machine.py).
 
     `y` is what the layer's linear part, if there is one, leaves over (`subtract_linear`).
     """

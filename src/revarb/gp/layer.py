@@ -1,4 +1,4 @@
-"""Parameters, regressors and targets of one GP layer, and its linear part.
+"""Kernel, parameters, regressors and targets of one GP layer, and its linear part.
 
 f(x̂) = A x̂ + b + GP (docs/theory/derivation.md, Eqs. 45 to 48): the GP then only has to learn what is not linear, and
 falls back to a straight line where there is no data.
@@ -12,6 +12,21 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from revarb.runtime.numerics import AnyArray
+
+
+def rbf(
+    a: Float[AnyArray, "N D"], b: Float[AnyArray, "M D"], w: Float[AnyArray, " D"], variance: Float[AnyArray, ""]
+) -> Float[AnyArray, "N M"]:
+    """The squared exponential kernel k(a, b) = variance · exp(−½ Σ_d w_d (a_d − b_d)²), one w_d per regressor (ARD)."""
+    return variance * jnp.exp(-0.5 * squared_distances(a, b, w))
+
+
+def squared_distances(
+    a: Float[AnyArray, "N D"], b: Float[AnyArray, "M D"], w: Float[AnyArray, " D"]
+) -> Float[AnyArray, "N M"]:
+    """Σ_d w_d (a_d − b_d)², the square expanded so that all pairs are one matrix product."""
+    squares = (a**2 @ w)[:, None] + (b**2 @ w)[None, :] - 2.0 * (a * w) @ b.T
+    return jnp.maximum(squares, 0.0)  # rounding can give −1e-16 where a = b
 
 
 class Linear(eqx.Module):

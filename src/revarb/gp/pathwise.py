@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
 
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Linear
+from revarb.gp.layer import Linear, rbf
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 

@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from revarb.gp import psi
 from revarb.gp.collapsed import Sums, factorise, inducing_covariance, sum_rows
-from revarb.gp.kernel import rbf
-from revarb.gp.layer import Gaussians, Layer, Linear, Targets, subtract_linear
+from revarb.gp.layer import Gaussians, Layer, Linear, Targets, rbf, subtract_linear
 from revarb.runtime.numerics import AnyArray
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
-from revarb.gp.kernel import squared_distances
+from revarb.gp.layer import squared_distances
 from revarb.runtime.numerics import AnyArray
 
 VANISHING = -1e4  # an exponent whose exponential is zero

@@ -12,14 +12,13 @@ from matplotlib.ticker import MaxNLocator
 
 from revarb.data.trajectory_figure import draw_band
 from revarb.errors import shorten
-from revarb.models.operating_point import describe_inputs
 from revarb.models.residual_findings import ONE_LAG
 from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
 
 if TYPE_CHECKING:
-    from revarb.models.linearisation import FrequencyResponse, Linearisation
+    from revarb.models.linearisation import Linearisation
     from revarb.models.residuals import Residuals
-    from revarb.models.responses import StaticGainCurve, StepResponse
+    from revarb.models.responses import FrequencyResponse, StaticGainCurve, StepResponse
 
 MOST_INPUTS = 6  # panels of a residual analysis in a row; those with the largest correlations are drawn
 PANEL_WIDTH, PANEL_HEIGHT, LEAST_WIDTH = 2.1, 1.45, 9.0  # inches
@@ -218,9 +217,9 @@ def draw_static_gain_curve(curve: "StaticGainCurve") -> Figure:
             _shade_unrest(axes, curve, row)
     for axes in panels[-1]:
         axes.set_xlabel(curve.input_name)
-    others = [number for number, name in enumerate(curve.input_names) if name != curve.input_name]
-    at = describe_inputs([curve.input_names[number] for number in others], curve.others[others])
-    finish_figure(figure, f"Outputs at rest{' at ' if at else ''}{at}")
+    inputs = zip(curve.input_names, curve.others, strict=True)
+    others = ", ".join(f"{name} = {value:.6g}" for name, value in inputs if name != curve.input_name)
+    finish_figure(figure, f"Outputs at rest{' at ' if others else ''}{others}")
     return figure
 
 

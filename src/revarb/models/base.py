@@ -166,8 +166,7 @@ class Fitted(ABC):
     def verdict(self) -> str | None:
         """What the held-out error says about the model, in a sentence; None where nothing was held out."""
         choice = self.choice
-        error = None if choice is None else choice.taken_candidate.error
-        if choice is None or choice.mean_error is None or error is None:
+        if choice is None or choice.mean_error is None or (error := choice.taken_candidate.error) is None:
             return None
         if choice.scored_by != COLD_RUNS:
             return (

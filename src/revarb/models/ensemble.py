@@ -25,12 +25,11 @@ from revarb.models.model_file import (
     members_parts,
     register_format,
 )
-from revarb.models.outliers import Outlier
 from revarb.models.prediction import Predictor
 from revarb.models.residual_band import FittedNarx
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
-from revarb.models.summary import Summary, SummaryTable
+from revarb.models.summary import Outlier, Summary, SummaryTable
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice

@@ -1,7 +1,7 @@
 """A trained ARX model: simulation, prediction, summary, and its file format."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ class FittedARX(FittedNarx[Linear]):
         fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model)
         states = tuple(infer_state(record, preprocessor, fitted.chain, filter_narx) for record in records)
         finite = all(np.isfinite(state.mean).all() for state in states)
-        return cls(preprocessor, Status.CONVERGED, seed, residual_std, model, states if finite else ())
+        return replace(fitted, final_states=states) if finite else fitted
 
     @with_numerics
     def simulate(
@@ -203,36 +203,28 @@ def _write_arx(model: FittedARX) -> tuple[dict[str, Any], dict[str, Any]]:
     if horizons:
         arrays["horizon_std"] = model.horizon_std
     if ends:  # covariances are zero
-        arrays["final_means"], arrays["final_inputs"] = (
-            np.stack(each) for each in zip(*((end.mean, end.past_u) for end in ends), strict=True)
-        )
+        arrays["final_means"] = np.stack([end.mean for end in ends])
+        arrays["final_inputs"] = np.stack([end.past_u for end in ends])
     return {"horizons": horizons, "final_states": len(ends)}, arrays
 
 
 def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
-    fields = common_fields(header)
+    fields, blank = common_fields(header), blank_array
+    prep = fields.preprocessor
     # The first files have neither.
     horizons, ends = (check_integer(name, header.get(name, 0), 0, MAX_ORDER) for name in ("horizons", "final_states"))
-    trained = fill_template(_arx_template(fields.preprocessor, horizons, ends), arrays)
-    std = check_residual_std(trained["residual_std"])
-    states = ()
-    if ends:
-        known = blank_array(*trained["final_means"].shape[1:] * 2)
-        pairs = zip(trained["final_means"], trained["final_inputs"], strict=True)
-        states = tuple(StartState(mean, known, past_u) for mean, past_u in pairs)
-    return FittedARX(*fields, std, trained["model"], states, trained.get("horizon_std", np.empty((0, len(std)))))
-
-
-def _arx_template(prep: Preprocessor, horizons: int, ends: int) -> dict[str, Any]:
-    inputs, outputs, order, blank = len(prep.input_names), len(prep.output_names), prep.order, blank_array
-    [regressors, _] = regressor_sizes(order, (outputs,), inputs)
+    inputs, outputs = len(prep.input_names), len(prep.output_names)
+    [regressors, states] = regressor_sizes(prep.order, (outputs,), inputs)
     template = {"residual_std": blank(outputs), "model": Linear(blank(regressors, outputs), blank(outputs))}
     if horizons:
         template["horizon_std"] = blank(horizons, outputs)
     if ends:
-        template["final_means"] = blank(ends, order.lags * outputs)
-        template["final_inputs"] = blank(ends, order.reach, inputs)
-    return template
+        template |= {"final_means": blank(ends, states), "final_inputs": blank(ends, prep.order.reach, inputs)}
+    trained = fill_template(template, arrays)
+    pairs = zip(trained["final_means"], trained["final_inputs"], strict=True) if ends else ()
+    final_states = tuple(StartState(mean, blank(states, states), past_u) for mean, past_u in pairs)
+    std = check_residual_std(trained["residual_std"])
+    return FittedARX(*fields, std, trained["model"], final_states, trained.get("horizon_std", _NO_ROWS))
 
 
 register_format(ModelFormat("ARX", FittedARX, _write_arx, _read_arx))

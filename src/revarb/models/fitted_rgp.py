@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.data.long_records import shorten_records
 from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series
+from revarb.data.training_records import shorten_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, map_blocks, split_rows
 from revarb.errors import InputError, check_integer, check_number
@@ -19,21 +19,18 @@ from revarb.export.step_model import MemberParts
 from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out
-from revarb.models.model_file import Arrays, Header, ModelFormat, common_fields, fill_template, register_format
-from revarb.models.outliers import Outlier, find_outliers
+from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.rgp import RGP
 from revarb.models.status import Step
-from revarb.models.summary import SummaryTable, make_noise_table, make_relevance_table
-from revarb.models.trained import Trained, check_chain, check_starts, make_template
+from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import predict_ahead
 from revarb.simulation.moments import observe_independent
 from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks
 from revarb.simulation.starts import Origin, StartChoice, resolve_start
-from revarb.variational.networks import Network
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, Network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -320,13 +317,11 @@ class FittedRGP(Predictor, Exportable):
         Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
         horizon = check_prediction(record, horizon)
-        rows = align_record(self.preprocessor, self.chain, record)
+        prep, rows = self.preprocessor, align_record(self.preprocessor, self.chain, record)
         ahead = min(horizon, len(rows.y))
         moments = predict_ahead(self.trained.chain, self.chain, *rows, self.order.reach, ahead)
-        inputs = read_record_inputs(self.preprocessor, record)
-        path = self.preprocessor.to_trajectory(
-            "moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs
-        )
+        inputs = read_record_inputs(prep, record)
+        path = prep.to_trajectory("moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs)
         return self.calibrate_path(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
 
     def refit(
@@ -392,16 +387,15 @@ class FittedRGP(Predictor, Exportable):
         -------
         Trajectory
         """
-        # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
-        degrees = None if self.chain.degrees is None else float(self.chain.degrees)
+        path = _set_tails(path, self.chain)
         if self.calibration is None or path.std is None:
-            return replace(path, degrees_of_freedom=degrees)
+            return path
         factors = self.calibration.width_factors(steps, cold)[:, None]
         samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
         with np.errstate(over="ignore"):
             std = path.std * factors
         check_finite(path.method, std, samples)
-        return replace(path, std=std, samples=samples, degrees_of_freedom=degrees)
+        return replace(path, std=std, samples=samples)
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
@@ -450,18 +444,12 @@ class FittedRGP(Predictor, Exportable):
             uncertain in a gap. `std` has the variance of the latent states and the output noise as fitted; the
             calibration, which is for simulations, is not applied.
         """
-        lags, states = self.spec.lags, self._states
-        means, variances = (map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam))
-        y = observe_independent(self.trained.chain, np.asarray(means), np.asarray(variances))
+        lags, states, chain = self.spec.lags, self._states, self.trained.chain
+        windows = [map_blocks(current_windows, x[-1], lags, self.lengths) for x in (states.mu, states.lam)]
+        y = observe_independent(chain, *(np.asarray(each) for each in windows))
         parts = (split_rows(np.asarray(values), lags, self.lengths) for values in (y.mean, y.variance))
-        degrees = None if self.trained.chain.degrees is None else float(self.trained.chain.degrees)
-        return [
-            replace(
-                self.preprocessor.to_trajectory("smoothed", 0, *part, start="training record"),
-                degrees_of_freedom=degrees,
-            )
-            for part in zip(*parts, strict=True)
-        ]
+        to_path = partial(self.preprocessor.to_trajectory, "smoothed", 0, start="training record")
+        return [_set_tails(to_path(*part), chain) for part in zip(*parts, strict=True)]
 
     @with_numerics
     def latent_paths(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -482,6 +470,11 @@ class FittedRGP(Predictor, Exportable):
         return states
 
 
+def _set_tails(path: Trajectory, chain: Chain[Posterior]) -> Trajectory:
+    # The sum of a Gaussian state and Student-t noise is taken as a Student-t with the variance of the sum.
+    return replace(path, degrees_of_freedom=None if chain.degrees is None else float(chain.degrees))
+
+
 def _write_rgp(model: FittedRGP) -> tuple[dict[str, Any], Trained]:
     output = model.trained.chain.last_layer
     header = {
@@ -499,20 +492,15 @@ def _write_rgp(model: FittedRGP) -> tuple[dict[str, Any], Trained]:
 
 def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
     spec = RGP.from_dict(header["configuration"])
-    inputs, outputs = (len(header["standardiser"][name]) for name in ("u_mean", "y_mean"))
-    fields = common_fields(header, spec.order_for(inputs))
+    fields = common_fields(header, spec.order_for(len(header["standardiser"]["u_mean"])))
     lengths = tuple(check_integer("a length", length, least=spec.lags + 1) for length in header["lengths"])
     # Files written before version 0.2 have no number of records: none of them was cut into blocks.
     records = check_integer("records", header.get("records", len(lengths)), 1, max(1, len(lengths)))
-    inducing = check_integer("inducing", header["inducing"], least=1)
-    template = make_template(spec, lengths, records, inducing, inputs, outputs, header.get("outputs_apart") is True)
-    trained = fill_template(template, arrays)
-    check_chain(trained.chain)
-    check_starts(trained.final_states)
+    inducing, apart = check_integer("inducing", header["inducing"], least=1), header.get("outputs_apart") is True
     return FittedRGP(
         *fields,
         spec=spec,
-        trained=trained,
+        trained=read_trained(arrays, spec, fields.preprocessor, lengths, records, inducing, apart),
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
         history=tuple(_read_step(*step) for step in header["history"]),

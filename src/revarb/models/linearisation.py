@@ -1,38 +1,224 @@
-"""A trained model as a linear state-space model near an operating point, and its frequency response."""
+"""Operating points of trained models, equilibria of the mean-only run, and linear state-space models near them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jaxtyping import Complex128, Float, Float64
-from numpy.typing import ArrayLike
+from jaxtyping import Bool, Complex128, Float, Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
-from revarb.errors import ComputationError, InputError
-from revarb.models.operating_point import (
-    ChainModel,
-    DynamicModel,
-    OperatingPoint,
-    find_column,
-    find_operating_point,
-    list_chains,
-    read_numbers,
-)
+from revarb.errors import ComputationError, InputError, check_number, describe
+from revarb.export.exportable import Exportable
+from revarb.export.step_model import MemberParts
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.chain import Chain, StartState, locate_windows
 from revarb.simulation.mean import advance_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-POINTS = 200  # of the default frequencies
-SLOWEST, FASTEST = 1e-6, 1e-2  # limits of the lowest of them, cycles per sample
-BELOW = 10.0  # times below the corner of the slowest pole that it is
+    from revarb.models.prediction import Predictor
+
+STEPS = 20_000  # after which a run that still moves does not come to rest
+REST = 1e-9  # largest change in a step of a run at rest, z-scored
+NEAR = 1e-3  # distance from the end of such a run to its equilibrium, z-scored
+PUSH = 1e-3  # of all states at the start, so that the run leaves an equilibrium that is not stable
+FAR = 1e6  # z-scores at which a run has diverged
+ITERATIONS = 30  # of Newton's method
+RESIDUAL = 1e-10  # largest one at a root, z-scored
+APPROACH = 0.95  # a slow run has come nearer by this factor at least in its second half
+
+
+@dataclass(frozen=True, eq=False)
+class OperatingPoint:
+    """Constant inputs, and the equilibrium that a run with them comes to, raw units.
+
+    Attributes
+    ----------
+    inputs : array [inputs]
+        The inputs.
+    outputs : array [outputs]
+        The outputs at rest.
+    states : tuple of StartState
+        The state at rest of every member of an ensemble; one of any other model.
+    input_names : tuple of str
+        Names of the inputs.
+    """
+
+    inputs: Float64[np.ndarray, " Du"]
+    outputs: Float64[np.ndarray, " Dy"]
+    states: tuple[StartState, ...]
+    input_names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"OperatingPoint({self}, outputs {self.outputs.round(6).tolist()})"
+
+    def __str__(self) -> str:
+        return describe_inputs(self.input_names, self.inputs)
+
+
+class Equilibria(NamedTuple):
+    """What a chain does at N constant inputs, z-scored: its states, outputs and static gains at rest.
+
+    Where a run does not come to rest `found` is false, and the values have no meaning. `diverged` says why.
+    """
+
+    states: Float64[np.ndarray, "N S"]
+    outputs: Float64[np.ndarray, "N Dy"]
+    gains: Float64[np.ndarray, "N Dy Du"]
+    found: Bool[np.ndarray, " N"]
+    diverged: Bool[np.ndarray, " N"]
+
+
+def list_parts(model: "Predictor") -> tuple[MemberParts, ...]:
+    """The parts of a model, or those of the members of an ensemble; a model without inputs is refused."""
+    if not model.preprocessor.input_names:
+        raise InputError("the model has no inputs, so it has no response to one; simulate it with steps=")
+    assert isinstance(model, Exportable)  # as every model that predicts is
+    return model.step_parts()
+
+
+def read_inputs(prep: Preprocessor, at: Any) -> Float64[np.ndarray, " Du"]:
+    """The constant inputs that `at` stands for; by default, and where a mapping has no value, their training means."""
+    names, means = prep.input_names, np.asarray(prep.scaling.u_mean, dtype=np.float64)
+    if at is None:
+        return means.copy()
+    if isinstance(at, Mapping):
+        unknown = [name for name in at if name not in names]
+        if unknown:
+            raise InputError(f"at has a value for {unknown[0]!r}, which is not an input of the model; it has {names}")
+        given = dict(zip(names, means, strict=True)) | dict(at)
+        return np.array([check_number(f"at[{name!r}]", value) for name, value in given.items()])
+    values = read_numbers(at)
+    if values.shape != means.shape:
+        raise InputError(f"at must be a finite value for each of the inputs {list(names)}, received {describe(at)}")
+    return values
+
+
+def read_numbers(values: Any) -> Float64[np.ndarray, " N"]:
+    """A number or a list of numbers as an array; empty where it is something else, or not finite."""
+    try:
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return numbers if numbers.ndim == 1 and np.isfinite(numbers).all() else np.empty(0)
+
+
+def find_column(prep: Preprocessor, name: str | None) -> int:
+    """The number of the input with this name; without a name the only one that there is."""
+    names = prep.input_names
+    if name is None and len(names) == 1:
+        return 0
+    if name not in names:
+        received = "none was named" if name is None else f"received {describe(name)}"
+        raise InputError(f"input must be one of {list(names)}; {received}")
+    return names.index(name)
+
+
+def find_operating_point(model: "Predictor", at: Any = None) -> OperatingPoint:
+    """Find the equilibrium at constant inputs; a run that does not come to rest is refused."""
+    parts, u = list_parts(model), read_inputs(model.preprocessor, at)
+    names, outputs, states = model.preprocessor.input_names, [], []
+    for part in parts:
+        scaling, rest = part.preprocessor.scaling, find_equilibria(part, u[None])
+        if not rest.found[0]:
+            moves = f"does not come to rest in {STEPS} steps: it oscillates or drifts"
+            raise InputError(
+                f"no stable equilibrium at {describe_inputs(names, u)}: the run "
+                f"{'diverges' if rest.diverged[0] else moves}; choose another operating point, or check the model"
+            )
+        past_u = np.tile(scaling.inputs(u[None]), (part.preprocessor.order.reach, 1))
+        certain = np.zeros((rest.states.shape[1],) * 2)  # the state is known exactly
+        states.append(StartState(rest.states[0], certain, past_u))
+        outputs.append(scaling.raw_outputs(rest.outputs[0]))
+    return OperatingPoint(u, np.mean(outputs, axis=0), tuple(states), names)
+
+
+def describe_inputs(names: Sequence[str], values: Float64[np.ndarray, " Du"]) -> str:
+    """Constant inputs for messages and titles."""
+    return ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))
+
+
+def find_equilibria(part: MemberParts, u: Float64[np.ndarray, "N Du"]) -> Equilibria:
+    """Run to rest at every row of raw inputs, then solve for the equilibrium by Newton's method."""
+    chain, z = part.chain, part.preprocessor.scaling.inputs(u)
+    input_lags = part.preprocessor.order.input_lags
+    u_bar = np.tile(z, (1, input_lags))
+    size = chain.lags * sum(chain.latent_dims)
+    half, _ = _run(chain, np.full((len(z), size), PUSH), u_bar)
+    end, change = _run(chain, half, u_bar)
+    solved = _solve(chain, _newest(chain, end), z, input_lags)
+    half, end, change, states, outputs, gains, residual = map(np.asarray, (half, end, change, *solved))
+    diverged = np.logical_not((np.abs(end) < FAR).all(axis=1))  # also where it is not a number
+    with np.errstate(invalid="ignore"):
+        root = np.isfinite(states).all(axis=1) & (residual < RESIDUAL) & ~diverged
+        distance, before = (np.abs(values - states).max(axis=1) for values in (end, half))
+        found = root & (change < REST) & (distance < NEAR)
+        slow = root & ~found & (distance < APPROACH * before)
+    found[slow] = [_is_stable(chain, state, now) for state, now in zip(states[slow], u_bar[slow], strict=True)]
+    return Equilibria(states, outputs, gains, found, diverged)
+
+
+@jax.jit
+def _run(
+    chain: Chain, start: Float[AnyArray, "N S"], u_bar: Float[AnyArray, "N D"]
+) -> tuple[Float[AnyArray, "N S"], Float[AnyArray, " N"]]:
+    # States after half of the steps, or when all runs are at rest, and their last change.
+    advance = jax.vmap(lambda state, now: advance_mean(chain, state, now)[0])
+
+    def is_moving(carry):
+        step, _, change = carry
+        return (step < STEPS // 2) & jnp.any(change > REST)
+
+    def move(carry):
+        step, state, _ = carry
+        moved = advance(state, u_bar)
+        return step + 1, moved, jnp.max(jnp.abs(moved - state), axis=1)
+
+    return jax.lax.while_loop(is_moving, move, (0, start, jnp.full(len(start), jnp.inf)))[1:]
+
+
+def _newest(chain: Chain, states: Float[AnyArray, "N S"]) -> Float[AnyArray, "N V"]:
+    # The newest value of every latent state: at rest its whole window has this value.
+    windows = zip(locate_windows(chain), chain.latent_dims, strict=True)
+    return states[:, np.concatenate([window[:dim] for window, dim in windows])]
+
+
+def _fill_windows(chain: Chain, values: Float[AnyArray, " V"]) -> Float[AnyArray, " S"]:
+    parts = jnp.split(values, np.cumsum(chain.latent_dims)[:-1])
+    return jnp.concatenate([jnp.tile(part, chain.lags) for part in parts])
+
+
+@partial(jax.jit, static_argnames="input_lags")
+@partial(jax.vmap, in_axes=(None, 0, 0, None))
+def _solve(
+    chain: Chain, start: Float[AnyArray, " V"], z: Float[AnyArray, " Du"], input_lags: int
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"], Float[AnyArray, "Dy Du"], Float[AnyArray, ""]]:
+    # States, outputs, static gains and residual of the equilibrium near `start`.
+    def step(values, inputs):
+        state, y = advance_mean(chain, _fill_windows(chain, values), jnp.tile(inputs, input_lags))
+        return _newest(chain, state[None])[0] - values, y
+
+    def improve(_, values):
+        slope = jax.jacfwd(lambda each: step(each, z)[0])(values)
+        return values - jnp.linalg.solve(slope, step(values, z)[0])
+
+    values = jax.lax.fori_loop(0, ITERATIONS, improve, start)
+    residual, y = step(values, z)
+    (by_values, by_inputs), (y_by_values, y_by_inputs) = jax.jacfwd(step, argnums=(0, 1))(values, z)
+    gains = y_by_inputs - y_by_values @ jnp.linalg.solve(by_values, by_inputs)  # implicit function theorem
+    return _fill_windows(chain, values), y, gains, jnp.max(jnp.abs(residual))
+
+
+def _is_stable(chain: Chain, state: Float64[np.ndarray, " S"], now: Float64[np.ndarray, " D"]) -> bool:
+    jacobian = np.asarray(jax.jacfwd(lambda each: advance_mean(chain, each, now)[0])(jnp.asarray(state)))
+    return bool(np.abs(np.linalg.eigvals(jacobian)).max() < 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,76 +355,11 @@ class Linearisation:
         return draw_linearisation(self)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FrequencyResponse:
-    """Frequency response of a model near an operating point, as `model.frequency_response` returns it.
-
-    Attributes
-    ----------
-    frequencies : array [F]
-        Cycles per unit of `dt`: in Hz where that is in seconds.
-    response : array [F, outputs, inputs]
-        Complex gains, outputs per input in raw units.
-    point : OperatingPoint
-        Where the model was linearised.
-    dt : float
-        Sampling interval.
-    input_names, output_names : tuple of str
-        Names of the columns.
-
-    Examples
-    --------
-    A first-order lag: at its corner frequency the gain has fallen to about 0.7 of the static one.
-
-    >>> import numpy as np, revarb
-    >>> u = np.sin(np.arange(90.0) ** 1.5)
-    >>> y = np.convolve(u, 0.9 ** np.arange(80))[:90]
-    >>> model = revarb.ARX(lags=1, input_lags=1, input_delay=0).fit(revarb.Series(u, y))
-    >>> response = model.frequency_response(frequencies=[1e-6, 0.1 / (2.0 * np.pi)])
-    >>> response.magnitude[:, 0, 0].round(1).tolist()
-    [10.0, 7.3]
-    """
-
-    frequencies: Float64[np.ndarray, " F"]
-    response: Complex128[np.ndarray, "F Dy Du"]
-    point: OperatingPoint
-    dt: float
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        low, high = self.frequencies.min(), self.frequencies.max()
-        columns = f"inputs {self.input_names}, outputs {self.output_names}"
-        return f"FrequencyResponse({len(self.frequencies)} frequencies from {low:.3g} to {high:.3g}, {columns})"
-
-    @property
-    def magnitude(self) -> Float64[np.ndarray, "F Dy Du"]:
-        """Amplitude of the outputs per amplitude of the inputs, raw units."""
-        return np.abs(self.response)
-
-    @property
-    def phase(self) -> Float64[np.ndarray, "F Dy Du"]:
-        """Phase in degrees, without jumps of a whole turn between neighbouring frequencies."""
-        return np.degrees(np.unwrap(np.angle(self.response), axis=0))
-
-    def plot(self) -> "Figure":
-        """Draw magnitude and phase over the frequency (Bode diagram), a column of panels per input.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Save it with `figure.savefig("bode.png")`; a notebook displays it.
-        """
-        from revarb.models.analysis_figures import draw_frequency_response  # matplotlib is slow to import
-
-        return draw_frequency_response(self)
-
-
-def linearise_model(model: DynamicModel, at: Any = None) -> Linearisation:
+def linearise_model(model: "Predictor", at: Any = None) -> Linearisation:
     """Linearise a model at the equilibrium of constant inputs; the members of an ensemble side by side."""
-    prep, chains, point = model.preprocessor, list_chains(model), find_operating_point(model, at)
-    parts = [_linearise_chain(part, point, state) for part, state in zip(chains, point.states, strict=True)]
-    a, b, c, d = zip(*parts, strict=True)
+    prep, parts, point = model.preprocessor, list_parts(model), find_operating_point(model, at)
+    found = [_linearise_part(part, point, state) for part, state in zip(parts, point.states, strict=True)]
+    a, b, c, d = zip(*found, strict=True)
     matrices = (
         np.asarray(scipy.linalg.block_diag(*a)),
         np.concatenate(b),
@@ -247,18 +368,17 @@ def linearise_model(model: DynamicModel, at: Any = None) -> Linearisation:
     )
     if not all(np.isfinite(each).all() for each in matrices):
         raise ComputationError("the derivatives of the model at this operating point are not finite")
-    heads = [f"member {number}: " for number in range(1, len(chains) + 1)] if len(chains) > 1 else [""]
-    names = [f"{head}{name}" for head, part in zip(heads, chains, strict=True) for name in _name_states(prep, part)]
+    heads = [f"member {number}: " for number in range(1, len(parts) + 1)] if len(parts) > 1 else [""]
+    names = [f"{head}{name}" for head, part in zip(heads, parts, strict=True) for name in _name_states(part)]
     return Linearisation(*matrices, point, prep.dt, prep.input_names, prep.output_names, tuple(names))
 
 
-def _linearise_chain(part: ChainModel, point: OperatingPoint, rest: StartState) -> list[Float64[np.ndarray, "_ _"]]:
+def _linearise_part(part: MemberParts, point: OperatingPoint, rest: StartState) -> list[Float64[np.ndarray, "_ _"]]:
     # A, B, C and D of one chain, raw units.
-    chain, scaling, order = part
+    chain, scaling, order = part.chain, part.preprocessor.scaling, part.preprocessor.order
     x = np.concatenate([rest.mean, np.ravel(rest.past_u)])
-    u = scaling.inputs(point.inputs[None])[0]
-    pairs = _differentiate(chain, order, x, u)
-    (a, b), (c, d) = (map(np.asarray, pair) for pair in pairs)
+    derivatives = _differentiate_step(chain, order, x, scaling.inputs(point.inputs[None])[0])
+    (a, b), (c, d) = (map(np.asarray, pair) for pair in derivatives)
     # The states of a NARX model are outputs; latent ones have no unit.
     states = np.tile(scaling.y_std, chain.lags) if chain.output is None else np.ones(len(rest.mean))
     scale = np.concatenate([states, np.tile(scaling.u_std, order.reach)])[:, None]
@@ -267,17 +387,11 @@ def _linearise_chain(part: ChainModel, point: OperatingPoint, rest: StartState) 
 
 
 @partial(jax.jit, static_argnames="order")
-def _differentiate(
-    chain: Chain, order: Order, x: Float[AnyArray, " S"], u: Float[AnyArray, " Du"]
-) -> tuple[tuple[AnyArray, AnyArray], tuple[AnyArray, AnyArray]]:
-    # Of the next state and of the outputs, by state and inputs.
-    return jax.jacfwd(_advance, argnums=(2, 3))(chain, order, x, u)
-
-
-def _advance(
+@partial(jax.jacfwd, argnums=(2, 3))
+def _differentiate_step(
     chain: Chain, order: Order, x: Float[AnyArray, " S"], u: Float[AnyArray, " Du"]
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " Dy"]]:
-    # One step of windows and past inputs together, z-scored.
+    # One step of windows and past inputs together, z-scored; its derivatives by both.
     size = chain.lags * sum(chain.latent_dims)
     recent = jnp.concatenate([jnp.reshape(x[size:], (order.reach, len(u))), u[None]])
     newest = order.reach - order.input_delay
@@ -286,45 +400,13 @@ def _advance(
     return jnp.concatenate([state, jnp.ravel(recent[1:])]), y
 
 
-def _name_states(prep: Preprocessor, part: ChainModel) -> list[str]:
+def _name_states(part: MemberParts) -> list[str]:
+    prep = part.preprocessor
     # In the order of the state: one step ago is the newest.
-    chain, ages = part.chain, range(1, part.chain.lags + 1)
-    if chain.output is None:
-        own = [[f"{name}, {age} ago" for age in ages for name in prep.output_names]]
-    else:
-        own = [
-            [f"layer {layer} state {state}, {age} ago" for age in ages for state in range(1, dim + 1)]
-            for layer, dim in enumerate(chain.latent_dims, start=1)
-        ]
-    past = [f"{name}, {age} ago" for age in range(part.order.reach, 0, -1) for name in prep.input_names]
-    return [*(name for layer in own for name in layer), *past]
-
-
-def compute_frequency_response(
-    model: DynamicModel, at: Any = None, frequencies: ArrayLike | None = None, name: str | None = None
-) -> FrequencyResponse:
-    """Linearise a model and compute its response; with a name that to this input only."""
-    linear, prep = linearise_model(model, at), model.preprocessor
-    known = _choose_frequencies(linear) if frequencies is None else _check_frequencies(frequencies, prep.dt)
-    columns = list(range(len(prep.input_names))) if name is None else [find_column(prep, name)]
-    names = tuple(prep.input_names[column] for column in columns)
-    response = linear.transfer_matrix(known)[:, :, columns]
-    return FrequencyResponse(known, response, linear.point, prep.dt, names, prep.output_names)
-
-
-def _choose_frequencies(linear: Linearisation) -> Float64[np.ndarray, " F"]:
-    # From below the slowest pole to the Nyquist frequency.
-    largest = min(float(np.abs(linear.poles).max(initial=0.0)), 1.0)
-    corner = (1.0 - largest) / (2.0 * np.pi)  # of a first-order lag, cycles per sample
-    low = float(np.clip(corner / BELOW, SLOWEST, FASTEST))
-    return np.geomspace(low, 0.5, POINTS) / linear.dt
-
-
-def _check_frequencies(frequencies: ArrayLike, dt: float) -> Float64[np.ndarray, " F"]:
-    values, nyquist = read_numbers(frequencies), 0.5 / dt
-    if not len(values) or not ((values > 0.0) & (values <= nyquist * (1.0 + 1e-9))).all():
-        raise InputError(
-            f"frequencies must be a list of numbers above 0 and at most the Nyquist frequency, {nyquist:g}; pass none "
-            "for the whole range"
-        )
-    return values
+    layers = [list(prep.output_names)]
+    if part.chain.output is not None:
+        sizes = enumerate(part.chain.latent_dims, start=1)
+        layers = [[f"layer {layer} state {state}" for state in range(1, dim + 1)] for layer, dim in sizes]
+    own = [(name, age) for names in layers for age in range(1, part.chain.lags + 1) for name in names]
+    past = [(name, age) for age in range(prep.order.reach, 0, -1) for name in prep.input_names]
+    return [f"{name}, {age} ago" for name, age in own + past]

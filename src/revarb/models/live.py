@@ -11,9 +11,10 @@ from revarb.data.dataframes import as_matrix
 from revarb.data.preprocessor import check_finite
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows
-from revarb.errors import InputError, check_integer, check_seed, describe
+from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.pathwise import DrawnFunctions
 from revarb.gp.posterior import Posterior
+from revarb.models.configuration import check_flag
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.observer import Observer
 from revarb.runtime.interrupts import defer_interrupts
@@ -92,6 +93,7 @@ class Live:
     Trajectory(5 rows, outputs ('y',), method='moments', start='live run, step 1')
     """
 
+    @with_numerics
     def __init__(
         self,
         model: FittedRGP,
@@ -103,47 +105,37 @@ class Live:
     ):
         if not isinstance(model, FittedRGP):
             raise InputError(f"a live run takes one fitted RGP, received a {type(model).__name__}")
-        if not isinstance(observe, bool):
-            raise InputError(f"observe must be true or false, received {describe(observe)}")
-        self._model, self._observe = model, observe
-        origin = model.resolve_start(start)
-        self._cold, self._start, self._age = origin.cold, origin.state, origin.age
+        self._model, self._observe = model, check_flag("observe", observe)
+        self._origin = model.resolve_start(start)
         self._samples = check_integer("samples", samples, least=0)
         self._horizon = check_integer("horizon", horizon, least=1)
-        self._prepare(check_seed(seed))
+        function_key, self._key = jax.random.split(jax.random.key(check_seed(seed)))
+        # One step, and one correction of a run that observes: no step of a control loop waits for the compiler.
+        with defer_interrupts():
+            self._observer = Observer(model, self._origin)
+            self._drawn = draw_chain(self._observer.chains.calibrated, function_key, self._samples)
+            self.reset()
+            self.step(model.scaling.u_mean if model.input_names else None)
+            if self._observe:
+                self.correct(model.scaling.y_mean)
+            self.reset()
 
     def __repr__(self) -> str:
         return f"Live({self._model!r}, {self._steps} steps done)"
 
     @with_numerics
-    def _prepare(self, seed: int) -> None:
-        # One step, and one correction of a run that observes: no step of a control loop waits for the compiler.
-        prep, (function_key, self._key) = self._model.preprocessor, jax.random.split(jax.random.key(seed))
-        with defer_interrupts():
-            self._observer = Observer(self._model)
-            self._drawn = draw_chain(self._observer.chains.calibrated, function_key, self._samples)
-            self.reset()
-            self.step(prep.scaling.u_mean if prep.input_names else None)
-            if self._observe:
-                self.correct(prep.scaling.y_mean)
-            self.reset()
-
-    @with_numerics
     def reset(self) -> None:
         """Return to the first step."""
         self._steps = 0
-        self._past_u = np.asarray(self._start.past_u)
-        self._last_u: Float64[np.ndarray, " Du"] | None = None  # inputs of the last step, z-scored
-        self._open = False  # whether the last step was made without them
-        self._state: Any = np.asarray(self._start.mean)
+        # Inputs up to the last step, z-scored and oldest first: NaN while those of the last step are open.
+        self._recent_u = np.insert(np.asarray(self._origin.state.past_u), 0, 0.0, axis=0)
+        self._open = False  # whether the last step was made without inputs
+        self._state: Any = np.asarray(self._origin.state.mean)
         self._before = self._state, np.empty(0)  # the state before the last step of a mean-only run, and its inputs
         self._sampled_states: Any = np.tile(self._state, (self._samples, 1))
         self._observer.stop()
         if self._observe:
-            self._begin(self._state)
-
-    def _begin(self, mean: Float[AnyArray, " S"]) -> None:
-        self._observer.begin(mean, np.asarray(self._start.cov), self._cold, self._age)
+            self._observer.begin(self._state)
 
     @with_numerics
     def step(self, u: ArrayLike | None = None) -> LiveStep:
@@ -168,39 +160,38 @@ class Live:
             If the run diverges.
         """
         self._check_applied()
-        prep, inputs = self._model.preprocessor, self._read_inputs(u)
-        recent = np.concatenate([self._past_u, inputs])
-        if self._cold and self._steps == prep.order.reach:
+        order = self._model.order
+        recent = np.concatenate([self._recent_u[1:], self._read_inputs(u)])
+        if self._origin.cold and self._steps == order.reach:
             self._restart()
         if self._steps % self._horizon == 0:
             self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
-        step = self._advance(input_windows(recent, prep.order)[0])
-        self._past_u, self._steps = recent[1:], self._steps + 1
-        self._open = u is None and bool(prep.input_names)
-        self._last_u = None if self._open else inputs[0]
+        step = self._advance(input_windows(recent, order)[0])
+        self._recent_u, self._steps = recent, self._steps + 1
+        self._open = u is None and bool(self._model.input_names)
         return step
 
     def _read_inputs(self, u: ArrayLike | None) -> Float64[np.ndarray, "1 Du"]:
         # NaN where they are left open.
         prep = self._model.preprocessor
         if u is not None:
-            one_row: Any = [u]
-            quick = _read_numbers(u, len(prep.input_names))
-            return prep.read_inputs(one_row, None, warm=True).z if quick is None else prep.scaling.inputs(quick[None])
+            one_row = _read_numbers(u, len(prep.input_names))
+            return prep.read_inputs([u], None, warm=True).z if one_row is None else prep.scaling.inputs(one_row)
         if prep.input_names and prep.order.input_delay == 0:
             raise InputError("pass the inputs of the step: with input_delay=0 its outputs depend on them")
         return np.full((1, len(prep.input_names)), np.nan)
 
     def _check_applied(self) -> None:
-        if self._open and self._last_u is None:
+        if np.isnan(self._recent_u[-1]).any():
             raise InputError("the inputs of the last step are open: pass them to apply(u) first")
 
     def _restart(self) -> None:
         # As in `simulate`: a cold run starts where the input window is full, unless its states were corrected before.
+        mean = np.asarray(self._origin.state.mean)
         if not self._observer.active:
-            self._state = np.asarray(self._start.mean)
+            self._state = mean
         elif self._observer.cold:
-            self._begin(np.asarray(self._start.mean))
+            self._observer.begin(mean)
 
     def _advance(self, inputs_now: Float64[np.ndarray, " D"]) -> LiveStep:
         mean, variance, samples = None, None, np.empty((0, len(self._model.output_names)))
@@ -239,8 +230,7 @@ class Live:
         """
         if not self._open:
             raise InputError("apply(u) is for a step that was made without inputs: step() first")
-        inputs = self._read_inputs(u)
-        self._past_u, self._last_u = np.concatenate([self._past_u[:-1], inputs]), inputs[0]
+        self._recent_u = np.concatenate([self._recent_u[:-1], self._read_inputs(u)])
 
     @with_numerics
     def correct(self, y: ArrayLike) -> None:
@@ -268,15 +258,15 @@ class Live:
             return
         if not self._observer.active:
             state, inputs_now = self._before
-            self._begin(state)
+            self._observer.begin(state)
             self._observer.advance(inputs_now)
         self._observer.correct(measured)
         self._state = self._observer.mean
 
     def _read_outputs(self, y: ArrayLike) -> Float64[np.ndarray, " Dy"]:
-        names, one_row = list(self._model.output_names), [y]
-        quick = _read_numbers(y, len(names))
-        values = as_matrix("y", one_row, gaps=True) if quick is None else quick[None]
+        names = list(self._model.output_names)
+        one_row = _read_numbers(y, len(names))
+        values = as_matrix("y", [y], gaps=True) if one_row is None else one_row
         if values.shape != (1, len(names)):
             raise InputError(f"y has {values.size} value(s), but the model has {len(names)} output(s): {names}")
         return self._model.scaling.outputs(values)[0]
@@ -290,7 +280,7 @@ class Live:
         those of the last step are open.
         """
         self._check_observing("state")
-        return self._observer.make_state(self._past_u)
+        return self._observer.make_state(self._recent_u[1:])
 
     def _check_observing(self, name: str) -> None:
         if not self._observer.active:
@@ -326,25 +316,25 @@ class Live:
         steps, names = check_integer("k", k, least=1), self._model.input_names
         if names and u is None:
             u = self._hold(steps)
-        path = self._observer.predict(u, None if names else steps, self._past_u, f"live run, step {self._steps}")
+        path = self._observer.predict(u, None if names else steps, self._recent_u[1:], f"live run, step {self._steps}")
         if len(path) != steps:
             raise InputError(f"u has {len(path)} row(s), but k={steps}; pass the inputs of the next {steps} step(s)")
         return path
 
     def _hold(self, steps: int) -> Float64[np.ndarray, "T Du"]:
-        if self._last_u is None:
+        if not self._steps:
             raise InputError("pass u, the inputs of the next k steps: there was no step whose inputs could be held")
         scaling = self._model.scaling
-        return np.tile(self._last_u * scaling.u_std + scaling.u_mean, (steps, 1))
+        return np.tile(self._recent_u[-1] * scaling.u_std + scaling.u_mean, (steps, 1))
 
 
-def _read_numbers(values: object, count: int) -> Float64[np.ndarray, " D"] | None:
-    # In a fraction of the time of all checks that a table needs; None: these are needed.
+def _read_numbers(values: object, count: int) -> Float64[np.ndarray, "1 D"] | None:
+    # One row, in a fraction of the time of all checks that a table needs; None: these are needed.
     if type(values) not in (float, np.float64, np.ndarray):
         return None
     array = np.asarray(values)
     plain = array.dtype == np.float64 and array.size == count and array.ndim <= 1 and np.isfinite(array).all()
-    return array.reshape(count) if plain else None
+    return array.reshape(1, count) if plain else None
 
 
 @jax.jit

@@ -1,6 +1,6 @@
 """Model files: arrays in safetensors, all else in a JSON header; formats are registered by their classes.
 
-No pickle, and no code runs.
+No pickle, and no code runs: the arrays of a file must have the names and shapes of a template, and valid values.
 """
 
 import hashlib
@@ -21,12 +21,19 @@ from revarb.data.dataframes import column_names
 from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.scaling import Standardiser
 from revarb.data.series import check_time_name
-from revarb.data.windows import Order
+from revarb.data.windows import Order, regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
+from revarb.gp.layer import Layer, Linear
+from revarb.gp.posterior import Posterior
 from revarb.models.choice import Choice
+from revarb.models.rgp import RGP
 from revarb.models.status import Status
 from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import collect_versions
+from revarb.simulation.chain import Chain, StartState
+from revarb.variational.noise import MIN_DEGREES, StudentNoise
+from revarb.variational.parameters import Parameters
+from revarb.variational.states import FreeStates, InitialPrior, Network, build_networks
 
 Tree = TypeVar("Tree")
 
@@ -258,10 +265,7 @@ def common_fields(header: Header, order: Order | None = None) -> CommonFields:
 
 def _check_range(values: Any) -> ValueRange | None:
     # Files written before version 0.2 have none.
-    if values is None:
-        return None
-    low, high = (_check_vector("a range", each) for each in values)
-    return ValueRange(low, high)
+    return None if values is None else ValueRange(*(_check_vector("a range", each) for each in values))
 
 
 def _check_order(values: Any, inputs: int) -> Order:
@@ -276,3 +280,69 @@ def _check_vector(name: str, values: object) -> Float64[np.ndarray, " D"]:
     if not isinstance(values, list):
         raise InputError(f"{name} must be a list of numbers, received {describe(values)}")
     return np.array([check_number(name, value) for value in values], dtype=np.float64)
+
+
+class Trained(NamedTuple):
+    """The arrays of a trained recurrent GP, all z-scored."""
+
+    parameters: Parameters  # its states are written out, also those of a recognition model
+    chain: Chain[Posterior]
+    final_states: tuple[StartState, ...]
+    networks: tuple[Network, ...] | None = None  # of a recognition model
+
+
+def read_trained(
+    arrays: Arrays, spec: RGP, prep: Preprocessor, lengths: Sequence[int], records: int, inducing: int, apart: bool
+) -> Trained:
+    """The arrays of a recurrent GP with these sizes, validated; `apart`: its outputs have a matrix G each."""
+    trained = fill_template(_make_template(spec, prep, lengths, records, inducing, apart), arrays)
+    check_chain(trained.chain)
+    check_starts(trained.final_states)
+    return trained
+
+
+def _make_template(
+    spec: RGP, prep: Preprocessor, lengths: Sequence[int], records: int, inducing: int, apart: bool
+) -> Trained:
+    dims, inputs, outputs, blank = spec.latent_dims, len(prep.input_names), len(prep.output_names), blank_array
+    layers: list[Layer] = []
+    known: list[Posterior] = []
+    for size, dim in zip(regressor_sizes(prep.order, dims, inputs), (*dims, outputs), strict=True):
+        kernel = blank(inducing, size), blank(size), blank(), blank()
+        linear = Linear(blank(size, dim), blank(dim)) if spec.linear else None
+        layers.append(Layer(*kernel, linear))
+        known.append(Posterior(*kernel, blank(inducing, dim), blank(inducing, inducing), linear))
+    if apart:
+        known[-1] = replace(known[-1], reduction=blank(outputs, inducing, inducing))
+    states = tuple(blank(sum(lengths), dim) for dim in dims)
+    priors = tuple(InitialPrior(blank(spec.lags, dim), blank(spec.lags, dim)) for dim in dims)
+    joint, rows = spec.lags * sum(dims), sum(lengths) - spec.lags * len(lengths)
+    final = StartState(blank(joint), blank(joint, joint), blank(prep.order.reach, inputs))
+    noise = StudentNoise(blank(rows, outputs), blank()) if spec.noise == "student-t" else None
+    return Trained(
+        Parameters(tuple(layers), FreeStates(states, states), priors, noise),
+        Chain(tuple(known[:-1]), known[-1], spec.lags, None if noise is None else blank()),
+        (final,) * records,
+        None if spec.recognition is None else build_networks(spec.recognition.hidden, prep.order, dims, inputs, blank),
+    )
+
+
+def check_chain(chain: Chain[Posterior]) -> None:
+    """Raise `InputError` for kernels and noises that are not positive; an inverse lengthscale may be zero."""
+    for layer in (*chain.hidden, chain.output):
+        if layer is not None and not ((layer.w >= 0.0).all() and layer.variance > 0.0 and layer.sigma2 > 0.0):
+            raise InputError("a layer has a kernel or a noise that is not positive")
+    if chain.degrees is not None and not MIN_DEGREES <= chain.degrees < np.inf:
+        raise InputError(
+            f"its Student-t noise has {chain.degrees} degrees of freedom, and {MIN_DEGREES:g} is the least"
+        )
+
+
+def check_starts(starts: Sequence[StartState]) -> None:
+    """Raise `InputError` for final states whose covariance is not symmetric and positive semi-definite."""
+    for start in starts:
+        cov = np.asarray(start.cov)
+        largest = max(float(np.abs(cov).max()), np.finfo(np.float64).tiny)
+        # In units of the largest entry, to compare with rounding.
+        if not np.array_equal(cov, cov.T) or np.linalg.eigvalsh(cov / largest)[0] < -1e-9:
+            raise InputError("a final state has an invalid covariance: not symmetric, or with negative variances")

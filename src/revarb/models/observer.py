@@ -4,7 +4,7 @@ docs/theory/derivation.md, Eqs. 31 to 34, 43 and 55.
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,30 +25,27 @@ from revarb.simulation.starts import Origin
 LONG = 10**9  # steps since the last measured output of a run without any: more than any calibration distinguishes
 
 
-class Belief(NamedTuple):
-    """What is known of the states: two joint Gaussians, equal right after a correction.
+Part = TypeVar("Part")
 
-    Corrections are made with the noise of the fit, predictions with the calibrated noise, as in `predict_ahead`.
+
+class ByNoise(NamedTuple, Generic[Part]):
+    """The layers of a model, or the joint Gaussian of its states, with the noise of the fit and the calibrated noise.
+
+    Corrections are made with the noise of the fit, predictions with the calibrated noise, as in `predict_ahead`. Right
+    after a correction both Gaussians are the same.
     """
 
-    fitted: JointState
-    calibrated: JointState
-
-
-class ObserverChains(NamedTuple):
-    """The layers of a model with the noise of the fit, and with the calibrated noise."""
-
-    fitted: Chain[Posterior]
-    calibrated: Chain[Posterior]
+    fitted: Part
+    calibrated: Part
 
 
 class Observer:
     """Keeps the belief of a run, z-scored. It does not check what it is given, and `Live` calls it in float64."""
 
-    def __init__(self, model: FittedRGP):
-        self._model = model
+    def __init__(self, model: FittedRGP, origin: Origin):
+        self._model, self._origin = model, origin
         # On the device once: copies of the layers in every step would take longer than the step.
-        self.chains = jax.device_put(ObserverChains(model.trained.chain, model.chain))
+        self.chains = jax.device_put(ByNoise(model.trained.chain, model.chain))
         self.stop()
 
     @property
@@ -62,18 +59,18 @@ class Observer:
         return np.asarray(self._known.calibrated.mean)
 
     @property
-    def _known(self) -> Belief:
+    def _known(self) -> ByNoise[JointState]:
         assert self._belief is not None
         return self._belief
 
     def stop(self) -> None:
         """Forget the belief."""
-        self._belief: Belief | None = None
+        self._belief: ByNoise[JointState] | None = None
 
-    def begin(self, mean: Float[AnyArray, " S"], cov: Float[AnyArray, "S S"], cold: bool, age: int) -> None:
-        """Begin at a state, `age` steps after the last measured output; `cold` says that there was none."""
-        self._belief = Belief(JointState(mean, cov), JointState(mean, cov))
-        self.cold, self._age = cold, age
+    def begin(self, mean: Float[AnyArray, " S"]) -> None:
+        """Begin at a mean with the covariance of the origin; `cold` says that no output was measured before it."""
+        state = JointState(mean, np.asarray(self._origin.state.cov))
+        self._belief, self.cold, self._age = ByNoise(state, state), self._origin.cold, self._origin.age
 
     def advance(self, inputs_now: Float[AnyArray, " Du"]) -> Moments:
         """Advance by one step; return the calibrated moments of y."""
@@ -107,15 +104,17 @@ class Observer:
 
 
 @jax.jit
-def _advance(chains: ObserverChains, belief: Belief, inputs_now: Float[AnyArray, " Du"]) -> tuple[Belief, Moments]:
+def _advance(
+    chains: ByNoise[Chain[Posterior]], belief: ByNoise[JointState], inputs_now: Float[AnyArray, " Du"]
+) -> tuple[ByNoise[JointState], Moments]:
     known = jax.tree.map(lambda rows: rows[0], compute_known_part(chains.fitted.hidden[0], inputs_now[None]))
     states = [advance_moments(chain)(state, known) for chain, state in zip(chains, belief, strict=True)]
     y = observe_moments(chains.calibrated)(states[1])
-    return Belief(*states), Moments(y.mean, jnp.diagonal(y.cov))
+    return ByNoise(*states), Moments(y.mean, jnp.diagonal(y.cov))
 
 
 @jax.jit
-def _correct(chain: Chain[Posterior], belief: Belief, y: Float[AnyArray, " Dy"]) -> Belief:
+def _correct(chain: Chain[Posterior], belief: ByNoise[JointState], y: Float[AnyArray, " Dy"]) -> ByNoise[JointState]:
     state = belief.fitted
     corrected = make_update(chain)(state, observe_moments(chain)(state), y)
-    return Belief(corrected, corrected)
+    return ByNoise(corrected, corrected)

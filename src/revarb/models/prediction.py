@@ -16,9 +16,16 @@ from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer
 from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
-from revarb.models.linearisation import FrequencyResponse, Linearisation, compute_frequency_response, linearise_model
+from revarb.models.linearisation import Linearisation, linearise_model
 from revarb.models.residuals import Residuals, analyse_residuals
-from revarb.models.responses import StaticGainCurve, StepResponse, compute_static_gain_curve, compute_step_response
+from revarb.models.responses import (
+    FrequencyResponse,
+    StaticGainCurve,
+    StepResponse,
+    compute_frequency_response,
+    compute_static_gain_curve,
+    compute_step_response,
+)
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.run import simulate_chain

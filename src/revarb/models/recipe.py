@@ -7,18 +7,7 @@ from revarb.errors import InputError, check_integer, check_number, describe
 from revarb.models.configuration import Configuration, check_integers, check_word
 
 GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior", "linear", "tau", "nu")
-"""Names of the parameter groups that a stage can free:
-
-mu, lam       means and variances of the latent states q(x)
-zeta, w       inducing inputs and inverse squared lengthscales
-variance      kernel variances
-sigma2        noises of the hidden layers and of the output
-prior         mean and variance of the initial states before any data
-linear        coefficients and offsets of the linear part (`RGP(linear=True)`)
-tau           weights of the samples (`RGP(noise="student-t")`)
-nu            degrees of freedom of Student-t noise
-"""
-
+"""Names of the parameter groups that a stage can free; `Stage` says what they are."""
 
 R0_FREE = ("mu", "lam", "zeta", "w", "linear", "tau")  # the last two only in models that have them
 FIXED_FREE = ("mu", "zeta", "w", "linear", "tau")
@@ -36,8 +25,16 @@ class Stage:
     Parameters
     ----------
     free : tuple of str
-        Parameter groups that are optimised, from `revarb.models.recipe.GROUPS`: mu, lam, zeta, w, variance, sigma2,
-        prior, linear, tau, nu.
+        Parameter groups that are optimised, from `revarb.models.recipe.GROUPS`:
+
+        - mu, lam: means and variances of the latent states q(x)
+        - zeta, w: inducing inputs and inverse squared lengthscales
+        - variance: kernel variances
+        - sigma2: noises of the hidden layers and of the output
+        - prior: mean and variance of the initial states before any data
+        - linear: coefficients and offsets of the linear part (`RGP(linear=True)`)
+        - tau: weights of the samples (`RGP(noise="student-t")`)
+        - nu: degrees of freedom of Student-t noise
     iterations : int
         Largest number of iterations.
 
@@ -156,10 +153,8 @@ class Recipe(Configuration):
     @property
     def iterations(self) -> tuple[int, ...]:
         """Largest number of iterations of every stage, those of the free-run term included."""
-        return (
-            *(stage.iterations for stage in self.stages),
-            *(self.free_run_iterations for _ in self.free_run_weights),
-        )
+        with_free_run = len(self.free_run_weights) * (self.free_run_iterations,)
+        return (*(stage.iterations for stage in self.stages), *with_free_run)
 
     def __post_init__(self):
         self._check(_POSITIVE, check_number, above=0.0)
@@ -193,22 +188,18 @@ def _check_free_run(name: str, value: object) -> str | int:
     return value
 
 
+_FIXED = (Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100))
+
 RECIPES = {
     "R0": Recipe(),
     # Latent variances fixed and small: most measured records are simulated better so, the paper's own are not.
-    "fixed": Recipe(latent_variance=0.05, stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100))),
+    "fixed": Recipe(latent_variance=0.05, stages=_FIXED),
     # Little noise and little variance, for one hidden layer: systems whose latent states move without noise.
-    "smooth": Recipe(hidden_noise=0.01, latent_variance=0.02, stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100))),
+    "smooth": Recipe(hidden_noise=0.01, latent_variance=0.02, stages=_FIXED),
     # For a model with a linear part: a GP that corrects a line needs less noise and variance than one that draws it.
-    "linear": Recipe(
-        hidden_noise=0.01,
-        latent_variance=0.02,
-        kernel_variance=0.1,
-        stages=(Stage(FIXED_FREE, 50), Stage(FIXED_FREE, 100)),
-    ),
+    "linear": Recipe(hidden_noise=0.01, latent_variance=0.02, kernel_variance=0.1, stages=_FIXED),
 }
 """Recipes by name, for `RGP(recipe="fixed")` and for a configuration file."""
-
 
 MAX_UNITS = 100_000  # far more than can be trained: a typing error must not exhaust the memory
 

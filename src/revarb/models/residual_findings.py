@@ -1,6 +1,6 @@
 """Correlations of residuals by lag, the peaks among them, and what they mean, in sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +18,13 @@ LEAVE_IT = "too weak to be worth a change"
 
 
 class Correlation(NamedTuple):
-    """Correlation by lag; NaN where there are too few pairs or a signal does not vary. `pairs` are their numbers."""
+    """Correlation by lag, NaN where there are too few pairs or a signal does not vary, and its standard deviation.
+
+    The standard deviation is that of signals which are white and independent.
+    """
 
     values: Float64[np.ndarray, " K"]
-    pairs: Int[np.ndarray, " K"]
+    std: Float64[np.ndarray, " K"]
 
 
 class Peak(NamedTuple):
@@ -55,7 +58,8 @@ def correlate(a: Float64[np.ndarray, " N"], b: Float64[np.ndarray, " N"], lags: 
     power_a, power_b = sum_products(centred_a**2, known_b), sum_products(known_a, centred_b**2)
     valid = (pairs >= LEAST_PAIRS) & (np.minimum(power_a, power_b) > NO_VARIATION * pairs)
     power = np.where(valid, power_a * power_b, np.nan)
-    return Correlation(np.clip(sum_products(centred_a, centred_b) / np.sqrt(power), -1.0, 1.0), pairs)
+    values = np.clip(sum_products(centred_a, centred_b) / np.sqrt(power), -1.0, 1.0)
+    return Correlation(values, 1.0 / np.sqrt(np.maximum(pairs, 1)))
 
 
 def find_peak(
@@ -103,20 +107,10 @@ def _standardise(values: np.ndarray) -> np.ndarray:
     return np.nan_to_num(centred / spread, nan=0.0) if spread > ROUNDING else np.zeros_like(values)
 
 
-class Evidence(NamedTuple):
-    """The residuals of one output: their number, peaks of their correlations, and their mean over its joint limit."""
-
-    number: int
-    own: Peak | None
-    crossed: Mapping[str, Peak]  # by the names of the inputs
-    offset: float
-
-
-def describe_residuals(outputs: Mapping[str, Evidence], order: Order) -> tuple[str, ...]:
+def join_findings(findings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """One sentence for every output with a finding, and one for the outputs in which nothing is left."""
-    findings = {name: _find_all(evidence, order) for name, evidence in outputs.items()}
     left = tuple(
-        f"the residuals{f' of {name!r}' if len(outputs) > 1 else ''} {'; they '.join(found)}"
+        f"the residuals{f' of {name!r}' if len(findings) > 1 else ''} {'; they '.join(found)}"
         for name, found in findings.items()
         if found
     )
@@ -127,9 +121,11 @@ def describe_residuals(outputs: Mapping[str, Evidence], order: Order) -> tuple[s
     return (*left, f"nothing is left in the residuals{f' of {whose}' if left else ''}")
 
 
-def _find_all(evidence: Evidence, order: Order) -> list[str]:
-    # Each begins with a verb: "the residuals … are not white".
-    number, own, crossed, offset = evidence
+def list_findings(number: int, own: Peak | None, crossed: Mapping[str, Peak], offset: float, order: Order) -> list[str]:
+    """What is left in the residuals of one output; each begins with a verb: "the residuals … are not white".
+
+    `number` is that of the residuals, `offset` their mean over its joint limit, `crossed` has the names of the inputs.
+    """
     if number < LEAST_PAIRS:
         return [f"are too few to judge ({number} values; {LEAST_PAIRS} are needed)"]
     significant = {name: peak for name, peak in crossed.items() if peak.significant}

@@ -17,13 +17,13 @@ from revarb.models.residual_findings import (
     LEAST_PAIRS,
     LEVEL,
     ONE_LAG,
-    Evidence,
     Peak,
     correlate,
-    describe_residuals,
     find_peak,
     inflate_variance,
+    join_findings,
     joint_factor,
+    list_findings,
 )
 from revarb.models.summary import Summary, SummaryTable
 
@@ -177,10 +177,12 @@ class Residuals:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was found and what to do: one for every output with a finding, one for the others together."""
-        found = zip(
-            self.counts, self.autocorrelation_peaks, self.cross_correlation_peaks, self.offset_ratios, strict=True
-        )
-        return describe_residuals(dict(zip(self.output_names, map(Evidence._make, found), strict=True)), self.order)
+        peaks = self.autocorrelation_peaks, self.cross_correlation_peaks
+        evidence = zip(self.output_names, self.counts, *peaks, self.offset_ratios, strict=True)
+        return join_findings({
+            name: list_findings(number, own, crossed, offset, self.order)
+            for name, number, own, crossed, offset in evidence
+        })  # fmt: skip
 
     @property
     def sentence(self) -> str:
@@ -196,17 +198,15 @@ class Residuals:
             Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
         """
         heads = ("output", "values", "explained", "largest autocorrelation", "largest cross-correlation")
+        peaks = self.autocorrelation_peaks, self.cross_correlation_peaks
         rows = [
             (name, str(count), _describe_share(share), _describe_peak(own), _describe_largest(crossed))
             for name, count, share, own, crossed in zip(
-                self.output_names, self.counts, self.explained, self.autocorrelation_peaks,
-                self.cross_correlation_peaks, strict=True,
+                self.output_names, self.counts, self.explained, *peaks, strict=True
             )
-        ]  # fmt: skip
-        return Summary(
-            "\n".join(self.sentences),
-            (SummaryTable("residuals one step ahead (*: beyond the joint limit)", heads, rows),),
-        )
+        ]
+        table = SummaryTable("residuals one step ahead (*: beyond the joint limit)", heads, rows)
+        return Summary("\n".join(self.sentences), (table,))
 
     def plot(self, title: str = "", outputs: Sequence[str] | None = None) -> "Figure":
         """Draw a row per output: autocorrelation, cross-correlation with every input, histogram.
@@ -249,7 +249,9 @@ def analyse_residuals(record: Series, path: Trajectory, order: Order, max_lag: i
         max_lag = check_integer("max_lag (at most half of the rows that count)", max_lag, least=1, most=rows // 2)
     explained = np.array([_share_explained(*columns) for columns in zip(errors.T, record.y.T, strict=True)])
     tested = np.where(explained == 1.0, np.nan, errors)  # errors that are rounding need no explanation
-    own, own_std = _autocorrelate(tested, max_lag)
+    several = [correlate(column, column, np.arange(max_lag + 1)) for column in tested.T]
+    own, own_std = (np.stack(parts, axis=1) for parts in zip(*several, strict=True))
+    own_std[0] = np.nan  # the correlation of a value with itself is no evidence
     peaks = _find_own_peaks(own, joint_limit(max_lag, record.y.shape[1], record.u.shape[1]) * own_std)
     white = [peak is None or not peak.significant for peak in peaks]
     crossed, crossed_std = _cross_correlate(tested, record.u, white, max_lag)
@@ -286,13 +288,6 @@ def _share_explained(errors: Float64[np.ndarray, " T"], y: Float64[np.ndarray, "
         return 1.0 - float(np.mean((errors[used] / spread) ** 2)) if spread > 0.0 else float("nan")
 
 
-def _autocorrelate(errors: Float64[np.ndarray, "T Dy"], max_lag: int) -> tuple[np.ndarray, np.ndarray]:
-    several = [correlate(column, column, np.arange(max_lag + 1)) for column in errors.T]
-    std = np.stack([_std(each.pairs) for each in several], axis=1)
-    std[0] = np.nan  # the correlation of a value with itself is no evidence
-    return np.stack([each.values for each in several], axis=1), std
-
-
 def _find_own_peaks(
     values: Float64[np.ndarray, "K Dy"], limits: Float64[np.ndarray, "K Dy"]
 ) -> tuple[Peak | None, ...]:
@@ -310,14 +305,10 @@ def _cross_correlate(
     values, std = (np.empty((len(lags), errors.shape[1], u.shape[1])) for _ in range(2))
     for row, column in np.ndindex(values.shape[1:]):
         e, cause = errors[:, row], u[:, column]
-        cross = correlate(e, cause, lags)
-        values[:, row, column] = cross.values
-        std[:, row, column] = _std(cross.pairs) * np.sqrt(1.0 if white[row] else inflate_variance(e, cause))
+        values[:, row, column], std[:, row, column] = correlate(e, cause, lags)
+        if not white[row]:
+            std[:, row, column] *= np.sqrt(inflate_variance(e, cause))
     return values, std
-
-
-def _std(pairs: Int[np.ndarray, " K"]) -> Float64[np.ndarray, " K"]:
-    return 1.0 / np.sqrt(np.maximum(pairs, 1))
 
 
 def _find_offset_ratio(errors: Float64[np.ndarray, " T"], factor: float) -> float:

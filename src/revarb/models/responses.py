@@ -1,24 +1,25 @@
-"""Responses of a nonlinear model: to a step of an input, and at rest over the range of an input."""
+"""Responses of a nonlinear model: to a step of an input, over frequency, and at rest over the range of an input."""
 
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Complex128, Float64
 from numpy.typing import ArrayLike
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer, check_number
-from revarb.models.operating_point import (
-    DynamicModel,
+from revarb.models.linearisation import (
+    Linearisation,
     OperatingPoint,
     find_column,
     find_equilibria,
     find_operating_point,
-    list_chains,
+    linearise_model,
+    list_parts,
     read_inputs,
     read_numbers,
 )
@@ -27,11 +28,16 @@ from revarb.simulation.mean import run_mean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from revarb.models.prediction import Predictor
+
 LEAST_STEPS, MOST_STEPS = 20, 2000  # of a response whose length is not given
 SETTLED, TAIL = 0.01, 1.3  # it ends when 1 % of the change is left, and a third of that time later
 RISE, SETTLED_WITHIN = (0.1, 0.9), 0.02  # shares of the change, as is usual
 CURVE_POINTS = 41  # of the default inputs
 UNKNOWN_RANGE = 2.0  # standard deviations around the mean, where a file does not know the range of its inputs
+FREQUENCIES = 200  # of which a response has values by default
+SLOWEST, FASTEST = 1e-6, 1e-2  # limits of the lowest of them, cycles per sample
+BELOW = 10.0  # times below the corner of the slowest pole that it is
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,11 +197,77 @@ class StaticGainCurve:
         return draw_static_gain_curve(self)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyResponse:
+    """Frequency response of a model near an operating point, as `model.frequency_response` returns it.
+
+    Attributes
+    ----------
+    frequencies : array [F]
+        Cycles per unit of `dt`: in Hz where that is in seconds.
+    response : array [F, outputs, inputs]
+        Complex gains, outputs per input in raw units.
+    point : OperatingPoint
+        Where the model was linearised.
+    dt : float
+        Sampling interval.
+    input_names, output_names : tuple of str
+        Names of the columns.
+
+    Examples
+    --------
+    A first-order lag: at its corner frequency the gain has fallen to about 0.7 of the static one.
+
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(90.0) ** 1.5)
+    >>> y = np.convolve(u, 0.9 ** np.arange(80))[:90]
+    >>> model = revarb.ARX(lags=1, input_lags=1, input_delay=0).fit(revarb.Series(u, y))
+    >>> response = model.frequency_response(frequencies=[1e-6, 0.1 / (2.0 * np.pi)])
+    >>> response.magnitude[:, 0, 0].round(1).tolist()
+    [10.0, 7.3]
+    """
+
+    frequencies: Float64[np.ndarray, " F"]
+    response: Complex128[np.ndarray, "F Dy Du"]
+    point: OperatingPoint
+    dt: float
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        low, high = self.frequencies.min(), self.frequencies.max()
+        columns = f"inputs {self.input_names}, outputs {self.output_names}"
+        return f"FrequencyResponse({len(self.frequencies)} frequencies from {low:.3g} to {high:.3g}, {columns})"
+
+    @property
+    def magnitude(self) -> Float64[np.ndarray, "F Dy Du"]:
+        """Amplitude of the outputs per amplitude of the inputs, raw units."""
+        return np.abs(self.response)
+
+    @property
+    def phase(self) -> Float64[np.ndarray, "F Dy Du"]:
+        """Phase in degrees, without jumps of a whole turn between neighbouring frequencies."""
+        return np.degrees(np.unwrap(np.angle(self.response), axis=0))
+
+    def plot(self) -> "Figure":
+        """Draw magnitude and phase over the frequency (Bode diagram), a column of panels per input.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Save it with `figure.savefig("bode.png")`; a notebook displays it.
+        """
+        from revarb.models.analysis_figures import draw_frequency_response  # matplotlib is slow to import
+
+        return draw_frequency_response(self)
+
+
 def compute_step_response(
-    model: DynamicModel, size: float | None = None, at: Any = None, steps: int | None = None, name: str | None = None
+    model: "Predictor", size: float | None = None, at: Any = None, steps: int | None = None, name: str | None = None
 ) -> StepResponse:
     """Simulate a step of one input from the equilibrium at constant inputs."""
-    prep, parts = model.preprocessor, list_chains(model)
+    list_parts(model)  # refuses a model without inputs
+    prep = model.preprocessor
     column = find_column(prep, name)
     height = float(prep.scaling.u_std[column]) if size is None else check_number("size", size)
     if steps is not None:
@@ -203,11 +275,10 @@ def compute_step_response(
     point = find_operating_point(model, at)
     after = point.inputs.copy()
     after[column] += height
-    rests = [find_equilibria(part, after[None]) for part in parts]
-    final = None
-    if all(rest.found[0] for rest in rests):
-        outputs = [part.scaling.raw_outputs(rest.outputs[0]) for part, rest in zip(parts, rests, strict=True)]
-        final = np.mean(outputs, axis=0)
+    try:
+        final = find_operating_point(model, after).outputs
+    except InputError:  # it does not come to rest there
+        final = None
     u = np.tile(after, (MOST_STEPS if steps is None else steps, 1))
     mean = _run_mean_from(model, point, u)
     rows = _count_rows(mean, point, final) if steps is None else steps
@@ -216,13 +287,14 @@ def compute_step_response(
 
 
 def _run_mean_from(
-    model: DynamicModel, point: OperatingPoint, u: Float64[np.ndarray, "T Du"]
+    model: "Predictor", point: OperatingPoint, u: Float64[np.ndarray, "T Du"]
 ) -> Float64[np.ndarray, "T Dy"]:
     # The mean-only run of a model from its equilibrium, raw units; the mean of the members of an ensemble.
     runs = []
-    for (chain, scaling, order), state in zip(list_chains(model), point.states, strict=True):
+    for part, state in zip(list_parts(model), point.states, strict=True):
+        scaling, order = part.preprocessor.scaling, part.preprocessor.order
         u_bar = input_windows_after(np.asarray(state.past_u), scaling.inputs(u), order)
-        runs.append(scaling.raw_outputs(np.asarray(run_mean(chain, state, u_bar, 0))))
+        runs.append(scaling.raw_outputs(np.asarray(run_mean(part.chain, state, u_bar, 0))))
     return np.mean(runs, axis=0)
 
 
@@ -238,7 +310,7 @@ def _count_rows(
 
 
 def _add_band(
-    model: DynamicModel, point: OperatingPoint, u: Float64[np.ndarray, "T Du"], mean: Float64[np.ndarray, "T Dy"]
+    model: "Predictor", point: OperatingPoint, u: Float64[np.ndarray, "T Du"], mean: Float64[np.ndarray, "T Dy"]
 ) -> Trajectory:
     # The mean-only run, with the band of the model's own simulation from there.
     with warnings.catch_warnings():
@@ -250,10 +322,10 @@ def _add_band(
 
 
 def compute_static_gain_curve(
-    model: DynamicModel, inputs: ArrayLike | None = None, name: str | None = None, at: Any = None
+    model: "Predictor", inputs: ArrayLike | None = None, name: str | None = None, at: Any = None
 ) -> StaticGainCurve:
     """Find the equilibria over one input, the other inputs constant."""
-    prep, parts = model.preprocessor, list_chains(model)
+    prep, parts = model.preprocessor, list_parts(model)
     column, others = find_column(prep, name), read_inputs(prep, at)
     values = _choose_inputs(prep, column) if inputs is None else read_numbers(inputs)
     if not len(values):
@@ -262,10 +334,10 @@ def compute_static_gain_curve(
     u[:, column] = values
     outputs, gains = [], []
     for part in parts:
-        rest = find_equilibria(part, u)
+        scaling, rest = part.preprocessor.scaling, find_equilibria(part, u)
         known = np.where(rest.found, 1.0, np.nan)[:, None]
-        outputs.append(known * part.scaling.raw_outputs(rest.outputs))
-        gains.append(known * rest.gains[:, :, column] * part.scaling.y_std / part.scaling.u_std[column])
+        outputs.append(known * scaling.raw_outputs(rest.outputs))
+        gains.append(known * rest.gains[:, :, column] * scaling.y_std / scaling.u_std[column])
     if np.isnan(np.mean(outputs, axis=0)).all():
         raise InputError(
             f"the model comes to rest at none of the {len(values)} values of {prep.input_names[column]!r}; choose "
@@ -281,3 +353,33 @@ def _choose_inputs(prep: Preprocessor, column: int) -> Float64[np.ndarray, " N"]
         return np.linspace(known.low[column], known.high[column], CURVE_POINTS)
     mean, reach = scaling.u_mean[column], UNKNOWN_RANGE * scaling.u_std[column]
     return np.linspace(mean - reach, mean + reach, CURVE_POINTS)
+
+
+def compute_frequency_response(
+    model: "Predictor", at: Any = None, frequencies: ArrayLike | None = None, name: str | None = None
+) -> FrequencyResponse:
+    """Linearise a model and compute its response; with a name that to this input only."""
+    linear, prep = linearise_model(model, at), model.preprocessor
+    known = _choose_frequencies(linear) if frequencies is None else _check_frequencies(frequencies, prep.dt)
+    columns = list(range(len(prep.input_names))) if name is None else [find_column(prep, name)]
+    names = tuple(prep.input_names[column] for column in columns)
+    response = linear.transfer_matrix(known)[:, :, columns]
+    return FrequencyResponse(known, response, linear.point, prep.dt, names, prep.output_names)
+
+
+def _choose_frequencies(linear: Linearisation) -> Float64[np.ndarray, " F"]:
+    # From below the slowest pole to the Nyquist frequency.
+    largest = min(float(np.abs(linear.poles).max(initial=0.0)), 1.0)
+    corner = (1.0 - largest) / (2.0 * np.pi)  # of a first-order lag, cycles per sample
+    low = float(np.clip(corner / BELOW, SLOWEST, FASTEST))
+    return np.geomspace(low, 0.5, FREQUENCIES) / linear.dt
+
+
+def _check_frequencies(frequencies: ArrayLike, dt: float) -> Float64[np.ndarray, " F"]:
+    values, nyquist = read_numbers(frequencies), 0.5 / dt
+    if not len(values) or not ((values > 0.0) & (values <= nyquist * (1.0 + 1e-9))).all():
+        raise InputError(
+            f"frequencies must be a list of numbers above 0 and at most the Nyquist frequency, {nyquist:g}; pass none "
+            "for the whole range"
+        )
+    return values

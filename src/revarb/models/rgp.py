@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 NOISES = ("gaussian", "student-t")
 MAX_DEGREES = 1e6
+# Far more than can be trained: a typing error, or a damaged file, must not exhaust the memory.
 MAX_LAYERS = MAX_STATES = 1000
-"""Far more than can be trained: a typing error, or a damaged file, must not exhaust the memory."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,8 +91,8 @@ class RGP(Lagged):
         if self.degrees_of_freedom is not None:
             self._check(("degrees_of_freedom",), check_number, above=2.5)
             if self.degrees_of_freedom > MAX_DEGREES:
-                received = f"received {self.degrees_of_freedom:g}; that is Gaussian"
-                raise InputError(f"degrees_of_freedom is at most {MAX_DEGREES:g}, {received}")
+                received = f"{self.degrees_of_freedom:g}; that is Gaussian"
+                raise InputError(f"degrees_of_freedom is at most {MAX_DEGREES:g}, received {received}")
 
     @property
     def latent_dims(self) -> tuple[int, ...]:
@@ -256,13 +256,10 @@ class RGP(Lagged):
         if "recipe" in values and not isinstance(values["recipe"], str):
             recipe = check_keys(Recipe, values["recipe"], "recipe.")
             if isinstance(recipe.get("stages"), tuple | list):
-                recipe["stages"] = tuple(_make_stage(stage) for stage in recipe["stages"])
+                recipe["stages"] = [_make_stage(stage) for stage in recipe["stages"]]
             values["recipe"] = Recipe(**recipe)
         if values.get("recognition") is not None:
-            recognition = check_keys(Recognition, values["recognition"], "recognition.")
-            if isinstance(recognition.get("hidden"), list):
-                recognition["hidden"] = tuple(recognition["hidden"])
-            values["recognition"] = Recognition(**recognition)
+            values["recognition"] = Recognition(**check_keys(Recognition, values["recognition"], "recognition."))
         return cls(**values)
 
 
@@ -276,6 +273,4 @@ def _find_recipe(name: str, recipe: Any) -> Recipe:
 
 
 def _make_stage(values: Mapping[str, Any]) -> Stage:
-    known = check_keys(Stage, values, "stage.")
-    free = known.get("free", ())
-    return Stage(tuple(free) if isinstance(free, list) else free, known.get("iterations", 0))
+    return Stage(**{"free": (), "iterations": 0, **check_keys(Stage, values, "stage.")})

@@ -1,6 +1,7 @@
 """A summary of a trained model: tables of texts that print in a terminal and in a notebook.
 
-Those of a recurrent GP say which lags matter, and how large its noises are.
+Those of a recurrent GP say which lags matter, and how large its noises are. With Student-t noise it knows the outliers
+among its training samples, too.
 """
 
 import io
@@ -13,13 +14,18 @@ import numpy as np
 from rich import box
 from rich.console import Console, Group
 from rich.table import Table
+from scipy.special import ndtr
 
-from revarb.data.windows import Order
+from revarb.data.training_records import TO_STD
+from revarb.data.windows import Order, split_rows
+from revarb.errors import InputError, check_number
 from revarb.gp.posterior import Posterior
 from revarb.simulation.chain import Chain, find_noise_variance
+from revarb.variational.noise import StudentNoise, expected_squares
 
 RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 TEXT_WIDTH = 110  # columns of the plain text
+SMALLEST = 1e-6  # expected squared error of a sample that was measured; that of a missing one is zero but for rounding
 _LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
 
@@ -55,9 +61,8 @@ class Summary:
 
 
 def _rich_table(table: SummaryTable) -> Table:
-    drawn = Table(title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns))
-    for column in table.columns:
-        drawn.add_column(column)
+    heads = table.columns
+    drawn = Table(*heads, title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(heads))
     for row in table.rows:
         drawn.add_row(*row)
     return drawn
@@ -97,25 +102,19 @@ def _describe_lengthscales(values: np.ndarray, ages: np.ndarray, shortest: float
 def _list_signals(
     dims: Sequence[int], order: Order, input_names: Sequence[str], number: int
 ) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    # Name, lags and columns of every signal among the regressors of a layer: its own states, then those below it.
-    own = _states(f"state of layer {number}", dims[number - 1], order.lags, 1) if number <= len(dims) else []
-    if number == 1:
-        below = [(name, order.input_delay, order.input_lags) for name in input_names]
-    else:
-        below = _states(f"state of layer {number - 1}", dims[number - 2], order.lags, 0)
-    return [*_placed(own, 0), *_placed(below, sum(lags for _, _, lags in own))]
-
-
-def _states(name: str, dim: int, lags: int, newest: int) -> list[tuple[str, int, int]]:
-    return [(name if dim == 1 else f"{name}, {column}", newest, lags) for column in range(dim)]
-
-
-def _placed(signals: list[tuple[str, int, int]], begin: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    # All entries of one sample stand together, the newest sample first.
-    return [
-        (name, newest + np.arange(lags), begin + column + len(signals) * np.arange(lags))
-        for column, (name, newest, lags) in enumerate(signals)
-    ]
+    # Name, lags and columns of every signal among the regressors of a layer: its own states, then what is below it.
+    groups = [(input_names, order.input_delay, order.input_lags)]
+    for layer, dim in enumerate(dims, start=1):
+        names = [f"state of layer {layer}" + (f", {column}" if dim > 1 else "") for column in range(dim)]
+        groups += [(names, 1, order.lags), (names, 0, order.lags)]  # its own past, and as the layer above sees it
+    signals, begin = [], 0
+    below, *own = groups[2 * (number - 1) : 2 * number]
+    for names, newest, lags in (*own, below):
+        # All entries of one sample stand together, the newest sample first.
+        columns = begin + np.arange(lags * len(names)).reshape(lags, len(names))
+        signals += [(name, newest + np.arange(lags), column) for name, column in zip(names, columns.T, strict=True)]
+        begin += columns.size
+    return signals
 
 
 def _ranges(lags: np.ndarray) -> str:
@@ -139,3 +138,59 @@ def make_noise_table(
 
 def _std(variance: object, unit: float = 1.0) -> str:
     return f"{unit * np.sqrt(float(np.asarray(variance))):.3g}"
+
+
+class Outlier(NamedTuple):
+    """A training sample that does not fit its neighbours and the model.
+
+    Attributes
+    ----------
+    record, row : int
+        Where it is: the number of the record (of the block, where long records were cut) and the row in it, from 0.
+    output : str
+        Name of the output.
+    weight : float
+        Its weight in the fit, where an ordinary sample has one near 1.
+    probability : float
+        Share of ordinary samples that would be as far from the model as this one.
+    """
+
+    record: int
+    row: int
+    output: str
+    weight: float
+    probability: float
+
+
+def find_outliers(
+    noise: StudentNoise | None, order: Order, lengths: Sequence[int], output_names: tuple[str, ...], level: float
+) -> tuple[Outlier, ...]:
+    """The outliers of the training records, the most unlikely one first; see `FittedRGP.outliers`.
+
+    `lengths` are the numbers of latent states of the records, as in `data/windows.py`; Gaussian noise is None.
+    """
+    if not 0.0 < check_number("level", level) < 1.0:
+        raise InputError(f"level must be between 0 and 1, received {level!r}")
+    if noise is None:
+        raise InputError('a model with Gaussian noise knows no outliers; fit RGP(noise="student-t") for that')
+    probabilities = find_probabilities(np.asarray(expected_squares(noise)))
+    by_record = (split_rows(values, order.lags, lengths) for values in (np.asarray(noise.weights), probabilities))
+    found = [
+        Outlier(record, order.first_row + int(row), output_names[column], float(weights[row, column]), float(p))
+        for record, (weights, values) in enumerate(zip(*by_record, strict=True))
+        for (row, column), p in np.ndenumerate(values)
+        if p < level
+    ]
+    return tuple(sorted(found, key=lambda each: (each.probability, each.weight)))
+
+
+def find_probabilities(squares: np.ndarray) -> np.ndarray:
+    """Share of ordinary samples with larger errors, from expected squared errors in units of the noise of the fit.
+
+    What is ordinary follows from the median error of every output: the noise is rarely that of the recipe. Missing
+    samples have no error and are no outliers.
+    """
+    distances = np.sqrt(squares)
+    known = np.where(squares > SMALLEST, distances, np.nan)
+    ordinary = np.maximum(TO_STD * np.nanmedian(known, axis=0), 1.0)
+    return 2.0 * ndtr(-distances / ordinary)

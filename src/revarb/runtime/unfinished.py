@@ -92,14 +92,9 @@ class UnfinishedParts:
 def find_folder() -> Path:
     """The folder of unfinished work; what nobody has resumed for a month is removed from it."""
     folder = user_cache_path("revarb") / "unfinished"
-    remove_old(folder)
-    return folder
-
-
-def remove_old(folder: Path) -> None:
-    """Remove files of this age, which nobody will resume."""
     with suppress(OSError):
         _remove([path for path in folder.iterdir() if path.stat().st_mtime < time.time() - MAX_AGE_DAYS * 86400.0])
+    return folder
 
 
 def warn_about_unfinished(what: str, exists: bool, resume: bool) -> None:

@@ -17,7 +17,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from typing import Any, NamedTuple
 
-from revarb.errors import InputError, RevarbError, check_integer, warn_user
+from revarb.errors import RevarbError, check_integer, warn_user
 from revarb.runtime.interrupts import ignore_interrupts
 
 TaskReport = Callable[[int, int, str], None]
@@ -185,27 +185,3 @@ def send_reports(address: Address) -> Iterator[Callable[[Any], None]]:
                 raise KeyboardInterrupt
 
         yield report
-
-
-_started = False  # whether this process, or the one it was forked from, has computed
-_forked = False
-
-
-def check_fork() -> None:
-    """Refuse to compute in a process that was forked from one that has computed, where JAX would hang silently."""
-    global _started
-    if _forked:
-        raise InputError(
-            "this process was forked after JAX had started, and JAX would hang in it; start processes with "
-            "multiprocessing.get_context('spawn') or joblib, or use jobs="
-        )
-    _started = True
-
-
-def _mark_child() -> None:
-    global _forked
-    _forked = _started
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(after_in_child=_mark_child)

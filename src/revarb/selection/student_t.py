@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.outlier_marks import mark_outliers
 from revarb.data.scaling import Standardiser, log_density
+from revarb.data.training_records import mark_outliers
 from revarb.errors import RevarbError
 from revarb.fitting.calibrate import collect_run_errors
 from revarb.fitting.held_out import FOLDS, HeldOut, HeldOutBlock, compute_held_out_error, hold_out

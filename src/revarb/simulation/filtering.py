@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int
 
 from revarb.gp.posterior import KnownPart, Posterior
-from revarb.runtime.compilation import cut_rows, pad_rows
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
 from revarb.simulation.moments import (
     JointState,

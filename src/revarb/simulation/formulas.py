@@ -75,16 +75,15 @@ class WithFormula(Protocol):
         ...
 
 
-def describe_layer(layer: object) -> Formula | None:
-    """The formula of a layer; None where there is none."""
+def describe_layer(layer: object) -> Formula:
+    """The formula of a layer."""
     if isinstance(layer, WithFormula):
         return layer.formula()
     if isinstance(layer, Linear):
         return _describe_linear(layer)
-    if isinstance(layer, Posterior):
-        affine = None if layer.linear is None else _describe_linear(layer.linear)
-        return RadialBasis(_array(layer.zeta), _array(layer.w), float(layer.variance), _array(layer.beta), affine)
-    return None
+    assert isinstance(layer, Posterior)
+    affine = None if layer.linear is None else _describe_linear(layer.linear)
+    return RadialBasis(_array(layer.zeta), _array(layer.w), float(layer.variance), _array(layer.beta), affine)
 
 
 def _describe_linear(layer: Linear) -> Affine:

@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int
 
 from revarb.data.windows import Order, input_windows_after
-from revarb.runtime.compilation import cut_rows, pad_rows
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import (
     Chain,
     StartState,

@@ -19,8 +19,7 @@ from revarb.gp.posterior import (
     predict_gaussian,
     split_posterior,
 )
-from revarb.runtime.compilation import cut_rows, round_up_rows
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, cut_rows, round_up_rows
 from revarb.simulation.chain import (
     Chain,
     StartState,

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predict_certain
-from revarb.runtime.compilation import pad_rows
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, pad_rows
 from revarb.simulation.chain import Chain, StartState, locate_shifted, locate_windows
 from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean

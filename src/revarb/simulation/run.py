@@ -19,7 +19,7 @@ from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
 from revarb.simulation.starts import Origin, make_cold_origin
-from revarb.variational.networks import Network, run_networks
+from revarb.variational.states import Network, run_networks
 
 METHODS = ("moments", "mean", "samples")  # of every chain of GPs
 Method = Literal["moments", "mean", "samples", "network"]  # the last one only with a recognition model

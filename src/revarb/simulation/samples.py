@@ -8,8 +8,7 @@ from jaxtyping import Float, Int, Key
 
 from revarb.gp.pathwise import DrawnFunctions, draw_functions
 from revarb.gp.posterior import Posterior
-from revarb.runtime.compilation import cut_rows, pad_rows
-from revarb.runtime.numerics import AnyArray
+from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import (
     Chain,
     StartState,

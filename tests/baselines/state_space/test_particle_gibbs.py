@@ -1,4 +1,4 @@
-"""Particle Gibbs with ancestor sampling against the exact posterior of linear Gaussian models."""
+"""Particle Gibbs with ancestor sampling against the exact posterior of linear Gaussian models, and its start."""
 
 import jax
 import jax.numpy as jnp
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revarb.baselines.state_space import gibbs_chain
-from revarb.baselines.state_space.particle_gibbs import Noise, sample_path, stack_records
+from revarb.baselines.state_space import basis_regression, particle_gibbs
+from revarb.baselines.state_space.particle_gibbs import Noise, compute_observer_states, sample_path, stack_records
 
 A = np.array([[0.8, 0.3], [-0.2, 0.7]])
 B = np.array([[0.5], [-0.4]])
@@ -81,15 +81,15 @@ VARIANCE, DEGREES, SCALE = 4.0, 5.0, 0.5  # prior of a model with one state and 
 def sample_parameters(y, sweeps):
     """Draws of a, log q and log r of x_t = a x_{t−1} + v_t by particle Gibbs."""
     rows = stack_records([np.empty((len(y), 0))], [y])
-    prior = gibbs_chain.WeightPrior(np.array([VARIANCE]), np.array(DEGREES), np.array([[SCALE]]))
+    prior = basis_regression.WeightPrior(np.array([VARIANCE]), np.array(DEGREES), np.array([[SCALE]]))
 
     def sweep(state, key):
         path, r = state
         keys = jax.random.split(key, 3)
-        statistics = gibbs_chain.collect_statistics(path, jnp.roll(path, 1, axis=0), 1.0 - rows.is_initial)
-        a, Q = gibbs_chain.update_weights(prior, statistics).draw(keys[0])
+        statistics = basis_regression.collect_statistics(path, jnp.roll(path, 1, axis=0), 1.0 - rows.is_initial)
+        a, Q = basis_regression.update_weights(prior, statistics).draw(keys[0])
         path = sample_path(lambda x, _: x @ a.T, Noise(Q, r), rows, path, 8, keys[1])
-        r = gibbs_chain.draw_output_noise(keys[2], rows.y, path)
+        r = particle_gibbs.draw_output_noise(keys[2], rows.y, path)
         return (path, r), jnp.array([a[0, 0], jnp.log(Q[0, 0]), jnp.log(r[0])])
 
     start, keys = (jnp.zeros((len(rows.y), 1)), jnp.ones(1)), jax.random.split(jax.random.key(0), sweeps)
@@ -102,7 +102,7 @@ def integrate_parameters(y):
     q, r = np.exp(log_q), np.exp(log_r)
     log_weights = stats.norm.logpdf(a, 0.0, np.sqrt(q * VARIANCE))
     log_weights += stats.invgamma.logpdf(q, DEGREES / 2.0, scale=SCALE / 2.0) + log_q  # log: density of the logarithm
-    log_weights += stats.invgamma.logpdf(r, gibbs_chain.OUTPUT_SHAPE, scale=gibbs_chain.OUTPUT_SCALE) + log_r
+    log_weights += stats.invgamma.logpdf(r, particle_gibbs.OUTPUT_SHAPE, scale=particle_gibbs.OUTPUT_SCALE) + log_r
     mean, variance = np.zeros_like(a), np.ones_like(a)
     for value in y[:, 0]:
         mean, variance = a * mean, a**2 * variance + q
@@ -124,3 +124,35 @@ def test_weights_and_noises_have_the_posterior_of_a_grid(rng):
     means, stds = integrate_parameters(np.array(y))
     np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.12 * stds.max(), rtol=0.0)
     np.testing.assert_allclose(draws.std(axis=0), stds, rtol=0.1)
+
+
+def simulate_third_order(rng, samples):
+    u, y = rng.normal(size=(samples, 1)), np.zeros((samples + 3, 1))
+    for t in range(samples):
+        y[t + 3] = 1.2 * y[t + 2] - 0.5 * y[t + 1] + 0.1 * y[t] + u[t] + (0.5 * u[t - 1] if t else 0.0)
+    return u, y[3:]
+
+
+def test_the_states_of_a_linear_system_follow_a_linear_transition(rng):
+    """Exactly, and without the past: x_t is linear in x_{t−1} and ū_t."""
+    records = [simulate_third_order(rng, 60), simulate_third_order(rng, 40)]
+    blocks = compute_observer_states([u for u, _ in records], [y for _, y in records], 3)
+    design = np.concatenate([np.hstack([x[:-1], u[1:]]) for x, (u, _) in zip(blocks, records, strict=True)])
+    targets = np.concatenate([x[1:] for x in blocks])
+    solution = np.linalg.lstsq(design, targets)[0]
+    np.testing.assert_allclose(design @ solution, targets, atol=1e-10)
+    np.testing.assert_array_equal(blocks[0][:, :1], records[0][1])
+    np.testing.assert_allclose(np.concatenate(blocks)[:, 1:].std(axis=0), 1.0)
+
+
+@pytest.mark.parametrize("states", [2, 3, 4])
+def test_outputs_come_first_and_further_states_fill_up(rng, states):
+    y = rng.normal(size=(50, 2))
+    [x] = compute_observer_states([np.empty((50, 0))], [y], states)
+    assert x.shape == (50, states)
+    np.testing.assert_array_equal(x[:, :2], y)
+
+
+def test_a_constant_output_has_constant_states():
+    [x] = compute_observer_states([np.zeros((20, 1))], [np.zeros((20, 1))], 3)
+    np.testing.assert_array_equal(x, 0.0)

@@ -4,9 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.baselines.state_space.initial_states import start_transition
-from revarb.baselines.state_space.transition import JITTER, kl_divergence
-from revarb.gp.kernel import rbf
+from revarb.baselines.state_space.transition import JITTER, kl_divergence, start_transition
+from revarb.gp.layer import rbf
 from revarb.runtime.numerics import with_numerics
 
 STATES, INPUTS, ROWS, INDUCING = 2, 1, 40, 6

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 from revarb.baselines.state_space import variational
-from revarb.baselines.state_space.initial_states import start_corrections, start_transition
-from revarb.baselines.state_space.transition import Transition
-from revarb.baselines.state_space.variational import STRUCTURES, Corrections, RecognisedStart
+from revarb.baselines.state_space.transition import Transition, start_transition
+from revarb.baselines.state_space.variational import (
+    STRUCTURES,
+    Corrections,
+    RecognisedStart,
+    guess_states,
+    start_corrections,
+)
 from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.runtime.numerics import with_numerics
+from support import small
 from support.linear_systems import LinearSystem
 
 SYSTEM = LinearSystem(a=0.8, b=0.5, q=0.1, r=0.2)
@@ -96,25 +102,12 @@ def test_a_correction_that_changes_nothing_follows_the_prior(rng):
     drawn, ones = linear_transition().draw(jax.random.key(0), len(x)), np.ones((len(x), 1))
     nothing = Corrections(ones[..., None], 0.0 * ones, raw(SYSTEM.q) * ones)
     free, corrected = (
-        follow(drawn, nothing, x, u, jax.random.key(1))
+        follow(drawn, variational.Step(x, u, nothing), jax.random.key(1))
         for follow in (variational.follow_prior, variational.follow_corrected)
     )
     np.testing.assert_allclose(corrected.divergence, 0.0, atol=1e-12)
     np.testing.assert_allclose(corrected.x.mean(), free.x.mean(), atol=0.01)
     np.testing.assert_allclose(corrected.x.var(), free.x.var(), rtol=0.03)
-
-
-@with_numerics
-def test_the_divergence_of_gaussians_is_that_by_quadrature():
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    mean, variance, other, width = 0.3, 0.5, -0.4, 1.7
-    x = mean + np.sqrt(variance) * nodes
-    log_ratio = -0.5 * (nodes**2 + np.log(variance)) + 0.5 * ((x - other) ** 2 / width + np.log(width))
-    expected = weights @ log_ratio / np.sqrt(2.0 * np.pi)
-    found = variational.gaussian_divergence(
-        np.array([[mean]]), np.array([variance]), np.array([other]), np.array([width])
-    )
-    np.testing.assert_allclose(found, [expected], rtol=1e-10)
 
 
 @pytest.mark.slow
@@ -141,3 +134,11 @@ def test_gradients_are_finite_differences_with_common_random_numbers(structure, 
         )
         along = sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), slope, direction)))
         np.testing.assert_allclose(along, (ahead - behind) / 2e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("states", [1, 2, 3])
+def test_guessed_states_are_the_outputs_and_differences_of_unit_variance(states):
+    y = small.record().y
+    guess = guess_states([y], states)
+    np.testing.assert_array_equal(guess[:, :1], y)
+    np.testing.assert_allclose(guess[:, 1:].std(axis=0), np.ones(states - 1))

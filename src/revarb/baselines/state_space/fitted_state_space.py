@@ -4,7 +4,6 @@ The model is x_t = f(x_{t−1}, ū_t) + v_t, y_t = (the first entries of x_t) + 
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -16,14 +15,18 @@ from jaxtyping import Float, Float64, Key
 from revarb.data.preprocessor import Preprocessor, RunInputs
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import Order, input_windows_after
+from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.base import Fitted
-from revarb.models.model_file import MAX_ORDER, Header, blank_array
-from revarb.models.trained import check_starts
+from revarb.models.model_file import MAX_ORDER, Arrays, Header, blank_array, check_starts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.starts import Origin, StartChoice, choose_origin
+
+MAX_STATES = 1000  # of a model file
+StateSpaceMethod = Literal["mean", "samples"]
+PARTICLES = 500  # of the filter that infers the state after a measured window
+SETTLING = 20  # first rows of a cold run that scores leave out: the unknown first state is forgotten
 
 
 @runtime_checkable
@@ -113,12 +116,6 @@ def resample(weights: Float[AnyArray, " K"], key: Key[jax.Array, ""]) -> AnyArra
     count = len(weights)
     points = (jnp.arange(count) + jax.random.uniform(key)) / count
     return jnp.searchsorted(jnp.cumsum(weights), points).clip(max=count - 1)
-
-
-MAX_STATES = 1000  # of a model file
-StateSpaceMethod = Literal["mean", "samples"]
-PARTICLES = 500  # of the filter that infers the state after a measured window
-SETTLING = 20  # first rows of a cold run that scores leave out: the unknown first state is forgotten
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,20 +220,14 @@ class FittedStateSpace(Fitted):
         prep = self.preprocessor
         return prep.to_trajectory("samples", self.skip, mean, variance, samples=y, start=origin.name, inputs=inputs)
 
-    def _infer_state(self, window: Series) -> StartState:
-        z, y = self.preprocessor.check_window(window)
-        return infer_final_state(self.draw_dynamics, self.cold, self.order, z, y)
-
-
-def infer_final_state(
-    draw_dynamics: Any, cold: StartState, order: Order, z: Float64[np.ndarray, "N Du"], y: Float64[np.ndarray, "N Dy"]
-) -> StartState:
-    """Infer the state after the last sample of a measured record, z-scored, by a particle filter from a cold start."""
-    keys = jax.random.split(jax.random.key(0), 3)
-    u_bar = input_windows_after(cold.past_u, z, order)
-    dynamics = draw_dynamics(keys[0], PARTICLES)
-    particles, _ = filter_particles(dynamics, _draw_states(cold, keys[1], PARTICLES), u_bar, y, keys[2])
-    return summarise_states(np.asarray(particles), cold, z)
+    def _infer_state(self, record: Series) -> StartState:
+        # The state after the last sample of a measured record, by a particle filter from a cold start.
+        z, y = self.preprocessor.check_window(record)
+        keys = jax.random.split(jax.random.key(0), 3)
+        u_bar = input_windows_after(self.cold.past_u, z, self.order)
+        dynamics, first = self.draw_dynamics(keys[0], PARTICLES), _draw_states(self.cold, keys[1], PARTICLES)
+        particles, _ = filter_particles(dynamics, first, u_bar, y, keys[2])
+        return summarise_states(np.asarray(particles), self.cold, z)
 
 
 def summarise_states(
@@ -272,8 +263,8 @@ def check_states(states: int, record: Series) -> None:
 def write_starts(model: FittedStateSpace) -> tuple[dict[str, int], dict[str, Any]]:
     """The start states of a model, as header and arrays: `cold`, then the ends of the records, stacked."""
     starts = (model.cold, *model.final_states)
-    arrays = {name: np.stack([getattr(start, name) for start in starts]) for name in ("mean", "cov", "past_u")}
-    return {"states": model.states, "starts": len(starts)}, {"starts": arrays}
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
+    return {"states": model.states, "starts": len(starts)}, {"starts": stacked}
 
 
 def make_blank_starts(header: Header, prep: Preprocessor) -> dict[str, Any]:
@@ -286,9 +277,8 @@ def make_blank_starts(header: Header, prep: Preprocessor) -> dict[str, Any]:
     }
 
 
-def read_starts(arrays: Mapping[str, np.ndarray]) -> tuple[StartState, tuple[StartState, ...]]:
+def read_starts(stacked: Arrays) -> tuple[StartState, tuple[StartState, ...]]:
     """`cold` and `final_states` from the arrays of `write_starts`, validated."""
-    parts = zip(arrays["mean"], arrays["cov"], arrays["past_u"], strict=True)
-    cold, *final_states = (StartState(*each) for each in parts)
+    cold, *final_states = map(StartState, stacked["mean"], stacked["cov"], stacked["past_u"])
     check_starts((cold, *final_states))
     return cold, tuple(final_states)

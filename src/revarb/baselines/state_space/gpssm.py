@@ -1,7 +1,7 @@
 """GP state-space models with variational inference, after Doerr (2018), Ialongo (2019) and Frigola (2014)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -15,26 +15,27 @@ from jaxtyping import Float, Float64, Int, Key
 from revarb.baselines.state_space.fitted_state_space import (
     FittedStateSpace,
     check_states,
-    infer_final_state,
     make_blank_starts,
     make_cold_state,
     read_starts,
     write_starts,
 )
-from revarb.baselines.state_space.initial_states import (
+from revarb.baselines.state_space.transition import DrawnTransition, Transition, fit_linear, start_transition
+from revarb.baselines.state_space.variational import (
+    STRUCTURES,
+    RecognisedStart,
+    Segments,
+    SSMParameters,
+    estimate_elbo,
     guess_states,
     start_corrections,
-    start_recognition,
-    start_transition,
 )
-from revarb.baselines.state_space.transition import DrawnTransition, Transition
-from revarb.baselines.state_space.variational import STRUCTURES, Segments, SSMParameters, estimate_elbo
-from revarb.baselines.training_rows import DelayedRecords, Subsequences, cut_subsequences
+from revarb.baselines.training_rows import DelayedRecords, Subsequences, Training, cut_subsequences, run_adam
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.fitting.initial_values import fill_gaps
-from revarb.gp.layer import Layer, Linear
+from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.models.configuration import Configuration, check_keys, check_word
 from revarb.models.model_file import (
     Arrays,
@@ -52,6 +53,7 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
 
 Structure = Literal["prior", "mean-field", "markov"]
+START_VARIANCE = 0.01  # of the recognised first state at the start
 UPDATES_PER_CALL = 50  # updates per compiled call; an interrupt is noticed after each
 ESTIMATES = 50  # estimates of the bound that the end of a training averages over
 
@@ -160,14 +162,15 @@ class GPSSM(Configuration):
             bound = float(average) * int(data.arrays.rows)
             recognised = np.asarray(parameters.start.weights.mean(data.all_windows))
             cold = make_cold_state(recognised, np.asarray(parameters.start.variance), prep)
-            ends = tuple(
-                infer_final_state(parameters.transition.draw, cold, prep.order, prep.scaling.inputs(record.u), y)
-                for record, y in zip(records, delayed.ys, strict=True)
-            )
-            if not np.isfinite(bound) or not all(np.isfinite(end.mean).all() for end in ends):
+            model = FittedGPSSM(prep, status, seed, cold, (), self, parameters.transition, bound)
+            model = model._filter_ends(records)
+            if not np.isfinite(bound) or not all(np.isfinite(end.mean).all() for end in model.final_states):
                 raise _diverged()
-        status = Status.INTERRUPTED if pressed else status
-        return FittedGPSSM(prep, status, seed, cold, ends, self, parameters.transition, bound)
+        return replace(model, status=Status.INTERRUPTED) if pressed else model
+
+    @property
+    def _calls(self) -> int:
+        return -(-self.updates // UPDATES_PER_CALL)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,6 +224,10 @@ class FittedGPSSM(FittedStateSpace):
         DrawnTransition
         """
         return self.transition.draw(key, count)
+
+    def _filter_ends(self, records: Sequence[Series]) -> "FittedGPSSM":
+        # The model with the states at the ends of its training records.
+        return replace(self, final_states=tuple(self._infer_state(record) for record in records))
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         process = ", ".join(f"{std:.3g}" for std in np.sqrt(np.asarray(self.transition.process_variance)))
@@ -280,57 +287,51 @@ def _cut_windows(
 def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
     arrays, guess = data.arrays, data.guess
     outputs, linear_mean = arrays.y.shape[1], spec.mean == "linear"
-    u_bar, windows = np.asarray(arrays.u_bar), np.asarray(arrays.windows)
-    transition = start_transition(guess, u_bar, outputs, data.later, spec.inducing, linear_mean, rng)
-    start = start_recognition(windows, guess[arrays.starts])
+    transition = start_transition(guess, np.asarray(arrays.u_bar), outputs, data.later, spec.inducing, linear_mean, rng)
+    recognition = fit_linear(np.asarray(arrays.windows), guess[arrays.starts])
+    start = RecognisedStart(recognition, np.full(spec.states, inverse_softplus(START_VARIANCE)))
     return SSMParameters(transition, start, start_corrections(spec.structure, guess))
 
 
 def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[SSMParameters, Status]:
     # Adam in compiled calls of several updates each.
-    calls, key = -(-spec.updates // UPDATES_PER_CALL), jax.random.key(seed)
-    parameters = _start(spec, data, np.random.default_rng(seed))
-    state = _make_optimiser(spec, calls).init(parameters)  # pyright: ignore[reportArgumentType] (a tree)
+    key, parameters = jax.random.key(seed), _start(spec, data, np.random.default_rng(seed))
+    now = parameters, _make_rule(spec).init(parameters)  # pyright: ignore[reportArgumentType] (a tree)
     pressed: list[int] = []
-    with progress_bar("fitting GP-SSM", calls * UPDATES_PER_CALL, progress) as update:
-        for done in range(1, calls + 1):
-            key, now = jax.random.split(key)
+    with progress_bar("fitting GP-SSM", spec._calls * UPDATES_PER_CALL, progress) as update:
+        for done in range(1, spec._calls + 1):
+            key, round_key = jax.random.split(key)
             with capture_interrupts() as pressed:
-                parameters, state, average = _run_updates(parameters, state, data.arrays, now, spec, data.length, calls)
+                now, average = _run_updates(now, data.arrays, round_key, spec, data.length)
                 bound = float(average)  # waits for the result, so that Ctrl-C is captured meanwhile
             if not np.isfinite(bound):
                 raise _diverged()
             update(done * UPDATES_PER_CALL, f"bound {bound:.1f}")
             if pressed:
                 break
-    return jax.tree.map(np.asarray, parameters), Status.INTERRUPTED if pressed else Status.ITERATION_LIMIT
+    return jax.tree.map(np.asarray, now[0]), Status.INTERRUPTED if pressed else Status.ITERATION_LIMIT
 
 
 def _diverged() -> ComputationError:
     return ComputationError("the training of the GP-SSM diverged; use a smaller learning_rate")
 
 
-@partial(jax.jit, static_argnames=("spec", "length", "calls"))
+@partial(jax.jit, static_argnames=("spec", "length"))
 def _run_updates(
-    parameters: SSMParameters,
-    state: optax.OptState,
-    arrays: _Arrays,
-    key: Key[jax.Array, ""],
-    spec: GPSSM,
-    length: int,
-    calls: int,
-) -> tuple[SSMParameters, optax.OptState, Float[AnyArray, ""]]:
-    optimiser = _make_optimiser(spec, calls)
+    start: Training, arrays: _Arrays, key: Key[jax.Array, ""], spec: GPSSM, length: int
+) -> tuple[Training, Float[AnyArray, ""]]:
+    def loss(parameters: SSMParameters, now: Key[jax.Array, ""]) -> Float[AnyArray, ""]:
+        return -_draw_bound(parameters, spec, arrays, length, now)
 
-    def update(carry, now):
-        parameters, state = carry
-        bound, slope = jax.value_and_grad(_draw_bound)(parameters, spec, arrays, length, now)
-        changes, state = optimiser.update(jax.tree.map(jnp.negative, slope), state, parameters)
-        return (eqx.apply_updates(parameters, changes), state), bound
+    now, losses = run_adam(_make_rule(spec), loss, start, jax.random.split(key, UPDATES_PER_CALL))
+    return now, -jnp.mean(losses) * arrays.rows
 
-    keys = jax.random.split(key, UPDATES_PER_CALL)
-    (parameters, state), bounds = jax.lax.scan(update, (parameters, state), keys)
-    return parameters, state, jnp.mean(bounds) * arrays.rows
+
+@partial(jax.jit, static_argnames=("spec", "length"))
+def _draw_bounds(
+    parameters: SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, keys: Key[jax.Array, " E"]
+) -> Float[AnyArray, " E"]:
+    return jax.lax.map(lambda key: _draw_bound(parameters, spec, arrays, length, key), keys)
 
 
 def _draw_bound(
@@ -350,16 +351,9 @@ def _draw_bound(
     return estimate_elbo(parameters, segments, rows, STRUCTURES[spec.structure], spec.samples, elbo_key) / rows
 
 
-def _make_optimiser(spec: GPSSM, calls: int) -> optax.GradientTransformation:
-    rate = optax.cosine_decay_schedule(spec.learning_rate, calls * UPDATES_PER_CALL, alpha=0.01)
+def _make_rule(spec: GPSSM) -> optax.GradientTransformation:
+    rate = optax.cosine_decay_schedule(spec.learning_rate, spec._calls * UPDATES_PER_CALL, alpha=0.01)
     return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(rate))
-
-
-@partial(jax.jit, static_argnames=("spec", "length"))
-def _draw_bounds(
-    parameters: SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, keys: Key[jax.Array, " E"]
-) -> Float[AnyArray, " E"]:
-    return jax.lax.map(lambda key: _draw_bound(parameters, spec, arrays, length, key), keys)
 
 
 def _write_gpssm(model: FittedGPSSM) -> tuple[dict[str, Any], Any]:

@@ -1,10 +1,12 @@
-"""Particle Gibbs with ancestor sampling (Lindsten, Jordan & Schön 2014): a new path of states, given an old one.
+"""Particle Gibbs of a reduced-rank GP state-space model: paths of states, f, noises and hyperparameters in turn.
 
-The outputs are states plus Gaussian noise, so the proposal and the weights of the fully adapted filter are known: a
-particle is chosen by p(y_t | x_{t−1}) and moved by p(x_t | x_{t−1}, y_t) (docs/theory/derivation.md, Eqs. 70 and 71).
+A new path of states, given an old one, follows by ancestor sampling (Lindsten, Jordan & Schön 2014). The outputs are
+states plus Gaussian noise, so the proposal and the weights of the fully adapted filter are known: a particle is chosen
+by p(y_t | x_{t−1}) and moved by p(x_t | x_{t−1}, y_t) (docs/theory/derivation.md, Eqs. 70 and 71).
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -12,7 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Key
 
+from revarb.baselines.state_space.basis_regression import (
+    LOG_LENGTH_MEAN,
+    LOG_SIGNAL_MEAN,
+    Hyperparameters,
+    LaplaceBasis,
+    collect_statistics,
+    compute_features,
+    step_hyperparameters,
+)
+from revarb.baselines.training_rows import DelayedRecords
+from revarb.fitting.initial_values import fill_gaps
 from revarb.runtime.numerics import AnyArray
+
+PROCESS_VARIANCE = 1e-2  # mean of the inverse Wishart prior of Q
+OUTPUT_SHAPE, OUTPUT_SCALE = 1.0, 1e-2  # of the inverse gamma prior of R
+START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start without any
 
 MeanFunction = Callable[[Float[AnyArray, "K Dx"], Float[AnyArray, " Du"]], Float[AnyArray, "K Dx"]]
 
@@ -136,3 +153,122 @@ def _trace_back(
         return parents[particle], states[particle]
 
     return jax.lax.scan(step, last, (x, ancestors), reverse=True)[1]
+
+
+class Draw(NamedTuple):
+    """Weights A and noise of the model; many draws have an axis in front."""
+
+    weights: Float[AnyArray, "*S Dx n"]
+    Q: Float[AnyArray, "*S Dx Dx"]
+    R: Float[AnyArray, "*S Dy"]
+
+
+class ChainState(NamedTuple):
+    """One sweep of the chain: the states of all rows, weights and noise, hyperparameters."""
+
+    path: Float[AnyArray, "T Dx"]
+    draw: Draw
+    hyperparameters: Hyperparameters
+
+
+@partial(jax.jit, static_argnames=("sweeps", "particles"))
+def run_sweeps(
+    state: ChainState,
+    basis: LaplaceBasis,
+    rows: StackedRecords,
+    key: Key[jax.Array, ""],
+    floor: Float[AnyArray, ""],
+    sweeps: int,
+    particles: int,
+) -> ChainState:
+    """Run several sweeps, and return the last one.
+
+    The burn-in has a `floor`, a variance below which the process noise hardly falls, so that the states can move.
+    """
+
+    def sweep(state: ChainState, sweep_key: Key[jax.Array, ""]) -> tuple[ChainState, None]:
+        keys = jax.random.split(sweep_key, 4)
+        features = compute_features(basis, jnp.roll(state.path, 1, axis=0), rows.u_bar)
+        statistics = collect_statistics(state.path, features, 1.0 - rows.is_initial)
+        process = (PROCESS_VARIANCE + floor * statistics.rows) * jnp.eye(state.path.shape[1])
+        hyperparameters, posterior = step_hyperparameters(keys[0], state.hyperparameters, basis, process, statistics)
+        weights, Q = posterior.draw(keys[1])
+        noise = Noise(Q, state.draw.R)
+        path = sample_path(
+            lambda x, u_bar: compute_features(basis, x, u_bar) @ weights.T, noise, rows, state.path, particles, keys[2]
+        )
+        R = draw_output_noise(keys[3], rows.y, path)
+        return ChainState(path, Draw(weights, Q, R), hyperparameters), None
+
+    return jax.lax.scan(sweep, state, jax.random.split(key, sweeps))[0]
+
+
+def draw_output_noise(
+    key: Key[jax.Array, ""], y: Float[AnyArray, "T Dy"], path: Float[AnyArray, "T Dx"]
+) -> Float[AnyArray, " Dy"]:
+    """Draw the outputs' noise variances from their inverse gamma posterior, given the states (Eq. 69)."""
+    errors = jnp.where(jnp.isfinite(y), y - path[:, : y.shape[1]], 0.0)
+    shape = OUTPUT_SHAPE + 0.5 * jnp.sum(jnp.isfinite(y), axis=0)
+    return (OUTPUT_SCALE + 0.5 * jnp.sum(errors**2, axis=0)) / jax.random.gamma(key, shape)
+
+
+def start_path(data: DelayedRecords, states: int) -> Float64[np.ndarray, "T Dx"]:
+    """The outputs, then the hidden states; the state before a record is that of its first row."""
+    ys = [fill_gaps(y) for y in data.ys]
+    blocks = [np.hstack(pair) for pair in zip(ys, compute_observer_states(data.u_bars, ys, states), strict=True)]
+    return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in blocks])
+
+
+def start_chain(path: Float64[np.ndarray, "T Dx"], outputs: int, basis: LaplaceBasis) -> ChainState:
+    """The chain before its first sweep, which begins with weights and process noise: theirs do not count."""
+    states, dimensions = path.shape[1], len(basis.half_width)
+    weights = np.zeros((states, 1 + dimensions + len(basis.numbers)))
+    hyperparameters = Hyperparameters(np.array(LOG_SIGNAL_MEAN), np.full(dimensions, LOG_LENGTH_MEAN))
+    return ChainState(path, Draw(weights, np.eye(states), np.full(outputs, START_VARIANCE)), hyperparameters)
+
+
+def compute_observer_states(
+    u_bars: Sequence[Float64[np.ndarray, "_ Du"]], ys: Sequence[Float64[np.ndarray, "_ Dy"]], states: int
+) -> list[Float64[np.ndarray, "_ Dx"]]:
+    """Compute the states of every record from its z-scored inputs and outputs, which have no gaps.
+
+    The ARX model y_t = Σ_k A_k y_{t−k} + B_k ū_{t−k+1} has as many lags as the states need. Its first states are the
+    outputs; the others, x^k_t = A_k y_{t−1} + B_k ū_t + x^{k+1}_{t−1}, are known from the past, and are scaled to unit
+    variance (docs/theory/derivation.md, Eq. 72).
+    """
+    lags = -(-states // ys[0].shape[1])
+    A, B = _fit_arx(u_bars, ys, lags)
+    blocks = [_run_observer(u_bar, y, A, B)[:, :states] for u_bar, y in zip(u_bars, ys, strict=True)]
+    scale = np.concatenate(blocks).std(axis=0)
+    scale[: ys[0].shape[1]] = 1.0
+    return [block / np.where(scale > 0.0, scale, 1.0) for block in blocks]
+
+
+def _fit_arx(
+    u_bars: Sequence[Float64[np.ndarray, "_ Du"]], ys: Sequence[Float64[np.ndarray, "_ Dy"]], lags: int
+) -> tuple[Float64[np.ndarray, "L Dy Dy"], Float64[np.ndarray, "L Du Dy"]]:
+    # Least squares; values before a record are at their mean, zero.
+    inputs, outputs = u_bars[0].shape[1], ys[0].shape[1]
+    past_y = [np.hstack([_delay(y, age) for age in range(1, lags + 1)]) for y in ys]
+    past_u = [np.hstack([_delay(u_bar, age) for age in range(lags)]) for u_bar in u_bars]
+    design = np.hstack([np.concatenate(past_y), np.concatenate(past_u)])
+    solution = np.linalg.lstsq(design, np.concatenate(ys))[0]
+    own = lags * outputs
+    return solution[:own].reshape(lags, outputs, outputs), solution[own:].reshape(lags, inputs, outputs)
+
+
+def _run_observer(
+    u_bar: Float64[np.ndarray, "N Du"],
+    y: Float64[np.ndarray, "N Dy"],
+    A: Float64[np.ndarray, "L Dy Dy"],
+    B: Float64[np.ndarray, "L Du Dy"],
+) -> Float64[np.ndarray, "N Dx"]:
+    x, blocks = np.zeros_like(y), []
+    for own, drive in zip(A[:0:-1], B[:0:-1], strict=True):  # from the last lag to the second
+        x = _delay(y, 1) @ own + u_bar @ drive + _delay(x, 1)
+        blocks.append(x)
+    return np.hstack([y, *reversed(blocks)])
+
+
+def _delay(values: Float64[np.ndarray, "N D"], age: int) -> Float64[np.ndarray, "N D"]:
+    return np.pad(values, ((age, 0), (0, 0)))[: len(values)]

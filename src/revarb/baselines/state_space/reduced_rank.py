@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float64, Key
+from jaxtyping import Key
 
+from revarb.baselines.state_space.basis_regression import LaplaceBasis, ReducedRankDynamics
 from revarb.baselines.state_space.fitted_state_space import (
     FittedStateSpace,
     check_states,
@@ -17,21 +19,18 @@ from revarb.baselines.state_space.fitted_state_space import (
     summarise_states,
     write_starts,
 )
-from revarb.baselines.state_space.gibbs_chain import (
-    LOG_LENGTH_MEAN,
-    LOG_SIGNAL_MEAN,
+from revarb.baselines.state_space.particle_gibbs import (
     ChainState,
     Draw,
-    Hyperparameters,
+    StackedRecords,
     run_sweeps,
+    stack_records,
+    start_chain,
+    start_path,
 )
-from revarb.baselines.state_space.initial_states import compute_observer_states
-from revarb.baselines.state_space.laplace_basis import LaplaceBasis, ReducedRankDynamics
-from revarb.baselines.state_space.particle_gibbs import StackedRecords, stack_records
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
-from revarb.fitting.initial_values import fill_gaps
 from revarb.models.configuration import Configuration
 from revarb.models.model_file import (
     MAX_ORDER,
@@ -49,8 +48,7 @@ from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.progress import progress_bar
 
-START_FLOOR, END_FLOOR = 3e-2, 1e-5  # of the process noise's variance in the burn-in
-START_VARIANCE = 0.1  # of the outputs' noise, z-scored; the states start without any
+START_FLOOR, END_FLOOR = 3e-2, 1e-5  # of the process noise's variance in the burn-in, in which it falls geometrically
 
 
 @dataclass(frozen=True)
@@ -135,10 +133,10 @@ class ReducedRankGPSSM(Configuration):
         records, seed = as_records(train), check_seed(seed)
         check_states(self.states, records[0])
         data = DelayedRecords.from_records(records, self.input_delay)
-        rows, path = stack_records(data.u_bars, data.ys), _start_path(data, self.states)
+        rows, path = stack_records(data.u_bars, data.ys), start_path(data, self.states)
         largest = np.concatenate([np.abs(values).max(axis=0) for values in (path[:, -self.states :], rows.u_bar)])
         basis = LaplaceBasis.build(self.box * np.maximum(largest, 1.0), self.basis)
-        start, key = _start_chain(path, len(data.prep.output_names), basis), jax.random.key(seed)
+        start, key = start_chain(path, len(data.prep.output_names), basis), jax.random.key(seed)
         with progress_bar("fitting reduced-rank GP-SSM", self._rounds * self.thinning, progress) as update:
             chain, status = _run_chain(self, start, basis, rows, key, update)
         kept = chain[self._burn_in_rounds :] or chain[len(chain) // 2 :]
@@ -151,12 +149,6 @@ class ReducedRankGPSSM(Configuration):
             for end, record in zip(ends, records, strict=True)
         )
         return FittedReducedRankGPSSM(data.prep, status, seed, cold, final_states, basis, posterior)
-
-    def _floor(self, number: int) -> Float64[np.ndarray, ""]:
-        # Of the process noise's variance: falls geometrically in the burn-in, and is zero after it.
-        if number >= self._burn_in_rounds:
-            return np.array(0.0)
-        return np.array(START_FLOOR * (END_FLOOR / START_FLOOR) ** (number / self._burn_in_rounds))
 
     @property
     def _burn_in_rounds(self) -> int:
@@ -222,21 +214,6 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         return ReducedRankDynamics(self.basis, draw.weights, np.linalg.cholesky(draw.Q), output_std)
 
 
-def _start_path(data: DelayedRecords, states: int) -> Float64[np.ndarray, "T Dx"]:
-    # The outputs, then the hidden states. The state before a record is that of its first row.
-    ys = [fill_gaps(y) for y in data.ys]
-    blocks = [np.hstack(pair) for pair in zip(ys, compute_observer_states(data.u_bars, ys, states), strict=True)]
-    return np.concatenate([np.pad(block, ((1, 0), (0, 0)), mode="edge") for block in blocks])
-
-
-def _start_chain(path: Float64[np.ndarray, "T Dx"], outputs: int, basis: LaplaceBasis) -> ChainState:
-    # A sweep begins with weights and process noise, so that theirs do not count.
-    states, dimensions = path.shape[1], len(basis.half_width)
-    weights = np.zeros((states, 1 + dimensions + len(basis.numbers)))
-    hyperparameters = Hyperparameters(np.array(LOG_SIGNAL_MEAN), np.full(dimensions, LOG_LENGTH_MEAN))
-    return ChainState(path, Draw(weights, np.eye(states), np.full(outputs, START_VARIANCE)), hyperparameters)
-
-
 def _run_chain(
     spec: ReducedRankGPSSM,
     state: ChainState,
@@ -246,13 +223,15 @@ def _run_chain(
     update: Callable[[int, str], None],
 ) -> tuple[list[ChainState], Status]:
     chain: list[ChainState] = []
-    for number, round_key in enumerate(jax.random.split(key, spec._rounds)):
+    burn_in = np.geomspace(START_FLOOR, END_FLOOR, spec._burn_in_rounds, endpoint=False)
+    floors = jnp.concatenate([burn_in, np.zeros(spec.draws)])
+    for number, (round_key, floor) in enumerate(zip(jax.random.split(key, spec._rounds), floors, strict=True), start=1):
         with capture_interrupts() as pressed:
-            state = run_sweeps(state, basis, rows, round_key, spec._floor(number), spec.thinning, spec.particles)
+            state = run_sweeps(state, basis, rows, round_key, floor, spec.thinning, spec.particles)
             chain.append(jax.tree.map(np.asarray, state))
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(chain[-1])):
             raise ComputationError("the sampling of the states diverged; use more particles or a larger box")
-        update((number + 1) * spec.thinning, f"noise of the outputs {np.sqrt(chain[-1].draw.R.mean()):.3f}")
+        update(number * spec.thinning, f"noise of the outputs {np.sqrt(chain[-1].draw.R.mean()):.3f}")
         if pressed:
             return chain, Status.INTERRUPTED
     return chain, Status.ITERATION_LIMIT

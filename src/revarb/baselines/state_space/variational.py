@@ -1,21 +1,30 @@
 """Variational inference in a GP state-space model: structures of q(x) and the stochastic bound.
 
 A structure says how a step of the variational states follows the transition: it draws the next states and gives the
-divergence of its step from that of the model (docs/theory/derivation.md, Eqs. 62 to 65).
+divergence of its step from that of the model (docs/theory/derivation.md, Eqs. 62 and 63).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Int, Key
+import numpy as np
+from jaxtyping import Float, Float64, Int, Key
 
 from revarb.baselines.state_space.fitted_state_space import log_likelihoods
-from revarb.baselines.state_space.transition import DrawnTransition, Transition, kl_divergence
-from revarb.gp.layer import Linear
+from revarb.baselines.state_space.transition import (
+    PROCESS_VARIANCE,
+    DrawnTransition,
+    Transition,
+    kl_divergence,
+)
+from revarb.fitting.initial_values import fill_gaps, initialise_means
+from revarb.gp.layer import Linear, inverse_softplus
 from revarb.runtime.numerics import AnyArray
+
+MARKOV_GAIN = 0.5  # the corrected states start half way between the transition and the guess
 
 
 class Corrections(eqx.Module):
@@ -30,9 +39,13 @@ class Corrections(eqx.Module):
         """Variances of the noise."""
         return jax.nn.softplus(self.raw_variance)
 
-    def expect(self, x: Float[AnyArray, "K Dx"]) -> Float[AnyArray, "K Dx"]:
-        """Expected next states of particles, each with its own correction."""
-        return jnp.einsum("kij,kj->ki", self.gain, x) + self.shift
+
+class Step(NamedTuple):
+    """What a step of K particles starts from: their states, inputs and corrections."""
+
+    x: Float[AnyArray, "K Dx"]
+    u_bar: Float[AnyArray, "K Du"]
+    corrections: Corrections | None
 
 
 class Walk(NamedTuple):
@@ -42,48 +55,38 @@ class Walk(NamedTuple):
     divergence: Float[AnyArray, " K"]
 
 
-def follow_prior(
-    drawn: DrawnTransition,
-    corrections: Corrections | None,
-    x: Float[AnyArray, "K Dx"],
-    u_bar: Float[AnyArray, "K Du"],
-    key: Key[jax.Array, ""],
-) -> Walk:
+def follow_prior(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""]) -> Walk:
     """q(x_t | x_{t−1}) is the model's own transition (Doerr et al. 2018): nothing diverges."""
-    return Walk(drawn.advance(x, u_bar, key), jnp.zeros(len(x)))
+    return Walk(drawn.advance(now.x, now.u_bar, key), jnp.zeros(len(now.x)))
 
 
-def follow_corrected(
-    drawn: DrawnTransition,
-    corrections: Corrections | None,
-    x: Float[AnyArray, "K Dx"],
-    u_bar: Float[AnyArray, "K Du"],
-    key: Key[jax.Array, ""],
-) -> Walk:
+def follow_corrected(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""]) -> Walk:
     """q(x_t | f_t) = N(A_t f_t + b_t, S_t), f_t a draw of the transition (Ialongo et al. 2019)."""
-    assert corrections is not None
     function_key, step_key = jax.random.split(key)
-    mean, variance = drawn.predict(x, u_bar)
-    f = mean + jnp.sqrt(variance) * jax.random.normal(function_key, x.shape)
-    expected = corrections.expect(f)
-    moved = expected + jnp.sqrt(corrections.variance) * jax.random.normal(step_key, x.shape)
-    return Walk(moved, gaussian_divergence(expected, corrections.variance, f, drawn.process_variance))
+    mean, variance = drawn.predict(now.x, now.u_bar)
+    f = mean + jnp.sqrt(variance) * jax.random.normal(function_key, now.x.shape)
+    return _correct(now.corrections, f, f, drawn.process_variance, step_key)
 
 
-def follow_chain(
-    drawn: DrawnTransition,
+def follow_chain(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""]) -> Walk:
+    """q(x_t | x_{t−1}) = N(A_t x_{t−1} + b_t, S_t), independent of f (mean-field; Frigola et al. 2014)."""
+    mean, variance = drawn.predict(now.x, now.u_bar)
+    moved, divergence = _correct(now.corrections, now.x, mean, drawn.process_variance, key)
+    return Walk(moved, divergence + 0.5 * jnp.sum(variance / drawn.process_variance, axis=1))
+
+
+def _correct(
     corrections: Corrections | None,
-    x: Float[AnyArray, "K Dx"],
-    u_bar: Float[AnyArray, "K Du"],
+    before: Float[AnyArray, "K Dx"],
+    expected: Float[AnyArray, "K Dx"],
+    process_variance: Float[AnyArray, " Dx"],
     key: Key[jax.Array, ""],
 ) -> Walk:
-    """q(x_t | x_{t−1}) = N(A_t x_{t−1} + b_t, S_t), independent of f (mean-field; Frigola et al. 2014)."""
+    # The corrected step, and its divergence from N(expected, Q).
     assert corrections is not None
-    mean, variance = drawn.predict(x, u_bar)
-    expected = corrections.expect(x)
-    moved = expected + jnp.sqrt(corrections.variance) * jax.random.normal(key, x.shape)
-    divergence = gaussian_divergence(expected, corrections.variance, mean, drawn.process_variance)
-    return Walk(moved, divergence + 0.5 * jnp.sum(variance / drawn.process_variance, axis=1))
+    mean = jnp.einsum("kij,kj->ki", corrections.gain, before) + corrections.shift
+    moved = mean + jnp.sqrt(corrections.variance) * jax.random.normal(key, mean.shape)
+    return Walk(moved, gaussian_divergence(mean, corrections.variance, expected, process_variance))
 
 
 def gaussian_divergence(
@@ -97,7 +100,7 @@ def gaussian_divergence(
     return 0.5 * jnp.sum((mean - prior_mean) ** 2 / prior_variance + ratio - 1.0 - jnp.log(ratio), axis=1)
 
 
-Follow = Callable[[DrawnTransition, Corrections | None, AnyArray, AnyArray, jax.Array], Walk]
+Follow = Callable[[DrawnTransition, Step, jax.Array], Walk]
 STRUCTURES: dict[str, Follow] = {"prior": follow_prior, "mean-field": follow_chain, "markov": follow_corrected}
 
 
@@ -156,7 +159,7 @@ def estimate_elbo(
 
     def step(x, now):
         u_now, y_now, corrections_now, step_key = now
-        walk = follow(drawn, corrections_now, x, u_now, step_key)
+        walk = follow(drawn, Step(x, u_now, corrections_now), step_key)
         return walk.x, fit_of(walk.x, y_now) - walk.divergence
 
     later = jax.tree.map(lambda leaf: leaf[1:], (u_bar, y, corrections))
@@ -164,3 +167,26 @@ def estimate_elbo(
     paths = jnp.sum(terms, axis=0) + fit_of(first, y[0])
     per_segment = jnp.mean(paths.reshape(batch, samples), axis=1) - start_divergence
     return rows / (batch * length) * jnp.sum(per_segment) - kl_divergence(parameters.transition)
+
+
+def guess_states(outputs: Sequence[Float64[np.ndarray, "_ Dy"]], states: int) -> Float64[np.ndarray, "N Dx"]:
+    """Guess the states of all records: the outputs, interpolated where missing, then their differences.
+
+    Differences have unit variance.
+    """
+    filled = [fill_gaps(y) for y in outputs]
+    measured = np.concatenate(filled)
+    if states == measured.shape[1]:
+        return measured
+    differences = initialise_means([np.gradient(y, axis=0) for y in filled], states - measured.shape[1])
+    widths = differences.std(axis=0)
+    return np.concatenate([measured, differences / np.where(widths > 0.0, widths, 1.0)], axis=1)
+
+
+def start_corrections(structure: str, x: Float64[np.ndarray, "N Dx"]) -> Corrections | None:
+    """No correction of the transition, or for the mean-field chain the guessed states themselves."""
+    if structure == "prior":
+        return None
+    gain = MARKOV_GAIN if structure == "markov" else 0.0
+    raw_variance = np.full(x.shape, inverse_softplus(PROCESS_VARIANCE))
+    return Corrections(gain * np.stack([np.eye(x.shape[1])] * len(x)), (1.0 - gain) * x, raw_variance)

@@ -1,4 +1,6 @@
-"""The Markov chain of a reduced-rank GP-SSM: regression against dense formulas and SciPy, hyperparameters on a grid."""
+"""f of a reduced-rank GP-SSM: Laplace eigenfunctions, the regression on them, and hyperparameters on a grid."""
+
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -6,14 +8,56 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from revarb.baselines.state_space import gibbs_chain
-from revarb.baselines.state_space.gibbs_chain import (
+from revarb.baselines.state_space import basis_regression
+from revarb.baselines.state_space.basis_regression import (
     Hyperparameters,
+    LaplaceBasis,
     collect_statistics,
+    compute_features,
+    list_numbers,
     make_weight_prior,
     update_weights,
 )
-from revarb.baselines.state_space.laplace_basis import LaplaceBasis, compute_features
+from support import oracles
+
+
+def test_functions_are_orthonormal_on_the_box_and_vanish_at_its_border():
+    basis = LaplaceBasis.build(np.array([2.0, 0.7]), 12)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    points = np.array(list(itertools.product(2.0 * nodes, 0.7 * nodes)))
+    areas = np.outer(2.0 * weights, 0.7 * weights).ravel()
+    values = np.asarray(basis.evaluate(points))
+    np.testing.assert_allclose(values.T @ (areas[:, None] * values), np.eye(12), atol=1e-10)
+    border = np.array([[2.0, 0.3], [-2.0, 0.1], [0.4, 0.7], [1.0, -0.7]])
+    np.testing.assert_allclose(basis.evaluate(border), 0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_the_smoothest_products_are_taken(dimensions):
+    every = list(itertools.product(range(1, 13), repeat=dimensions))
+    half_width = np.array([1.0, 2.0, 0.8])[:dimensions]
+    sums = sorted(np.sum((np.array(numbers) / half_width) ** 2) for numbers in every)
+    taken = list_numbers(half_width, 12)
+    assert len({tuple(numbers) for numbers in taken}) == 12
+    np.testing.assert_allclose(np.sum((taken / half_width) ** 2, axis=1), sums[:12])
+
+
+def test_the_kernel_is_close_to_rbf_inside(rng):
+    """The error is that of the border and of the functions that are left out: both are small here."""
+    lengths, basis = np.array([0.8, 1.1]), LaplaceBasis.build(np.array([4.0, 4.0]), 250)
+    points = rng.uniform(-1.5, 1.5, size=(20, 2))
+    values = np.asarray(basis.evaluate(points))
+    ours = values @ np.diag(np.asarray(basis.spectral_density(lengths))) @ values.T
+    np.testing.assert_allclose(ours, oracles.rbf(points, points, 1.0 / lengths**2, 1.0), atol=2e-3)
+
+
+def test_outputs_in_front_of_the_hidden_states_have_no_influence(rng):
+    basis = LaplaceBasis.build(np.array([3.0, 2.0]), 5)  # one hidden state and one input
+    hidden, inputs = rng.normal(size=(2, 7, 1))
+    alone = compute_features(basis, hidden, inputs)
+    behind = compute_features(basis, np.hstack([rng.normal(size=(7, 2)), hidden]), inputs)
+    np.testing.assert_allclose(alone, behind, rtol=1e-12, atol=1e-13)
+
 
 SCALE = np.array([[0.5, 0.1], [0.1, 0.3]])
 
@@ -26,7 +70,7 @@ def regression(rng):
 
 
 def fit(x, features, variances, scale=SCALE):
-    prior = gibbs_chain.WeightPrior(variances, np.array(5.0), scale)
+    prior = basis_regression.WeightPrior(variances, np.array(5.0), scale)
     return update_weights(prior, collect_statistics(x, features, np.ones(len(x))))
 
 
@@ -74,20 +118,13 @@ def test_rows_that_do_not_count_are_left_out(regression):
         np.testing.assert_allclose(ours, theirs)
 
 
-@pytest.mark.slow
-def test_inverse_wishart_draws_have_their_moments():
-    degrees, keys = np.array(9.0), jax.random.split(jax.random.key(3), 40000)
-    draws = np.asarray(jax.vmap(lambda key: gibbs_chain.draw_inverse_wishart(key, degrees, SCALE))(keys))
-    theirs = stats.invwishart(9.0, SCALE)
-    np.testing.assert_allclose(draws.mean(axis=0), theirs.mean(), rtol=0.03)
-    np.testing.assert_allclose(draws.var(axis=0), theirs.var(), rtol=0.15)
-
-
 def test_draws_have_the_moments_of_the_posterior(regression):
     posterior = fit(*regression, np.full(4, 1.0))
     weights, Q = jax.vmap(posterior.draw)(jax.random.split(jax.random.key(0), 40000))
-    expected = np.asarray(posterior.scale) / (35.0 - 3.0)
+    noise = stats.invwishart(35.0, np.asarray(posterior.scale))
+    expected = noise.mean()
     np.testing.assert_allclose(np.mean(Q, axis=0), expected, atol=0.001)
+    np.testing.assert_allclose(np.var(Q, axis=0), noise.var(), rtol=0.05)
     np.testing.assert_allclose(np.mean(weights, axis=0), posterior.mean, atol=0.003)
     cov = np.cov(np.asarray(weights).reshape(-1, 8).T)
     right = posterior.root.T @ posterior.root
@@ -113,8 +150,8 @@ def integrate_on_a_grid(statistics):
         return update_weights(prior, statistics).log_evidence
 
     evidence = jax.vmap(lambda signal: jax.vmap(lambda length: log_evidence(signal, length))(lengths))(signals)
-    evidence += stats.norm.logpdf(signals, gibbs_chain.LOG_SIGNAL_MEAN, gibbs_chain.LOG_SIGNAL_STD)[:, None]
-    evidence += stats.norm.logpdf(lengths, gibbs_chain.LOG_LENGTH_MEAN, gibbs_chain.LOG_LENGTH_STD)
+    evidence += stats.norm.logpdf(signals, basis_regression.LOG_SIGNAL_MEAN, basis_regression.LOG_SIGNAL_STD)[:, None]
+    evidence += stats.norm.logpdf(lengths, basis_regression.LOG_LENGTH_MEAN, basis_regression.LOG_LENGTH_STD)
     weights = np.asarray(jax.nn.softmax(evidence.ravel())).reshape(evidence.shape)
     return [stats.rv_discrete(values=each) for each in ((signals, weights.sum(axis=1)), (lengths, weights.sum(axis=0)))]
 
@@ -124,10 +161,10 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
     statistics = draw_statistics(rng)
 
     def step(now, key):
-        new, _ = gibbs_chain.step_hyperparameters(key, now, BASIS, PROCESS, statistics)
+        new, _ = basis_regression.step_hyperparameters(key, now, BASIS, PROCESS, statistics)
         return new, new
 
-    first = Hyperparameters(jnp.array(gibbs_chain.LOG_SIGNAL_MEAN), jnp.full(1, gibbs_chain.LOG_LENGTH_MEAN))
+    first = Hyperparameters(jnp.array(basis_regression.LOG_SIGNAL_MEAN), jnp.full(1, basis_regression.LOG_LENGTH_MEAN))
     draws = jax.jit(lambda: jax.lax.scan(step, first, jax.random.split(jax.random.key(0), 30_000))[1])()
     signal, length = integrate_on_a_grid(statistics)
     for drawn, exact, tolerance in ((draws.log_signal, signal, 0.3), (draws.log_lengths, length, 0.05)):
@@ -139,6 +176,6 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
 def test_the_posterior_belongs_to_the_hyperparameters(rng):
     statistics, first = draw_statistics(rng), Hyperparameters(np.array(3.0), np.zeros(1))
     for key in jax.random.split(jax.random.key(1), 5):
-        new, posterior = gibbs_chain.step_hyperparameters(key, first, BASIS, PROCESS, statistics)
+        new, posterior = basis_regression.step_hyperparameters(key, first, BASIS, PROCESS, statistics)
         expected = update_weights(make_weight_prior(new, BASIS, PROCESS), statistics)
         np.testing.assert_allclose(posterior.mean, expected.mean, rtol=1e-8)

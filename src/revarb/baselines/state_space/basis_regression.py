@@ -1,19 +1,111 @@
-"""The Markov chain of a reduced-rank GP state-space model: states, weights, noises and hyperparameters in turn.
+"""Regression of the states on a basis of sines: the function f of a reduced-rank GP state-space model.
 
-Weights and process noise have a matrix-normal inverse-Wishart prior (docs/theory/derivation.md, Eqs. 66 to 69).
+The basis is the reduced-rank approximation of the RBF kernel (Solin & Särkkä): eigenfunctions of the Laplace operator
+on a box. Weights and process noise have a matrix-normal inverse-Wishart prior (docs/theory/derivation.md, Eqs. 64 to
+68).
 """
 
-from functools import partial
+import heapq
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Key
+import numpy as np
+from jaxtyping import Float, Float64, Key
 
-from revarb.baselines.state_space.laplace_basis import LaplaceBasis, compute_features
-from revarb.baselines.state_space.particle_gibbs import Noise, StackedRecords, sample_path
 from revarb.runtime.numerics import AnyArray
+
+# Priors on z-scored data.
+AFFINE_VARIANCE = 1e4  # of the weights of the affine part, in units of the process noise
+LOG_SIGNAL_MEAN, LOG_SIGNAL_STD = 6.0, 4.0  # of the signal variance, in units of the process noise
+LOG_LENGTH_MEAN, LOG_LENGTH_STD = 0.4, 0.5  # of every lengthscale: 0.5 to 4 standard deviations of the data
+PROPOSAL_STD = 0.15  # of a Metropolis step of one of these logarithms; not tuned
+
+
+class LaplaceBasis(eqx.Module):
+    """Products of sines that vanish at the border of the box [−half_width, half_width].
+
+    The numbers of half waves j_d along every dimension give the eigenvalue Σ_d (π j_d / 2 L_d)²
+    (docs/theory/derivation.md, Eq. 64).
+    """
+
+    half_width: Float[AnyArray, " D"]
+    numbers: Float[AnyArray, "n D"]
+    largest: int = eqx.field(static=True)  # of the numbers
+
+    @classmethod
+    def build(cls, half_width: Float64[np.ndarray, " D"], count: int) -> "LaplaceBasis":
+        """The `count` products with the smallest eigenvalues: the smoothest ones."""
+        return cls.from_numbers(half_width, list_numbers(half_width, count))
+
+    @classmethod
+    def from_numbers(cls, half_width: Float64[np.ndarray, " D"], numbers: Float64[np.ndarray, "n D"]) -> "LaplaceBasis":
+        """The products with these numbers of half waves."""
+        return cls(half_width, numbers, int(numbers.max()))
+
+    def evaluate(self, z: Float[AnyArray, "N D"]) -> Float[AnyArray, "N n"]:
+        """Values at points inside the box."""
+        every = jnp.arange(1.0, self.largest + 1.0)
+        sines = jnp.sin((z / self.half_width + 1.0)[:, :, None] * (0.5 * jnp.pi * every))
+        # A product with ones and zeros: ten times as fast as indices in a compiled loop over time.
+        chosen = (self.numbers.T[:, None] == every[:, None]).astype(z.dtype)
+        return jnp.prod(jnp.einsum("zdj,djn->dzn", sines, chosen), axis=0) / jnp.sqrt(jnp.prod(self.half_width))
+
+    def spectral_density(self, lengthscales: Float[AnyArray, " D"]) -> Float[AnyArray, " n"]:
+        """Prior variance of every weight: the spectral density of the RBF kernel with variance 1 (Eq. 65)."""
+        frequencies = self.numbers * (0.5 * jnp.pi / self.half_width)
+        size = jnp.prod(jnp.sqrt(2.0 * jnp.pi) * lengthscales)
+        return size * jnp.exp(-0.5 * jnp.sum((frequencies * lengthscales) ** 2, axis=1))
+
+
+def list_numbers(half_width: Float64[np.ndarray, " D"], count: int) -> Float64[np.ndarray, "n D"]:
+    """The numbers of half waves of the `count` products with the smallest Σ_d (j_d / L_d)², smallest first."""
+    first = tuple([1] * len(half_width))
+    waiting: list[tuple[float, tuple[int, ...]]] = [(0.0, first)]
+    known, taken = {first}, []
+    while len(taken) < count:
+        _, numbers = heapq.heappop(waiting)
+        taken.append(numbers)
+        for d in range(len(half_width)):
+            more = (*numbers[:d], numbers[d] + 1, *numbers[d + 1 :])
+            if more not in known:
+                known.add(more)
+                heapq.heappush(waiting, (float(np.sum((np.array(more) / half_width) ** 2)), more))
+    return np.array(taken, dtype=np.float64)
+
+
+def compute_features(
+    basis: LaplaceBasis, x: Float[AnyArray, "N Dx"], u_bar: Float[AnyArray, "#N Du"] | Float[AnyArray, " Du"]
+) -> Float[AnyArray, "N n"]:
+    """φ = [1, h, ū, sines] at the nearest point of the box, so that f is bounded; h are the last entries of x.
+
+    The box says how many of them f depends on: outputs in front of them have no influence on what follows.
+    """
+    inputs = jnp.broadcast_to(u_bar, (len(x), u_bar.shape[-1]))
+    hidden = x[:, x.shape[1] + inputs.shape[1] - len(basis.half_width) :]
+    z = jnp.clip(jnp.concatenate([hidden, inputs], axis=1), -basis.half_width, basis.half_width)
+    return jnp.concatenate([jnp.ones((len(x), 1)), z, basis.evaluate(z)], axis=1)
+
+
+class ReducedRankDynamics(eqx.Module):
+    """The transitions of K particles, each with its own weights (a `Dynamics`)."""
+
+    basis: LaplaceBasis
+    weights: Float[AnyArray, "K Dx n"]
+    process_root: Float[AnyArray, "K Dx Dx"]
+    output_std: Float[AnyArray, " Dy"]
+
+    def mean(self, x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
+        """Expected next states."""
+        return jnp.einsum("kdn,kn->kd", self.weights, compute_features(self.basis, x, u_bar))
+
+    def advance(
+        self, x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"], key: Key[jax.Array, ""]
+    ) -> Float[AnyArray, "K Dx"]:
+        """Sampled next states, process noise included."""
+        noise = jnp.einsum("kde,ke->kd", self.process_root, jax.random.normal(key, x.shape))
+        return self.mean(x, u_bar) + noise
 
 
 class WeightPrior(eqx.Module):
@@ -84,57 +176,11 @@ def draw_inverse_wishart(
     return factor.T @ factor
 
 
-# Priors on z-scored data.
-AFFINE_VARIANCE = 1e4  # of the weights of the affine part, in units of the process noise
-PROCESS_VARIANCE = 1e-2  # mean of the inverse Wishart of Q
-OUTPUT_SHAPE, OUTPUT_SCALE = 1.0, 1e-2  # of the inverse gamma of R
-LOG_SIGNAL_MEAN, LOG_SIGNAL_STD = 6.0, 4.0  # of the signal variance, in units of the process noise
-LOG_LENGTH_MEAN, LOG_LENGTH_STD = 0.4, 0.5  # of every lengthscale: 0.5 to 4 standard deviations of the data
-PROPOSAL_STD = 0.15  # of a Metropolis step of one of these logarithms; not tuned
-
-
 class Hyperparameters(NamedTuple):
     """Logarithms of the signal variance, in units of the process noise, and of the lengthscales."""
 
     log_signal: Float[AnyArray, ""]
     log_lengths: Float[AnyArray, " D"]
-
-
-class Draw(NamedTuple):
-    """Weights A and noise of the model; many draws have an axis in front."""
-
-    weights: Float[AnyArray, "*S Dx n"]
-    Q: Float[AnyArray, "*S Dx Dx"]
-    R: Float[AnyArray, "*S Dy"]
-
-
-class ChainState(NamedTuple):
-    """One sweep of the chain: the states of all rows, weights and noise, hyperparameters."""
-
-    path: Float[AnyArray, "T Dx"]
-    draw: Draw
-    hyperparameters: Hyperparameters
-
-
-@partial(jax.jit, static_argnames=("sweeps", "particles"))
-def run_sweeps(
-    state: ChainState,
-    basis: LaplaceBasis,
-    rows: StackedRecords,
-    key: Key[jax.Array, ""],
-    floor: Float[AnyArray, ""],
-    sweeps: int,
-    particles: int,
-) -> ChainState:
-    """Run several sweeps, and return the last one.
-
-    The burn-in has a `floor`, a variance below which the process noise hardly falls, so that the states can move.
-    """
-
-    def step(state: ChainState, sweep_key: Key[jax.Array, ""]) -> tuple[ChainState, None]:
-        return _sweep(state, basis, rows, sweep_key, floor, particles), None
-
-    return jax.lax.scan(step, state, jax.random.split(key, sweeps))[0]
 
 
 def make_weight_prior(
@@ -145,29 +191,6 @@ def make_weight_prior(
     affine = jnp.full(1 + len(basis.half_width), AFFINE_VARIANCE)
     sines = jnp.exp(log_signal) * basis.spectral_density(jnp.exp(log_lengths))
     return WeightPrior(jnp.concatenate([affine, sines]), jnp.asarray(len(process) + 2.0), process)
-
-
-def _sweep(
-    state: ChainState,
-    basis: LaplaceBasis,
-    rows: StackedRecords,
-    key: Key[jax.Array, ""],
-    floor: Float[AnyArray, ""],
-    particles: int,
-) -> ChainState:
-    keys = jax.random.split(key, 4)
-    features = compute_features(basis, jnp.roll(state.path, 1, axis=0), rows.u_bar)
-    statistics = collect_statistics(state.path, features, 1.0 - rows.is_initial)
-    process = (PROCESS_VARIANCE + floor * statistics.rows) * jnp.eye(state.path.shape[1])
-    hyperparameters, posterior = step_hyperparameters(keys[0], state.hyperparameters, basis, process, statistics)
-    weights, Q = posterior.draw(keys[1])
-
-    def mean(x: Float[AnyArray, "K Dx"], u_bar: Float[AnyArray, " Du"]) -> Float[AnyArray, "K Dx"]:
-        return compute_features(basis, x, u_bar) @ weights.T
-
-    path = sample_path(mean, Noise(Q, state.draw.R), rows, state.path, particles, keys[2])
-    R = draw_output_noise(keys[3], rows.y, path)
-    return ChainState(path, Draw(weights, Q, R), hyperparameters)
 
 
 def step_hyperparameters(
@@ -205,12 +228,3 @@ def _log_prior(hyperparameters: Hyperparameters) -> Float[AnyArray, ""]:
     signal = (hyperparameters.log_signal - LOG_SIGNAL_MEAN) / LOG_SIGNAL_STD
     lengths = (hyperparameters.log_lengths - LOG_LENGTH_MEAN) / LOG_LENGTH_STD
     return -0.5 * (signal**2 + jnp.sum(lengths**2))
-
-
-def draw_output_noise(
-    key: Key[jax.Array, ""], y: Float[AnyArray, "T Dy"], path: Float[AnyArray, "T Dx"]
-) -> Float[AnyArray, " Dy"]:
-    """Draw the outputs' noise variances from their inverse gamma posterior, given the states (Eq. 69)."""
-    errors = jnp.where(jnp.isfinite(y), y - path[:, : y.shape[1]], 0.0)
-    shape = OUTPUT_SHAPE + 0.5 * jnp.sum(jnp.isfinite(y), axis=0)
-    return (OUTPUT_SCALE + 0.5 * jnp.sum(errors**2, axis=0)) / jax.random.gamma(key, shape)
