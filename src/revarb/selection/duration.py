@@ -4,11 +4,13 @@ The evaluation also compiles the program that all fits of the path share, so tha
 compilation cache.
 """
 
-import time
-from collections.abc import Mapping, Sequence
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
-import numpy as np
+import jax
 
 from revarb.errors import RevarbError
 from revarb.fitting.held_out import FOLDS
@@ -35,15 +37,13 @@ class Duration(NamedTuple):
 def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) -> dict[CandidatePath, Duration]:
     """Measure an evaluation of every path and multiply; a configuration that cannot be measured takes no time."""
     scheduler = validation.scheduler
+    with ThreadPoolExecutor(max_workers=scheduler.workers) as pool:
+        evaluations = list(pool.map(lambda path: _compile_evaluation(path, validation), paths))
     rows = [sum(len(record) for record in records) for records in (scheduler.parts, scheduler.records)]
+    waves, slower = -(-FOLDS // scheduler.workers), SHARED if scheduler.workers > 1 else 1.0
     durations = {}
-    for path in paths:
-        try:
-            fit = count_evaluations(path) * _measure_evaluation(path, validation)
-        except RevarbError:  # its fits will say so
-            fit = 0.0
-        waves = -(-FOLDS // scheduler.workers)
-        slower = SHARED if scheduler.workers > 1 else 1.0
+    for path, evaluate in zip(paths, evaluations, strict=True):
+        fit = count_evaluations(path) * min(timeit.repeat(evaluate, number=1, repeat=REPEATS))
         durations[path] = Duration(waves * (slower * fit + OTHERS), rows[1] / rows[0] * fit + OTHERS)
     return durations
 
@@ -53,20 +53,19 @@ def count_evaluations(path: CandidatePath) -> float:
     return EVALUATIONS * sum(path.spec.recipe.iterations) if isinstance(path.spec, RGP) else 0.0
 
 
-def _measure_evaluation(path: CandidatePath, validation: Validation) -> float:
-    if not path.has_weights:
-        return 0.0
+def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable[[], object]:
     held_out = validation.held_out
-    problem = initialise_fold(path.spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
-    start = make_plan(problem).start
-    objective = make_objective(problem, weigh_at(problem, start), path.weights[-1])
-    objective(start)  # compiles
-    seconds = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        objective(start)
-        seconds.append(time.perf_counter() - begin)
-    return float(np.min(seconds))
+    if not path.has_weights:
+        return lambda: None
+    with jax.enable_x64(True):  # which is a setting of a thread
+        try:
+            problem = initialise_fold(path.spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
+            start = make_plan(problem).start
+            evaluate = partial(make_objective(problem, weigh_at(problem, start), path.weights[-1]), start)
+            evaluate()
+        except RevarbError:  # its fits will say so
+            return lambda: None
+    return evaluate
 
 
 def estimate_total(durations: Mapping[CandidatePath, Duration], members: int, workers: int) -> float:
