@@ -21,7 +21,8 @@ XLA compiles a program for every shape, which takes seconds.
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -47,6 +48,7 @@ CHECK_SECONDS = 10.0  # counting takes milliseconds, too long for every step of 
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 Tree = TypeVar("Tree")
 
 AnyArray = jax.Array | np.ndarray  # NumPy arrays outside of compiled functions, JAX arrays inside
@@ -64,6 +66,17 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
 
     return wrapped
+
+
+def map_in_threads(function: Callable[[Item], T], items: Iterable[Item], workers: int) -> list[T]:
+    """Call a function that computes for every item, in threads: XLA compiles and runs without the interpreter's lock."""
+
+    def call(item: Item) -> T:
+        with jax.enable_x64(True):  # which is a setting of a thread
+            return function(item)
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        return list(pool.map(call, items))
 
 
 @functools.cache

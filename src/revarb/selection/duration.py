@@ -6,11 +6,8 @@ compilation cache.
 
 import timeit
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
-
-import jax
 
 from revarb.errors import RevarbError
 from revarb.fitting.held_out import FOLDS
@@ -18,6 +15,7 @@ from revarb.fitting.objective import make_objective, weigh_at
 from revarb.fitting.problem import make_plan
 from revarb.fitting.weight_path import initialise_fold
 from revarb.models.rgp import RGP
+from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import CandidatePath
 from revarb.selection.validation import Validation
 
@@ -37,8 +35,7 @@ class Duration(NamedTuple):
 def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) -> dict[CandidatePath, Duration]:
     """Measure an evaluation of every path and multiply; a configuration that cannot be measured takes no time."""
     scheduler = validation.scheduler
-    with ThreadPoolExecutor(max_workers=scheduler.workers) as pool:
-        evaluations = list(pool.map(lambda path: _compile_evaluation(path, validation), paths))
+    evaluations = map_in_threads(lambda path: _compile_evaluation(path, validation), paths, scheduler.workers)
     rows = [sum(len(record) for record in records) for records in (scheduler.parts, scheduler.records)]
     waves, slower = -(-FOLDS // scheduler.workers), SHARED if scheduler.workers > 1 else 1.0
     durations = {}
@@ -57,14 +54,13 @@ def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable
     held_out = validation.held_out
     if not path.has_weights:
         return lambda: None
-    with jax.enable_x64(True):  # which is a setting of a thread
-        try:
-            problem = initialise_fold(path.spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
-            start = make_plan(problem).start
-            evaluate = partial(make_objective(problem, weigh_at(problem, start), path.weights[-1]), start)
-            evaluate()
-        except RevarbError:  # its fits will say so
-            return lambda: None
+    try:
+        problem = initialise_fold(path.spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
+        start = make_plan(problem).start
+        evaluate = partial(make_objective(problem, weigh_at(problem, start), path.weights[-1]), start)
+        evaluate()
+    except RevarbError:  # its fits will say so
+        return lambda: None
     return evaluate
 
 

@@ -21,6 +21,7 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
+from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import CandidateKey, describe_order
 from revarb.selection.linear import collect_linear_bands, fit_linear_candidate
 from revarb.selection.mixture import mix_models
@@ -51,7 +52,10 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
     if [each.key for each in members] != [each.key for each in ranking.members]:
         mixture = mix_candidates(members, validation.held_out, ranking.scored_by) if mixed else None
         ranking = replace(ranking, members=members, mixture=mixture)
-    models, bands = zip(*(_calibrate(fitted[each.key], each, validation.held_out) for each in members), strict=True)
+    calibrated = map_in_threads(
+        lambda each: _calibrate(fitted[each.key], each, validation.held_out), members, validation.scheduler.workers
+    )
+    models, bands = zip(*calibrated, strict=True)
     model = mix_models(models, bands) if mixed else models[0]
     return _attach(ranking.describe(), model, interrupted)
 
