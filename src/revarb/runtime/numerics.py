@@ -69,7 +69,7 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def map_in_threads(function: Callable[[Item], T], items: Iterable[Item], workers: int) -> list[T]:
-    """Call a function that computes for every item, in threads: XLA compiles and runs without the interpreter's lock."""
+    """Call a function that computes for every item, in threads: XLA compiles and runs without Python's lock."""
 
     def call(item: Item) -> T:
         with jax.enable_x64(True):  # which is a setting of a thread
