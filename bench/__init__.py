@@ -7,7 +7,7 @@ Every part runs in its own process, on a given number of cores, and gives rows o
     long_fits      a fit to blocks of 100,000 rows and one to all of them: time, memory and error
     fits           recipe R0 on Drive, import included, with an empty and a full compilation cache; eight restarts
     refits         Drive, its first half and then all of it: a refit, and a fit from scratch
-    choosing       from a record to a chosen and calibrated model, and the same work without short cuts
+    choosing       revarb.fit on measured records of 250 to 2000 rows, beside one fit of one configuration
     simulation     free simulation of Actuator's test part, compared with GPy's predictions in a Python loop
     observer       one step of a live run with its correction
     frames         one frame of the avatar

@@ -22,11 +22,10 @@ NOTES = {
     "refits": "medians over three seeds, everything compiled before, not calibrated: a model of half of Drive's "
     "training part, refitted to all of it; a fit of it from scratch; rmse: of a cold run over the test part, with the "
     "smallest and the largest; of_fit: seconds over those of the fit from scratch",
-    "choosing": "revarb.fit in a fresh interpreter, from before the import to the chosen and calibrated model, cache "
-    "of compiled programs full; rmse: of a cold run over the test part, in standard deviations of the training part; "
-    "medians over the seeds. "
-    "The slow way: the same candidates, folds and rule, but every weight of every fold from its own cold start, one "
-    "after another, nothing dropped",
+    "choosing": "in a fresh interpreter, from before the import to the calibrated model, on measured records: revarb.fit "
+    "with both efforts, and one fit of RGP(calibrate=False); seconds: median over the seeds with a full cache of "
+    "compiled programs; first_seconds: with an empty one; estimate: what fit said before it started; times_fit: over "
+    "the one fit; rmse: of a cold run over the test part, in standard deviations of the training part",
     "observer": "99th percentile over 3,000 samples: Live.step and Live.correct, raw units in and out, M = 100, two "
     "hidden layers, L = L_u = 10; on one core",
     "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve samples, and the places of "
