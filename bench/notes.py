@@ -23,9 +23,9 @@ NOTES = {
     "training part, refitted to all of it; a fit of it from scratch; rmse: of a cold run over the test part, with the "
     "smallest and the largest; of_fit: seconds over those of the fit from scratch",
     "choosing": "in a fresh interpreter, from before the import to the calibrated model, on measured records: "
-    "revarb.fit with both efforts, and one fit of RGP(calibrate=False); seconds: median over the seeds with a full cache of "
-    "compiled programs; first_seconds: with an empty one; estimate: what fit said before it started; times_fit: over "
-    "the one fit; rmse: of a cold run over the test part, in standard deviations of the training part",
+    "revarb.fit with both efforts, and one fit of RGP(calibrate=False); seconds: median over the seeds with a full "
+    "cache of compiled programs; first_seconds: with an empty one; estimate: what fit said before it started; "
+    "times_fit: over the one fit; rmse: of a cold run over the test part, in standard deviations of the training part",
     "observer": "99th percentile over 3,000 samples: Live.step and Live.correct, raw units in and out, M = 100, two "
     "hidden layers, L = L_u = 10; on one core",
     "frames": "99th percentile over 60 s of motion at 30 Hz: the model's step with twelve samples, and the places of "
