@@ -224,7 +224,8 @@ def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
     pairs = zip(trained["final_means"], trained["final_inputs"], strict=True) if ends else ()
     final_states = tuple(StartState(mean, blank(states, states), past_u) for mean, past_u in pairs)
     std = check_residual_std(trained["residual_std"])
-    return FittedARX(*fields, std, trained["model"], final_states, trained.get("horizon_std", _NO_ROWS))
+    horizon_std = trained.get("horizon_std", np.empty((0, outputs)))
+    return FittedARX(*fields, std, trained["model"], final_states, horizon_std)
 
 
 register_format(ModelFormat("ARX", FittedARX, _write_arx, _read_arx))

@@ -102,7 +102,7 @@ def test_a_correction_that_changes_nothing_follows_the_prior(rng):
     drawn, ones = linear_transition().draw(jax.random.key(0), len(x)), np.ones((len(x), 1))
     nothing = Corrections(ones[..., None], 0.0 * ones, raw(SYSTEM.q) * ones)
     free, corrected = (
-        follow(drawn, variational.Step(x, u, nothing), jax.random.key(1))
+        follow(drawn, variational.SampledStep(x, u, nothing), jax.random.key(1))
         for follow in (variational.follow_prior, variational.follow_corrected)
     )
     np.testing.assert_allclose(corrected.divergence, 0.0, atol=1e-12)

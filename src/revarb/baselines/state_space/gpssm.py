@@ -20,7 +20,7 @@ from revarb.baselines.state_space.fitted_state_space import (
     read_starts,
     write_starts,
 )
-from revarb.baselines.state_space.transition import DrawnTransition, Transition, fit_linear, start_transition
+from revarb.baselines.state_space.transition import DrawnTransition, Transition, fit_linear_map, start_transition
 from revarb.baselines.state_space.variational import (
     STRUCTURES,
     RecognisedStart,
@@ -288,7 +288,7 @@ def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
     arrays, guess = data.arrays, data.guess
     outputs, linear_mean = arrays.y.shape[1], spec.mean == "linear"
     transition = start_transition(guess, np.asarray(arrays.u_bar), outputs, data.later, spec.inducing, linear_mean, rng)
-    recognition = fit_linear(np.asarray(arrays.windows), guess[arrays.starts])
+    recognition = fit_linear_map(np.asarray(arrays.windows), guess[arrays.starts])
     start = RecognisedStart(recognition, np.full(spec.states, inverse_softplus(START_VARIANCE)))
     return SSMParameters(transition, start, start_corrections(spec.structure, guess))
 

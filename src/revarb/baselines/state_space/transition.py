@@ -137,7 +137,7 @@ def start_transition(
     """Regress every state on the states and inputs before it; `later` are the samples that have one before them."""
     x_hat, states = np.concatenate([x[later - 1], u_bar[later]], axis=1), x.shape[1]
     identity = Linear(np.eye(x_hat.shape[1], states), np.zeros(states))
-    linear = fit_linear(x_hat, x[later]) if linear_mean else identity
+    linear = fit_linear_map(x_hat, x[later]) if linear_mean else identity
     residual = x[later] - np.asarray(linear.mean(x_hat))
     zeta = find_centres(x_hat, min(inducing, len(x_hat)), iterations=50, starts=1, rng=rng)
     parts = [_start_layer(x_hat, zeta, residual[:, [state]]) for state in range(states)]
@@ -161,7 +161,7 @@ def _start_layer(
     return Layer(zeta, raw_w, raw_variance, np.asarray(inverse_softplus(PROCESS_VARIANCE))), root.T @ beta
 
 
-def fit_linear(x_hat: Float64[np.ndarray, "R D"], y: Float64[np.ndarray, "R Dy"]) -> Linear:
+def fit_linear_map(x_hat: Float64[np.ndarray, "R D"], y: Float64[np.ndarray, "R Dy"]) -> Linear:
     """Ridge regression with an offset."""
     centre, target = x_hat.mean(axis=0), y.mean(axis=0)
     centred = x_hat - centre

@@ -40,7 +40,7 @@ class Corrections(eqx.Module):
         return jax.nn.softplus(self.raw_variance)
 
 
-class Step(NamedTuple):
+class SampledStep(NamedTuple):
     """What a step of K particles starts from: their states, inputs and corrections."""
 
     x: Float[AnyArray, "K Dx"]
@@ -55,12 +55,12 @@ class Walk(NamedTuple):
     divergence: Float[AnyArray, " K"]
 
 
-def follow_prior(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""]) -> Walk:
+def follow_prior(drawn: DrawnTransition, now: SampledStep, key: Key[jax.Array, ""]) -> Walk:
     """q(x_t | x_{t−1}) is the model's own transition (Doerr et al. 2018): nothing diverges."""
     return Walk(drawn.advance(now.x, now.u_bar, key), jnp.zeros(len(now.x)))
 
 
-def follow_corrected(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""]) -> Walk:
+def follow_corrected(drawn: DrawnTransition, now: SampledStep, key: Key[jax.Array, ""]) -> Walk:
     """q(x_t | f_t) = N(A_t f_t + b_t, S_t), f_t a draw of the transition (Ialongo et al. 2019)."""
     function_key, step_key = jax.random.split(key)
     mean, variance = drawn.predict(now.x, now.u_bar)
@@ -68,7 +68,7 @@ def follow_corrected(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""])
     return _correct(now.corrections, f, f, drawn.process_variance, step_key)
 
 
-def follow_chain(drawn: DrawnTransition, now: Step, key: Key[jax.Array, ""]) -> Walk:
+def follow_chain(drawn: DrawnTransition, now: SampledStep, key: Key[jax.Array, ""]) -> Walk:
     """q(x_t | x_{t−1}) = N(A_t x_{t−1} + b_t, S_t), independent of f (mean-field; Frigola et al. 2014)."""
     mean, variance = drawn.predict(now.x, now.u_bar)
     moved, divergence = _correct(now.corrections, now.x, mean, drawn.process_variance, key)
@@ -100,7 +100,7 @@ def gaussian_divergence(
     return 0.5 * jnp.sum((mean - prior_mean) ** 2 / prior_variance + ratio - 1.0 - jnp.log(ratio), axis=1)
 
 
-Follow = Callable[[DrawnTransition, Step, jax.Array], Walk]
+Follow = Callable[[DrawnTransition, SampledStep, jax.Array], Walk]
 STRUCTURES: dict[str, Follow] = {"prior": follow_prior, "mean-field": follow_chain, "markov": follow_corrected}
 
 
@@ -159,7 +159,7 @@ def estimate_elbo(
 
     def step(x, now):
         u_now, y_now, corrections_now, step_key = now
-        walk = follow(drawn, Step(x, u_now, corrections_now), step_key)
+        walk = follow(drawn, SampledStep(x, u_now, corrections_now), step_key)
         return walk.x, fit_of(walk.x, y_now) - walk.divergence
 
     later = jax.tree.map(lambda leaf: leaf[1:], (u_bar, y, corrections))
