@@ -5,7 +5,7 @@ compilation cache.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,10 +71,10 @@ def _measure_evaluation(path: CandidatePath, validation: Validation) -> float:
 
 def estimate_total(durations: Mapping[CandidatePath, Duration], members: int, workers: int) -> float:
     """About how long all fits take; no more paths are fitted to all records than there are members."""
-    return sum(each.folds for each in durations.values()) + estimate_last_fits(durations.values(), members, workers)
+    return sum(each.folds for each in durations.values()) + estimate_last_fits([*durations.values()], members, workers)
 
 
-def estimate_last_fits(durations: Iterable[Duration], members: int, workers: int) -> float:
+def estimate_last_fits(durations: Sequence[Duration], members: int, workers: int) -> float:
     """About how long the fits of the members to all records take, side by side: those of the slowest paths."""
     finals = sorted((each.final for each in durations), reverse=True)[:members]
     return max([sum(finals) / workers, *finals[:1]])
