@@ -116,12 +116,18 @@ def can_join(result: CandidateResult, paths: Sequence[CandidatePath | None]) -> 
 
 def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut, scored_by: str) -> CandidateResult:
     """The mixture of candidates as a candidate: its models without each fold are mixtures too."""
-    folds = {fold: Ensemble.from_candidates([each.folds[fold] for each in members]) for fold in range(FOLDS)}
+    folds = {fold: _mix([each.folds[fold] for each in members]) for fold in range(FOLDS)}
     key = CandidateKey(tuple(each.key for each in members), name=f"mixture of {len(members)}")
     mixture = CandidateResult(key, folds, measure_block_errors(folds, held_out), 0.0)
     if scored_by == COLD_RUNS:
         return mixture
     return replace(mixture, ahead_errors=measure_ahead(mixture, held_out))
+
+
+def _mix(models: Sequence[Member]) -> Ensemble:
+    # Not by `from_candidates`: models that need records without gaps were fitted to parts of them, in other units.
+    slowest = max(models, key=lambda model: model.skip)
+    return Ensemble(slowest.preprocessor, models[0].status, models[0].seed, tuple(models))
 
 
 def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
