@@ -126,14 +126,6 @@ def test_the_error_of_the_mixture_is_that_of_the_mean_of_its_members(make, held_
     np.testing.assert_allclose(mixture.errors, expected)
 
 
-def test_members_are_mixed_that_were_fitted_to_other_parts(make, held_out, model):
-    """Models that need records without gaps are fitted to parts of them, in other units."""
-    part = ARX(1, 1).fit(RECORD[20:])
-    assert not np.array_equal(part.scaling.u_mean, model.scaling.u_mean)
-    members = [make("a", 1.0, A), replace(make("b", 1.0, B), folds=dict.fromkeys(range(FOLDS), part))]
-    assert np.isfinite(mix_candidates(members, held_out, COLD_RUNS).errors).all()
-
-
 def test_the_sentence_has_the_error_of_the_mixture(make, held_out):
     results = [make("linear", 1.0), make("a", 0.5, A, 2.0), make("b", 0.8, B)]
     found = rank(results, held_out, {}, 2)

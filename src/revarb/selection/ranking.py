@@ -9,7 +9,9 @@ from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.reference_errors import compare_with_best, measure_mean
 from revarb.models.choice import COLD_RUNS, Candidate, Choice
-from revarb.models.ensemble import Ensemble, Member
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
@@ -105,8 +107,8 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
-    """Whether it can be a member: recurrent GPs and NARX models can."""
-    return result.complete and all(isinstance(model, Member) for model in result.folds.values())
+    """Whether it can be a member: recurrent GPs and linear models can, the others have no start from measured rows."""
+    return result.complete and all(isinstance(model, FittedRGP | FittedARX) for model in result.folds.values())
 
 
 def can_join(result: CandidateResult, paths: Sequence[CandidatePath | None]) -> bool:
@@ -116,18 +118,12 @@ def can_join(result: CandidateResult, paths: Sequence[CandidatePath | None]) -> 
 
 def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut, scored_by: str) -> CandidateResult:
     """The mixture of candidates as a candidate: its models without each fold are mixtures too."""
-    folds = {fold: _mix([each.folds[fold] for each in members]) for fold in range(FOLDS)}
+    folds = {fold: Ensemble.from_candidates([each.folds[fold] for each in members]) for fold in range(FOLDS)}
     key = CandidateKey(tuple(each.key for each in members), name=f"mixture of {len(members)}")
     mixture = CandidateResult(key, folds, measure_block_errors(folds, held_out), 0.0)
     if scored_by == COLD_RUNS:
         return mixture
     return replace(mixture, ahead_errors=measure_ahead(mixture, held_out))
-
-
-def _mix(models: Sequence[Member]) -> Ensemble:
-    # Not by `from_candidates`: models that need records without gaps were fitted to parts of them, in other units.
-    slowest = max(models, key=lambda model: model.skip)
-    return Ensemble(slowest.preprocessor, models[0].status, models[0].seed, tuple(models))
 
 
 def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
