@@ -11,11 +11,12 @@ from scipy.stats import t as student_t
 import revarb
 from fuzz import samples
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError
+from revarb.errors import ComputationError, InputError
 from revarb.models.ensemble import Ensemble, mix_paths
 from revarb.models.model_file import read_container, write_container
 from revarb.models.status import Status
 from support import small
+from support.linear_systems import first_order_model, first_order_record
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +110,42 @@ def test_different_models_of_the_same_records_mix(mixture):
     continued = mixture.simulate(u, start=mixture.final_states[0])
     np.testing.assert_allclose(continued.mean, mixture.simulate(u, start="continue").mean)
     summary = mixture.summary()
-    assert "Ensemble, best member: seed 3" in str(summary)
-    assert [row[-1] for row in summary.tables[0].rows] == [
-        "2 + 2 lags, 2 hidden, w = 0", "3 + 4 lags, 1 hidden, w = 0",
+    assert str(summary).startswith("Ensemble of 2 models; below, the best member")
+    assert [row[0] for row in summary.tables[0].rows] == [
+        "2 + 2 lags, 2 hidden, w = 0, seed 3", "3 + 4 lags, 1 hidden, w = 0, seed 3",
     ]  # fmt: skip
+
+
+def test_a_member_that_diverges_is_left_out_of_a_run():
+    """With a warning; where all of them diverge, that is an error."""
+    record = first_order_record(0.8, np.random.default_rng(0).normal(size=300))
+    good, other, bad, worse = (first_order_model(feedback, record) for feedback in (0.8, 0.7, 50.0, 60.0))
+    expected = Ensemble.from_candidates([good, other])
+    with pytest.warns(UserWarning, match="^1 of 3 members diverged and are left out of this run: ") as seen:
+        path = Ensemble.from_candidates([good, bad, other]).simulate(record.u)
+    assert len(seen) == 1
+    for name in ("mean", "std"):
+        np.testing.assert_array_equal(getattr(path, name), getattr(expected.simulate(record.u), name))
+    with pytest.raises(ComputationError):
+        Ensemble.from_candidates([bad, worse]).simulate(record.u)
+
+
+def test_a_mixture_with_a_linear_member_survives_its_file(ensemble, tmp_path):
+    linear = replace(revarb.ARX(3, 1).fit(small.record()), horizon_std=np.array([[0.1], [0.2]]))
+    model = Ensemble.from_candidates([ensemble.members[0], linear])
+    assert model.mixed and len(model.bounds) == 1 and model.best is ensemble.members[0]
+    again, u = revarb.load(model.save(tmp_path / "m.rgp")), small.record(1).u
+    assert [type(member) for member in again.members] == [type(member) for member in model.members]
+    np.testing.assert_array_equal(again.members[1].horizon_std, linear.horizon_std)
+    for options in ({}, {"method": "mean"}, {"start": "continue"}, {"method": "samples", "samples": 6}):
+        path, before = again.simulate(u, **options), model.simulate(u, **options)
+        for name in ("mean", "std", "samples"):
+            np.testing.assert_array_equal(getattr(path, name), getattr(before, name))
+    both = [member.predict(small.record(1), 2).mean for member in model.members]
+    np.testing.assert_allclose(again.predict(small.record(1), 2).mean, np.mean(both, axis=0), rtol=1e-12)
+    alone = Ensemble.from_candidates([linear])
+    with pytest.raises(InputError, match="none of the members is a recurrent GP"):
+        alone.bound  # noqa: B018
 
 
 def test_a_mixture_is_smoothed_where_all_members_are(mixture):

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster, get_task_stream
 
 import revarb
 from revarb.data.series import Series
-from revarb.errors import ComputationError
+from revarb.errors import ComputationError, InputError
 from revarb.fitting import weight_path
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.weight_path import ALL, WeightPath
@@ -20,15 +20,15 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 from revarb.models.status import Status, Step
 from revarb.runtime.unfinished import keep_journals
-from revarb.selection import choose, final_fit, linear, records, schedule
+from revarb.selection import choose, final_fit, linear, records, schedule, search
 from revarb.selection.candidates import read_candidates
+from revarb.selection.duration import Duration
 from revarb.selection.records import hold_out_blocks
-from revarb.selection.validation import Validation
 from revarb.variational.parameters import flatten
 from support import small
 from support.journals import assert_same
 from support.linear_systems import arx_record
-from support.small_choice import count_calls, press_ctrl_c, use_defaults
+from support.small_choice import press_ctrl_c, use_defaults
 
 STAGES = (Stage(("mu", "lam", "zeta", "w"), 8), Stage(("mu", "lam", "zeta", "w"), 7))
 FIRST = small.spec(hidden=1, inducing=8, recipe=Recipe(stages=STAGES, free_run_weight=2.0, free_run_iterations=8))
@@ -57,10 +57,17 @@ def chosen():
     return choose_from(RECORD)
 
 
+def list_members(model):
+    return getattr(model, "members", (model,))
+
+
 def assert_same_choice(model, other):
-    """The same model and the same choice, but for the seconds."""
-    assert_same(replace(model, history=()), replace(other, history=()))
-    assert model.calibration == other.calibration
+    """The same members and the same choice, but for the seconds."""
+    for ours, theirs in zip(list_members(model), list_members(other), strict=True):
+        np.testing.assert_array_equal(ours.simulate(RECORD.u).std, theirs.simulate(RECORD.u).std)
+        if isinstance(ours, FittedRGP):
+            assert_same(replace(ours, history=()), replace(theirs, history=()))
+            assert ours.calibration == theirs.calibration
     ours, theirs = ([replace(row, seconds=0.0) for row in each.choice.candidates] for each in (model, other))
     assert ours == theirs
     assert (model.choice.taken, model.choice.sentence) == (other.choice.taken, other.choice.sentence)
@@ -77,22 +84,42 @@ def test_a_linear_record_gives_a_linear_model(tmp_path):
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
-def test_a_nonlinear_record_gives_a_calibrated_rgp(chosen, tmp_path):
-    assert isinstance(chosen, FittedRGP) and chosen.choice.taken.startswith("RGP, ")
-    assert chosen.choice.taken_candidate.error < chosen.choice.candidates[0].error == chosen.choice.linear_error
-    assert chosen.choice.taken.endswith(f"w = {chosen.spec.recipe.free_run_weight:g}")
+def test_a_nonlinear_record_gives_a_calibrated_mixture(chosen, tmp_path):
+    """Both weights of the path, and the linear model."""
+    assert isinstance(chosen, Ensemble) and chosen.choice.taken == "mixture of 3" and chosen.mixed
+    recurrent, linear = chosen.members[:2], chosen.members[2]
+    assert {member.spec.recipe.free_run_weight for member in recurrent} == {0.0, 2.0}
+    assert isinstance(linear, FittedARX) and all(member.calibration is not None for member in recurrent)
+    rows = {row.name: row for row in chosen.choice.candidates}
+    assert [(row.note, row.weight) for row in rows.values()] == [("member", 1 / 3)] * 3 + [("taken", 0.0)]
+    best = f"w = {chosen.best.spec.recipe.free_run_weight:g}"
+    assert chosen.best is chosen.members[0] and min(chosen.choice.members, key=lambda row: row.error).name.endswith(
+        best
+    )
+    test = small.record(5, samples=300)
+    assert 0.85 < revarb.scores(chosen.simulate(test.u), test.y).coverage95 <= 1.0
     assert "candidates, by cold runs" in str(chosen.summary())
-    again, u = revarb.load(chosen.save(tmp_path / "m.rgp")), small.record(5).u
+    again = revarb.load(chosen.save(tmp_path / "m.rgp"))
     assert_same_choice(again, chosen)
-    np.testing.assert_array_equal(again.simulate(u).interval()[0], chosen.simulate(u).interval()[0])
+    np.testing.assert_array_equal(again.simulate(test.u).interval()[0], chosen.simulate(test.u).interval()[0])
 
 
 def test_the_held_out_error_is_one_number(chosen):
-    """In the table, in the sentence, in the calibration and in the verdict (fault 4 of the review of 0.2)."""
-    error = chosen.choice.taken_candidate.error
-    assert chosen.calibration.error == error
+    """In the table, in the sentence, in the verdict, and of each member in its calibration."""
+    error, rows = chosen.choice.taken_candidate.error, {row.name: row for row in chosen.choice.candidates}
     assert f"its held-out error is {error:.3g} of" in chosen.choice.sentence
     assert f"held-out error {error:.2g} of" in chosen.verdict
+    for member in chosen.members[:2]:
+        [row] = [row for name, row in rows.items() if name.endswith(f"w = {member.spec.recipe.free_run_weight:g}")]
+        assert member.calibration.error == row.error
+
+
+def test_one_member_is_a_model_alone(chosen):
+    model = choose_from(RECORD, members=1)
+    assert isinstance(model, FittedRGP) and model.choice.sentence.endswith("; it is the best.")
+    assert_same(replace(model, history=()), replace(chosen.members[0], history=()))
+    assert model.calibration.error == model.choice.taken_candidate.error
+    assert [row.note for row in model.choice.candidates].count("taken") == 1
 
 
 def test_the_same_seed_gives_the_same_model(chosen, unfinished):
@@ -103,17 +130,8 @@ def test_the_same_seed_gives_the_same_model(chosen, unfinished):
 
 
 @pytest.mark.slow
-def test_two_processes_and_a_last_fit_that_begins_early_change_nothing(monkeypatch):
-    """With two processes an only path is fitted to all records beside its folds, the best one beside variants."""
-    use_defaults(monkeypatch, FIRST, variants=[SECOND])
-    calls = count_calls(monkeypatch, Validation, "fit")
-    models, early = [], []
-    for jobs in (1, 2):
-        calls.clear()
-        models.append(revarb.fit(RECORD, jobs=jobs))
-        early.append({job.path.name for _, tasks, *_ in calls for job in tasks if job.fold == ALL})
-    assert_same_choice(*models)
-    assert early == [set(), {"RGP, small"}]
+def test_two_processes_change_nothing(chosen):
+    assert_same_choice(choose_from(RECORD, jobs=2), chosen)
 
 
 @pytest.mark.slow
@@ -143,27 +161,6 @@ def test_a_quick_choice_says_so(monkeypatch):
     assert revarb.fit(RECORD, jobs=1, effort="quick").choice.sentence.endswith(choose.QUICK)
 
 
-def test_a_mixture_of_the_best(tmp_path):
-    model = choose_from(RECORD, FIRST, SECOND, members=2)
-    assert isinstance(model, Ensemble) and len(model) == 2 and model.mixed and model.choice is not None
-    assert all(member.calibration is not None for member in model.members)
-    again = revarb.load(model.save(tmp_path / "e.rgp"))
-    assert again.choice == model.choice and again.bounds == model.bounds
-    np.testing.assert_array_equal(again.simulate(RECORD.u).std, model.simulate(RECORD.u).std)
-
-
-def test_weak_candidates_are_dropped_after_the_first_fold(monkeypatch):
-    poor = replace(FIRST, recipe=replace(FIRST.recipe, hidden_noise=5.0, latent_variance=2.0))
-    calls = count_calls(monkeypatch, schedule, "fit_whole_path")
-    model = revarb.fit(RECORD, jobs=1, candidates={"line": LINEAR, "good": FIRST, "poor": poor})
-    assert sorted((spec == poor, fold) for spec, _, _, fold, *_ in calls) == [
-        *((False, k) for k in range(4)),
-        (True, 0),
-    ]
-    notes = {candidate.name.split(",")[0]: candidate.note for candidate in model.choice.candidates}
-    assert notes["poor"] == "dropped" and "line" in notes and model.choice.taken.startswith("good, 2 lags, w = ")
-
-
 def fail(*args):
     raise ComputationError("the bound is not finite")
 
@@ -178,24 +175,20 @@ def test_a_candidate_that_fails_is_listed(monkeypatch):
         revarb.fit(RECORD, jobs=1, candidates=[FIRST])
 
 
-@pytest.mark.filterwarnings("ignore:.* could not be fitted to all records")
-def test_where_the_last_fit_fails_the_next_candidate_is_taken(monkeypatch):
-    real, seen = final_fit.fit_weight_path, []
+def test_where_a_last_fit_fails_the_next_candidates_are_taken(chosen, monkeypatch):
+    real, last = schedule.fit_whole_path, []
 
-    def fail_first(*args):
-        seen.append(args[0])
-        return fail() if len(seen) == 1 else real(*args)
+    def fail_first(*task):
+        last.extend([task[0]] if task[3] == ALL else [])
+        return fail() if task[3] == ALL and len(last) == 1 else real(*task)
 
-    monkeypatch.setattr(final_fit, "fit_weight_path", fail_first)
-    with pytest.warns(UserWarning, match="could not be fitted to all records, and the next best candidate is taken: "):
+    monkeypatch.setattr(schedule, "fit_whole_path", fail_first)
+    with pytest.warns(UserWarning, match="could not be fitted to all records and is left out: the bound is not finite"):
         model = choose_from(RECORD, FIRST, SECOND)
-    assert isinstance(model, FittedRGP) and model.calibration is not None and {FIRST, SECOND} == set(seen)
-    assert model.spec.recipe.latent_variance == seen[1].recipe.latent_variance
-    assert "the next best candidate, because" in model.choice.sentence
-    assert [each.note for each in model.choice.candidates].count("failed") == 1
-    monkeypatch.setattr(final_fit, "fit_weight_path", fail)
-    with pytest.raises(ComputationError, match="no candidate could be fitted to all records; use RGP"):
-        choose_from(RECORD)
+    # Once for both members of its path.
+    assert isinstance(model, Ensemble) and last == [last[0], FIRST if last[0] == SECOND else SECOND]
+    assert {member.spec.recipe.latent_variance for member in model.members[:2]} == {last[1].recipe.latent_variance}
+    assert "Not fitted to all records: " in model.choice.sentence and model.status is not Status.INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -221,7 +214,7 @@ def test_models_of_any_kind_are_candidates():
     assert model.simulate == good.simulate and model.choice.taken == "good" and model.choice.linear_error is None
     assert len(good.rows) == 5 and max(good.rows[:4]) < good.rows[-1] == SAMPLES  # without each fold, then everything
     table = {row.name: row for row in model.choice.candidates}
-    assert table["bad"].note == "dropped" and table["good"].error < 0.1 < table["bad"].error
+    assert table["bad"].note == "" and table["good"].error < 0.1 < table["bad"].error
 
 
 def test_a_baseline_can_be_taken():
@@ -233,13 +226,23 @@ def test_a_baseline_can_be_taken():
 
 
 @pytest.mark.slow
+def test_a_baseline_is_no_member():
+    """It has no start from measured rows, and was fitted to parts of the records without each fold."""
+    model = revarb.fit(RECORD, jobs=1, candidates=[FIRST, revarb.MLPNARX(2, 2, units=(4,), iterations=20)])
+    assert {row.name[:3] for row in model.choice.members} in ({"RGP"}, {"MLP"})
+    assert np.isfinite(model.simulate(RECORD.u).std).all()
+
+
+@pytest.mark.slow
 def test_rgps_without_a_path_of_weights():
     """Without a free-run term, and with a recognition model: one candidate each, with bands from held-out blocks."""
     plain = replace(FIRST, recipe=replace(FIRST.recipe, free_run_weight=0.0))
     networks = replace(FIRST, recognition=Recognition(hidden=(4,), starts=1, start_steps=3, rounds=(3,)))
     model = revarb.fit(RECORD, jobs=1, candidates={"plain": plain, "networks": networks})
-    assert [row.name.split(",")[0] for row in model.choice.candidates] == ["plain", "networks"]
-    assert isinstance(model, FittedRGP) and model.calibration.error == model.choice.taken_candidate.error
+    names = [row.name.split(",")[0] for row in model.choice.candidates]
+    assert names == ["plain", "networks", "mixture of 2"]
+    [plain, networks] = model.choice.candidates[:2]
+    assert {member.calibration.error for member in model.members} == {plain.error, networks.error}
 
 
 def test_several_linear_models_alone():
@@ -260,7 +263,7 @@ def any_record(request, monkeypatch):
     use_defaults(monkeypatch, FIRST)
     if not request.param:
         monkeypatch.setattr(schedule, "fit_whole_path", lambda *args: WeightPath(start_path(*args), 0.5))
-        monkeypatch.setattr(final_fit, "fit_weight_path", start_path)
+        monkeypatch.setattr(search, "measure_durations", lambda _, paths: dict.fromkeys(paths, Duration(0.0, 0.0)))
 
 
 def measure_errors(model, *records):
@@ -352,11 +355,11 @@ def test_records_that_leave_nothing_to_hold_out(record, monkeypatch, tmp_path):
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
-def assert_resumed(monkeypatch, chosen, folds):
-    """With `resume` the rest of the folds is fitted, and the model is that of an uninterrupted choice."""
+def assert_resumed(monkeypatch, chosen, fits):
+    """With `resume` the rest is fitted, and the model is that of an uninterrupted choice."""
     fitted = press_ctrl_c(monkeypatch, 0)
     assert_same_choice(choose_from(RECORD, resume=True), chosen)
-    assert fitted() == folds
+    assert fitted() == fits
 
 
 def test_ctrl_c_returns_the_linear_model_and_resume_continues(chosen, monkeypatch, unfinished):
@@ -367,7 +370,7 @@ def test_ctrl_c_returns_the_linear_model_and_resume_continues(chosen, monkeypatc
     assert partial.choice.sentence.startswith(f"Interrupted: {partial.choice.taken} is the best of the candidates")
     assert {candidate.note for candidate in partial.choice.candidates} == {"taken", "unfinished"}
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2  # of four folds
-    assert_resumed(monkeypatch, chosen, [2, 3])
+    assert_resumed(monkeypatch, chosen, [2, 3, ALL])
     assert list(unfinished.iterdir()) == []
 
 
@@ -380,7 +383,10 @@ def test_an_interrupted_second_call_keeps_its_fits(chosen, monkeypatch, unfinish
                 press_ctrl_c(patch, call)
                 choose_from(RECORD)
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2
-    assert_resumed(monkeypatch, chosen, [2, 3])
+    assert_resumed(monkeypatch, chosen, [2, 3, ALL])
+
+
+PART = "It was fitted to a part of the records, and its bands are not calibrated."
 
 
 def test_ctrl_c_keeps_a_candidate_that_is_complete(monkeypatch, tmp_path):
@@ -388,31 +394,107 @@ def test_ctrl_c_keeps_a_candidate_that_is_complete(monkeypatch, tmp_path):
         press_ctrl_c(patch, 8)  # the last fold of the second one
         model = choose_from(RECORD, FIRST, SECOND)
     assert isinstance(model, FittedRGP) and model.status is Status.INTERRUPTED and model.calibration is None
-    assert model.choice.sentence.endswith("It was fitted to a part of the records, and its bands are not calibrated.")
+    assert model.choice.sentence.endswith(PART)
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
     press_ctrl_c(monkeypatch, 1)  # before anything is finished
     with pytest.raises(KeyboardInterrupt):
         revarb.fit(RECORD, jobs=1, candidates=[FIRST])
 
 
-def test_ctrl_c_in_the_last_fit(chosen, monkeypatch):
+def test_ctrl_c_in_the_only_last_fit(chosen, monkeypatch):
+    """The best candidate without a fold, not the linear member that is there at once."""
     with pytest.MonkeyPatch.context() as patch:
-        count_calls(patch, final_fit, "fit_weight_path", press_at=1)
+        press_ctrl_c(patch, 5)
         model = choose_from(RECORD)
     assert isinstance(model, FittedRGP) and model.status is Status.INTERRUPTED and model.calibration is None
-    assert model.choice.taken == chosen.choice.taken
-    assert_resumed(monkeypatch, chosen, [])
+    assert model.choice.sentence.startswith("Interrupted: ") and model.choice.sentence.endswith(PART)
+    assert model.choice.taken == min(chosen.choice.members, key=lambda row: row.error).name
+    assert_resumed(monkeypatch, chosen, [ALL])
 
 
-@pytest.mark.parametrize("fit", [1, 2])
-def test_ctrl_c_in_the_last_fits_of_a_mixture(monkeypatch, fit):
-    count_calls(monkeypatch, final_fit, "fit_weight_path", press_at=fit)
-    model = choose_from(RECORD, FIRST, SECOND, members=2)
-    assert isinstance(model, Ensemble) and model.status is Status.INTERRUPTED and len(model) == 1
+def test_ctrl_c_in_the_last_fits_of_a_mixture(monkeypatch):
+    """The members that are finished are mixed."""
+    press_ctrl_c(monkeypatch, 10)  # the second of the last fits
+    model = choose_from(RECORD, FIRST, SECOND)
+    assert isinstance(model, Ensemble) and model.status is Status.INTERRUPTED and len(model) == 3
+    assert "Not fitted to all records: " in model.choice.sentence and model.choice.taken == "mixture of 3"
     assert np.isfinite(model.simulate(RECORD.u).std).all()
 
 
-def test_the_steps_of_all_fits_are_counted():
-    given = read_candidates([FIRST, LINEAR])
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still but for the fits, of 10 s per fold; they are at their start values."""
+    now = [1000.0]
+    for module in (choose, search):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def fit(*task):
+        now[0] += 10.0
+        return WeightPath(start_path(*task[:5]), 10.0)
+
+    monkeypatch.setattr(schedule, "fit_whole_path", fit)
+    monkeypatch.setattr(search, "measure_durations", lambda _, paths: dict.fromkeys(paths, Duration(40.0, 20.0)))
+    return now
+
+
+THREE = {"one": FIRST, "two": SECOND, "three": replace(FIRST, recipe=replace(FIRST.recipe, latent_variance=0.3))}
+
+
+@pytest.mark.parametrize(
+    ("limit", "members", "untried"),
+    [
+        (None, 5, []),
+        (180.0, 5, []),  # 3 × 40 s without a fold, 3 × 20 s in the end
+        (179.0, 5, ["three"]),
+        (140.0, 1, []),  # one of them is fitted to all records
+        (100.0, 1, ["three"]),
+        (100.0, 5, ["two", "three"]),
+        (59.0, 5, ["one", "two", "three"]),
+    ],
+)
+def test_no_path_is_started_that_would_not_finish(clock, limit, members, untried):
+    fits = {"line": LINEAR, **THREE}
+    model = revarb.fit(RECORD, jobs=1, candidates=fits, members=members, time_limit=limit)
+    tried = {row.name.split(",")[0] for row in model.choice.candidates} - {"mixture of"}
+    assert {"line", *THREE} - set(untried) == {name for name in tried if not name.startswith("mixture")}
+    said = f"The time limit left untried: {', '.join(f'{name}, 2 lags' for name in untried)}."
+    assert (said in model.choice.sentence) == bool(untried) == ("time limit" in model.choice.sentence)
+
+
+def test_a_limit_that_leaves_no_time_for_anything_is_refused(clock):
+    with pytest.raises(InputError, match="time_limit is too short for any of the candidates; use a longer one"):
+        revarb.fit(RECORD, jobs=1, candidates=THREE, time_limit=59.0)
+
+
+def test_on_an_accelerator_a_path_begins_if_there_is_any_time_left(clock, monkeypatch):
+    """All of its fits are one batch, the one to all records too."""
+
+    def fit(fits, parts, blocks, seed, report):
+        clock[0] += 50.0
+        assert [fold for _, fold in fits] == [0, 1, 2, 3, ALL]
+        return ((number, WeightPath(start_path(spec, parts, blocks, fold, seed), 10.0))
+                for number, (spec, fold) in enumerate(fits))  # fmt: skip
+
+    monkeypatch.setattr(schedule.Scheduler, "batched", True)
+    monkeypatch.setattr(schedule, "fit_paths_batched", fit)
+    model = revarb.fit(RECORD, jobs=1, candidates=THREE, time_limit=60.0)
+    assert model.choice.sentence.endswith("The time limit left untried: three, 2 lags.")
+
+
+def test_every_path_is_said_with_its_error_and_the_estimate_before(clock, capsys):
+    model = revarb.fit(RECORD, jobs=1, progress=True, candidates={"line": LINEAR, "one": FIRST}, members=1)
+    said = capsys.readouterr().err.splitlines()
+    error = min(row.error for row in model.choice.candidates if row.name.startswith("one"))
+    assert said[:2] == [
+        "about 60 s for 1 structures with 4 folds each",
+        f"one, 2 lags: held-out error {error:.3g}, 40.0 s of fits",
+    ]
+    assert said[2:] in ([], ["one, 2 lags, all records: 10.0 s"])  # a linear model that is best needs none
+
+
+@pytest.mark.parametrize(("members", "last"), [(1, 1), (5, 2)])
+def test_all_fits_are_counted(members, last):
+    """Members of one path share their fit to all records."""
+    given = read_candidates([FIRST, SECOND, LINEAR])
     held_out = hold_out_blocks([RECORD], given.find_largest_order([RECORD]))
-    assert choose._count_steps(held_out, given) == 5 * sum(FIRST.recipe.iterations)
+    assert choose._count_fits(held_out, given, members) == 2 * 4 + last

@@ -1,10 +1,12 @@
 """Linear candidates: one per input delay, the delay of the others, and their bands."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from revarb.data.scaling import half_width
-from revarb.data.series import Series
+from revarb.data.series import Series, Window
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
 from revarb.fitting.calibration_rule import MIN_CONFORMAL
@@ -14,8 +16,8 @@ from revarb.models.status import Status
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.selection import linear
 from revarb.selection.candidates import CandidateKey
-from revarb.selection.final_fit import fit_interrupted, fit_taken
-from revarb.selection.linear import calibrate_linear, find_delay, fit_linear_candidate, try_linear
+from revarb.selection.final_fit import fit_interrupted, fit_members
+from revarb.selection.linear import calibrate_linear, collect_linear_bands, find_delay, fit_linear_candidate, try_linear
 from revarb.selection.ranking import rank
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.schedule import Progress, Scheduler
@@ -42,7 +44,7 @@ def test_a_candidate_for_every_delay_and_order():
     assert [each.key.configuration.input_delay for each in tried] == [1, 0, 8]
     best = min(tried, key=lambda each: np.mean(np.log(each.errors)))
     assert best.key.configuration == Order(2, 1, 8) and best.name == "linear, 2 + 1 lags, delay 8"
-    assert best.complete and best.path is None and best.key.complexity == (False, 0.0, 3)
+    assert best.complete and best.path is None
     [one] = try_linear([("line", Order(3, 2, 1)), ("", Order(4, 2, 1))], hold(arx_record(0, 130)))
     assert one.name == "line" and one.key.configuration == Order(2, 1, 1)  # a given name is kept
 
@@ -128,6 +130,32 @@ def test_an_output_that_is_not_measured_in_any_block_has_the_band_of_the_mean():
     assert std[1] == 1.0 and (horizon_std[:, 1] == 1.0).all() and std[0] < 1.0
 
 
+def test_the_runs_behind_its_bands_are_those_of_a_mixture():
+    """Block by block: from the beginning of the record, and from a window just before it, with the band of each."""
+    records = [small.with_gaps(small.record(number, samples=120, outputs=2), slice(80, 85)) for number in (0, 1)]
+    held_out = hold(*records)
+    result = try_small(held_out)
+    model = fit_linear_candidate(result, held_out, records, seed=0)
+    bands = collect_linear_bands(model, result.folds, held_out)
+    assert list(bands.cold) == list(range(len(held_out.blocks))) and set(bands.ahead) <= set(bands.cold)
+    for number, block in enumerate(held_out.blocks):
+        record = records[block.record]
+        fold = replace(result.folds[block.fold], residual_std=model.residual_std, horizon_std=model.horizon_std)
+        before = slice(block.begin - fold.skip, block.begin)
+        window = Window(record.u[before], record.y[before], 1.0, ("u",), record.output_names)
+        whole = fold.simulate(record.u)
+        paths = {"cold": (whole.mean[block.rows], whole.std[block.rows])}
+        if number in bands.ahead:
+            path = fold.simulate(record.u[block.rows], start=window)
+            paths["ahead"] = (path.mean, path.std)
+        for name, (mean, std) in paths.items():
+            y, run = record.y[block.rows], getattr(bands, name)[number]
+            measured = np.isfinite(y)
+            np.testing.assert_allclose(run.error, ((y - mean) / fold.scaling.y_std)[measured], atol=1e-9)
+            np.testing.assert_allclose(run.variance, ((std / fold.scaling.y_std) ** 2)[measured])
+    assert len(bands.ahead) >= len(bands.cold) - 2
+
+
 def test_every_record_is_predicted_once_for_each_fold_and_horizon(monkeypatch):
     held_out = hold(small.record(0, samples=100), small.record(1, samples=60))
     folds = try_small(held_out).folds
@@ -157,14 +185,13 @@ def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):
 def test_a_linear_winner_is_fitted_to_all_records(tmp_path, interrupted):
     records = [small.record(number, samples=samples) for number, samples in enumerate((100, 60, 50))]
     held_out = hold(*records[:2], lags=3)
-    ranking = rank([try_small(held_out)], held_out, {}, interrupted)
-    assert np.isfinite(ranking.winner.errors).all()
+    ranking = rank([try_small(held_out)], held_out, {}, 5, interrupted)
     store, progress = UnfinishedParts(tmp_path, ["some.*"], False), Progress(lambda done, text: None, [])
-    scheduler = Scheduler(held_out.records, held_out.blocks, 7, 1, store, "some", progress)
+    scheduler = Scheduler(records, held_out.records, held_out.blocks, 7, 1, store, "some", progress)
     if interrupted:
         model = fit_interrupted(ranking, held_out, records, 7)
     else:
-        model = fit_taken(ranking, Validation(held_out, scheduler), records, 1)
-    assert isinstance(model, FittedARX) and model.choice == ranking.choice and model.seed == 7
-    assert model.order == ranking.winner.key.configuration and len(model.final_states) == 3
+        model = fit_members(ranking, Validation(held_out, scheduler), records)
+    assert isinstance(model, FittedARX) and model.choice == ranking.describe() and model.seed == 7
+    assert model.order == ranking.best.key.configuration and len(model.final_states) == 3
     assert model.status is (Status.INTERRUPTED if interrupted else Status.CONVERGED)

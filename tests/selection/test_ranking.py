@@ -1,6 +1,7 @@
-"""Which candidate is taken, and the sentence that says why."""
+"""Which candidates are members of the mixture, and the sentence that says why."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,17 +9,18 @@ import pytest
 from revarb.data.windows import Order
 from revarb.errors import ComputationError
 from revarb.fitting.arx import ARX
-from revarb.fitting.held_out import FOLDS, compute_held_out_error
+from revarb.fitting.held_out import FOLDS, compute_held_out_error, measure_rms, simulate_blocks
 from revarb.models.choice import COLD_RUNS
+from revarb.models.ensemble import Ensemble
 from revarb.selection import ranking
-from revarb.selection.candidates import CandidateKey, DefaultCandidates
-from revarb.selection.ranking import PREDICTIONS, rank
+from revarb.selection.candidates import CandidateKey, CandidatePath, DefaultCandidates
+from revarb.selection.ranking import PREDICTIONS, can_join, mix_candidates, rank
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.validation import CandidateResult, measure_ahead
 from support import small
 
 RECORD = small.record(samples=130)
-LINEAR_PART, SIMPLE, COMPLEX = DefaultCandidates().list_paths([RECORD], 1)
+A, B, C, D = (CandidatePath(small.spec(inducing=inducing), "RGP") for inducing in (4, 5, 6, 7))
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +35,20 @@ def model():
 
 @pytest.fixture
 def make(held_out, model):
-    """Make a result: its errors are a factor times those of a typical one, with some noise."""
+    """Make a result: its errors are a factor times those of a typical one."""
     spread = np.random.default_rng(0).uniform(0.1, 0.4, size=len(held_out.blocks))
 
-    def make_result(name, factor, path=None, weight=0.0, folds=FOLDS, noise=0.0):
-        drawn = np.random.default_rng(1).normal(size=len(spread))
-        errors = factor * spread * np.exp(noise * (drawn - drawn.mean()))
+    def make_result(name, factor, path=None, weight=0.0, folds=FOLDS):
+        errors = factor * spread
         errors[[block.fold >= folds for block in held_out.blocks]] = np.nan
-        key = CandidateKey(Order(1, 1, 1), 0.0, name, (False, 0.0, 2)) if path is None else path.at(weight)
+        # The order of a linear model is its identity.
+        key = CandidateKey(Order(1, 1 + len(name), 1)) if path is None else path.at(weight)
         return CandidateResult(replace(key, name=name), dict.fromkeys(range(folds), model), errors, 1.5)
 
     return make_result
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def unstable(monkeypatch):
     """Every candidate counts as stable, unless its name is in the list."""
     unstable = []
@@ -54,111 +56,159 @@ def unstable(monkeypatch):
     return unstable
 
 
+def names(results):
+    return [each.name for each in results]
+
+
 def notes(choice):
     return {candidate.name: candidate.note for candidate in choice.candidates}
 
 
-def test_a_linear_model_that_is_as_good_is_taken(make, held_out, unstable):
-    choice = rank([make("linear", 1.0), make("a", 0.99, SIMPLE, noise=0.1)], held_out, {}).choice
-    assert notes(choice) == {"linear": "taken", "a": ""} and choice.scored_by == COLD_RUNS
+def test_a_linear_model_that_is_best_is_alone(make, held_out):
+    found = rank([make("linear", 0.98), make("a", 0.99, A)], held_out, {}, 5)
+    choice = found.describe()
+    assert names(found.members) == ["linear"] and found.mixture is None and choice.scored_by == COLD_RUNS
+    assert notes(choice) == {"linear": "taken", "a": ""} and [each.weight for each in choice.candidates] == [0.0, 0.0]
     assert choice.sentence.startswith("A linear model is enough: its held-out error is ")
     assert "the best nonlinear model has" in choice.sentence
-    alone = rank([make("linear", 1.0)], held_out, {}).choice.sentence
-    assert "the best nonlinear model" not in alone and alone.endswith("better by more than one standard error.")
+    alone = rank([make("linear", 1.0)], held_out, {}, 5).describe().sentence
+    assert "the best nonlinear model" not in alone and alone.endswith("Nothing nonlinear was found that is better.")
 
 
-def test_a_nonlinear_model_that_is_better_is_taken(make, held_out, unstable):
-    results = [make("linear", 1.0), make("a", 0.5, SIMPLE, 2.0), make("b", 0.8, COMPLEX)]
-    found = rank(results, held_out, {})
-    assert found.winner.name == "a"
-    error = np.exp(np.mean(np.log(results[1].errors)))
-    assert found.choice.sentence == (
-        f"a: its held-out error is {error:.3g} of the output's standard deviation, that of the best linear model "
-        f"{2 * error:.3g}; it is the best."
+def test_the_best_are_members_at_most_two_of_a_path_and_two_linear_ones(make, held_out):
+    linear = [make("l", 1.0), make("ll", 0.62), make("lll", 0.61)]
+    results = [
+        *linear, make("a0", 0.6, A, 0.0), make("a2", 0.5, A, 2.0), make("a10", 0.55, A, 10.0),
+        make("b0", 0.9, B, 0.0), make("b2", 0.7, B, 2.0),
+    ]  # fmt: skip
+    ordered = ["a2", "a10", "lll", "ll", "b2", "b0"]
+    for count in range(1, 8):
+        found = rank(results, held_out, {}, count)
+        assert names(found.members) == ordered[:count] and found.best.name == "a2"
+        assert (found.mixture is None) == (count == 1)
+    choice = rank(results, held_out, {}, 5).describe()
+    assert notes(choice) == {**dict.fromkeys(["l", "a0", "b0"], ""), **dict.fromkeys(ordered[:5], "member"),
+                             "mixture of 5": "taken"}  # fmt: skip
+    assert names(choice.members) == ["ll", "lll", "a2", "a10", "b2"]  # in the order of the table
+    assert {each.weight for each in choice.members} == {0.2} and sum(each.weight for each in choice.candidates) == 1.0
+
+
+def test_who_can_join(make, held_out, model):
+    """A model of a kind that cannot be mixed is no member, and alone where it is best."""
+    other = make("own", 0.2, D)
+    other = replace(other, folds=dict.fromkeys(range(FOLDS), SimpleNamespace()))
+    assert not can_join(other, []) and not can_join(make("a", 1.0, A, folds=3), [])
+    assert can_join(make("a", 1.0, A), [A, B, B]) and not can_join(make("a", 1.0, A), [A, B, A])
+    assert can_join(make("l", 1.0), [None, A]) and not can_join(make("l", 1.0), [None, None])
+    results = [make("a", 0.5, A), make("b", 0.6, B)]
+    assert names(rank([*results, other], held_out, {}, 5).members) == ["own"]
+    other.errors[:] *= 2.7  # now between the others
+    assert names(rank([*results, other], held_out, {}, 5).members) == ["a", "b"]
+
+
+def test_the_error_of_the_mixture_is_that_of_the_mean_of_its_members(make, held_out):
+    """By plain means of the runs over every block."""
+    folds = [{fold: ARX(lags, 1).fit(RECORD[fold:]) for fold in range(FOLDS)} for lags in (1, 2)]
+    members = [replace(make(name, 1.0, path), folds=each) for name, path, each in zip("ab", (A, B), folds, strict=True)]
+    mixture = mix_candidates(members, held_out, COLD_RUNS)
+    assert mixture.key.configuration == (A.at(0.0), B.at(0.0)) and mixture.name == "mixture of 2"
+    assert all(isinstance(model, Ensemble) for model in mixture.folds.values()) and mixture.complete
+    runs = (*held_out.runs, *held_out.late_runs)
+    errors = []
+    for number, run in enumerate(runs):
+        simulated = [simulate_blocks(each[run.fold], runs)[number] for each in folds]
+        errors.append(measure_rms((simulated[0] + simulated[1]) / 2.0, run, held_out.scaling))
+    early, late = (
+        errors[: len(held_out.runs)],
+        dict(zip(held_out.late_numbers, errors[len(held_out.runs) :], strict=True)),
     )
-    best, linear = found.choice.taken_candidate, found.choice.candidates[0]
-    assert best.error == pytest.approx(error) and best.standard_error is None and linear.standard_error < 1e-9
-    assert (best.stretches, best.seconds) == (len(held_out.blocks), 1.5)
+    expected = [np.sqrt(error * late.get(number, error)) for number, error in enumerate(early)]
+    np.testing.assert_allclose(mixture.errors, expected)
 
 
-def test_the_simplest_within_one_standard_error_is_taken(make, held_out, unstable):
-    results = [make("linear", 3.0), make("a10", 0.5, SIMPLE, 10.0), make("a2", 0.505, SIMPLE, 2.0, noise=0.1)]
-    found = rank(results, held_out, {})
-    assert found.choice.taken == "a2" and found.taken == results[2].key
-    assert "it is the simplest within one standard error of the best, " in found.choice.sentence
-    assert found.choice.taken_candidate.standard_error == pytest.approx(0.1 / np.sqrt(len(held_out.blocks)), rel=0.6)
+def test_the_sentence_has_the_error_of_the_mixture(make, held_out):
+    results = [make("linear", 1.0), make("a", 0.5, A, 2.0), make("b", 0.8, B)]
+    found = rank(results, held_out, {}, 2)
+    choice, [best, other] = found.describe(), [compute_held_out_error(each.errors) for each in found.members]
+    taken = choice.taken_candidate
+    assert taken.name == "mixture of 2" and taken.error == compute_held_out_error(found.mixture.errors)
+    assert choice.sentence == (
+        f"mixture of 2: its held-out error is {taken.error:.3g} of the output's standard deviation, that of the best "
+        f"linear model {2 * best:.3g}. Its members have {best:.3g} to {other:.3g} alone, the best of all candidates."
+    )
+    assert other == pytest.approx(1.6 * best) and choice.linear_error == pytest.approx(2.0 * best)
+    alone = rank(results, held_out, {}, 1).describe()
+    assert alone.taken == "a" and alone.taken_candidate.error == best
+    assert alone.sentence.startswith(f"a: its held-out error is {best:.3g} of") and alone.sentence.endswith(
+        "it is the best."
+    )
+    row = alone.taken_candidate
+    assert (row.standard_error, row.stretches, row.seconds) == (None, len(held_out.blocks), 1.5)
+    assert alone.candidates[0].standard_error < 1e-9  # the same factor on every block
 
 
 def test_unstable_candidates_are_left_out_unless_all_are(make, held_out, unstable):
     unstable.append("a")
-    results = [make("linear", 1.0), make("a", 0.2, SIMPLE), make("b", 0.5, COMPLEX)]
-    found = rank(results, held_out, {})
-    assert notes(found.choice) == {"linear": "", "a": "unstable", "b": "taken"}
+    results = [make("linear", 1.0), make("a", 0.2, A), make("b", 0.5, B)]
+    choice = rank(results, held_out, {}, 1).describe()
+    assert notes(choice) == {"linear": "", "a": "unstable", "b": "taken"}
     unstable += ["linear", "b"]
-    assert rank(results, held_out, {}).choice.taken == "a"
+    assert rank(results, held_out, {}, 1).best.name == "a"
 
 
-def test_diverged_candidates_are_left_out_and_reasons_given_once(make, held_out, unstable):
-    diverged = make("a", 0.2, SIMPLE)
+def test_diverged_candidates_are_left_out_and_reasons_given_once(make, held_out):
+    diverged = make("a", 0.2, A)
     diverged.errors[3] = np.inf
-    found = rank([make("linear", 1.0), diverged], held_out, {})
-    assert found.choice.taken == "linear" and found.choice.candidates[1].error is None
+    choice = rank([make("linear", 1.0), diverged], held_out, {}, 5).describe()
+    assert choice.taken == "linear" and choice.candidates[1].error is None
     for failed, reason in (
         ({}, "all held-out simulations diverged"),
-        ({SIMPLE: "singular", COMPLEX: "singular", LINEAR_PART: "other"}, "singular; other$"),
+        ({A: "singular", B: "singular", C: "other"}, "singular; other$"),
     ):
         with pytest.raises(ComputationError, match=f"no candidate could be fitted: {reason}"):
-            rank([], held_out, failed)
+            rank([], held_out, failed, 5)
 
 
-@pytest.mark.parametrize(("interrupted", "note"), [(False, "dropped"), (True, "unfinished")])
-def test_partial_scores_are_dropped_and_failures_listed(make, held_out, unstable, interrupted, note):
-    results = [make("linear", 1.0), make("a", 0.1, SIMPLE, folds=1)]
-    choice = rank(results, held_out, {COMPLEX: "singular"}, interrupted).choice
-    assert notes(choice) == {"linear": "taken", "a": note, COMPLEX.at(0.0).name: "failed"}
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_is_not_scored_on_all_blocks_is_unfinished_and_failures_are_listed(make, held_out, interrupted):
+    """After Ctrl-C nothing is mixed."""
+    results = [make("linear", 1.0), make("a", 0.1, A, folds=1), make("b", 0.5, B), make("c", 0.6, C)]
+    found = rank(results, held_out, {D: "singular"}, 2, interrupted)
+    choice = found.describe()
+    said = "Interrupted: b is the best of the candidates that were finished; others were not."
+    assert (choice.sentence == said) == interrupted == (found.mixture is None)
+    assert notes(choice)["a"] == "unfinished" and notes(choice)[D.at(0.0).name] == "failed"
     first = sum(block.fold == 0 for block in held_out.blocks)
     assert choice.candidates[1].stretches == first and choice.candidates[1].error is not None
-    said = "Interrupted: linear is the best of the candidates that were finished; others were not."
-    assert (choice.sentence == said) == interrupted
 
 
-def test_after_ctrl_c_a_part_is_better_than_nothing(make, held_out, unstable):
-    choice = rank([make("a", 0.1, SIMPLE, folds=1)], held_out, {}, interrupted=True).choice
+def test_after_ctrl_c_a_part_is_better_than_nothing(make, held_out):
+    choice = rank([make("a", 0.1, A, folds=1)], held_out, {}, 5, interrupted=True).describe()
     assert notes(choice) == {"a": "taken"}
     with pytest.raises(KeyboardInterrupt):
-        rank([], held_out, {}, interrupted=True)
+        rank([], held_out, {}, 5, interrupted=True)
 
 
 def test_where_cold_runs_are_uninformative_predictions_decide(make, held_out, model, unstable):
     unstable.append("u")
-    others = [make("d", 4.0, COMPLEX, folds=1), make("u", 4.0, COMPLEX, 2.0)]
-    found = rank([make("linear", 4.0), make("a", 4.1, SIMPLE), *others], held_out, {})
-    assert found.choice.scored_by == PREDICTIONS and "cold-start errors are uninformative" in PREDICTIONS
-    assert notes(found.choice) == {"linear": "taken", "a": "", "d": "dropped", "u": "unstable"}
-    known = [candidate.error is not None for candidate in found.choice.candidates]
-    assert known == [True, True, False, False]  # one measure per table
-    assert "its held-out error 1 to 3 steps ahead is" in found.choice.sentence
-    errors = measure_ahead(found.winner, held_out)
-    np.testing.assert_array_equal(found.winner.scores, errors)
-    assert found.choice.taken_candidate.error == compute_held_out_error(errors)
-    assert found.winner.errors.min() > errors.max()  # the errors of cold runs are kept
-    assert rank([make("linear", 4.0), make("a", 1.0, SIMPLE)], held_out, {}).choice.scored_by == COLD_RUNS
+    others = [make("d", 4.0, B, folds=1), make("u", 4.0, C, 2.0)]
+    found = rank([make("a", 4.1, A), make("b", 4.2, D), make("linear", 4.0), *others], held_out, {}, 2)
+    choice = found.describe()
+    assert choice.scored_by == PREDICTIONS and "cold-start errors are uninformative" in PREDICTIONS
+    assert notes(choice) == {"a": "member", "b": "member", "linear": "", "d": "unfinished", "u": "unstable",
+                             "mixture of 2": "taken"}  # fmt: skip
+    known = [candidate.error is not None for candidate in choice.candidates]
+    assert known == [True, True, True, False, False, True]  # one measure per table
+    assert "its held-out error 1 to 3 steps ahead is" in choice.sentence
+    errors = measure_ahead(found.best, held_out)
+    np.testing.assert_array_equal(found.best.scores, errors)
+    # Two members of equal predictions, those of this model.
+    assert choice.taken_candidate.error == pytest.approx(compute_held_out_error(errors))
+    assert found.best.errors.min() > errors.max()  # the errors of cold runs are kept
+    assert rank([make("linear", 4.0), make("a", 1.0, A)], held_out, {}, 5).scored_by == COLD_RUNS
 
 
-def test_the_best_few_are_stable_and_of_different_structures(make, held_out, unstable):
-    unstable.append("u")
-    diverged = make("d", 0.1, LINEAR_PART)
-    diverged.errors[3] = np.inf
-    results = [
-        make("linear", 3.0), make("a0", 0.6, SIMPLE, 0.0), make("a2", 0.5, SIMPLE, 2.0), make("b0", 0.9, COMPLEX, 0.0),
-        make("b2", 0.8, COMPLEX, 2.0), make("c", 0.1, COMPLEX, 10.0, folds=1), make("u", 0.2, LINEAR_PART), diverged,
-    ]  # fmt: skip
-    found = rank(results, held_out, {})
-    assert [each.name for each in found.list_best(1)] == ["a2"]
-    assert [each.name for each in found.list_best(3)] == ["a2", "b2"]
-
-
-def test_candidates_of_one_name_are_told_apart(make, held_out, unstable):
+def test_candidates_of_one_name_are_told_apart(make, held_out):
     """The identity is the configuration and the weight: the name is for display."""
-    found = rank([make("same", 1.0, SIMPLE), make("same", 0.5, COMPLEX)], held_out, {})
-    assert found.winner.path == COMPLEX and [row.note for row in found.choice.candidates] == ["", "taken"]
+    choice = rank([make("same", 1.0, A), make("same", 0.5, B)], held_out, {}, 1).describe()
+    assert [row.note for row in choice.candidates] == ["", "taken"]

@@ -31,6 +31,7 @@ class Unhashable:
         ({"jobs": -2}, "jobs .* received -2"),
         ({"members": 0}, "members must be a whole number of at least 1, received 0"),
         ({"seed": -1}, "seed must be a whole number from 0 to"),
+        *(({"time_limit": each}, "time_limit must be") for each in (0, -3.0, np.nan, "10", True)),
         ({"effort": "slow"}, "effort must be 'normal' or 'quick', received 'slow'"),
         ({"effort": None}, "effort must be 'normal' or 'quick', received None"),
         ({"effort": "quick", "candidates": [revarb.ARX()]}, "effort='quick' selects among the default candidates"),

@@ -28,7 +28,9 @@ def path():
 
 def make_scheduler(folder, resume=True, pressed=()):
     store = UnfinishedParts(folder, ["abc.*"], resume)
-    return Scheduler(HELD_OUT.records, HELD_OUT.blocks, 0, 1, store, "abc", Progress(lambda *report: None, pressed))
+    return Scheduler(
+        [RECORD], HELD_OUT.records, HELD_OUT.blocks, 0, 1, store, "abc", Progress(lambda *report: None, pressed)
+    )
 
 
 def test_what_is_written_is_read(path, tmp_path):
@@ -84,16 +86,32 @@ def test_nothing_is_started_and_no_model_left_after_ctrl_c(tmp_path):
     assert model.seed == 3
 
 
-def test_progress_counts_the_steps_of_all_jobs():
-    """Steps of jobs that were resumed, dropped or ended early are counted."""
+def test_progress_counts_finished_fits_and_keeps_lines():
+    """Those that were resumed, and those that failed, too."""
     seen = []
     progress = Progress(lambda done, text: seen.append((done, text)), [])
     jobs = [FitJob(CandidatePath(SPEC, "a"), fold) for fold in (0, 1)]
     report = progress.make_report(jobs)
     for number, steps in ((0, 5), (1, 2), (0, 7)):
         report(number, steps, "")
-    assert [done for done, _ in seen] == [5, 7, 9] and seen[0][1] == "a, 2 lags, fold 1"
+    assert [done for done, _ in seen] == [0, 0, 0] and seen[0][1] == "a, 2 lags, fold 1"
+    progress.count()
+    progress.count(2)
+    progress.say("a is finished")
+    assert seen[3:] == [(1, "a, 2 lags, fold 1"), (3, "a, 2 lags, fold 1"), (3, "a is finished\n")]
     assert FitJob(CandidatePath(revarb.Mean(), "b"), ALL).label == "b, all records"
-    progress.skip(jobs[:1])
-    progress.make_final_report("a")(1, "")
-    assert seen[-1] == (9 + sum(SPEC.recipe.iterations) + 1, "fitting a")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_fits_without_a_fold_see_the_parts_and_the_last_ones_all_records(path, tmp_path, monkeypatch, whole):
+    calls = []
+    monkeypatch.setattr(schedule, "fit_whole_path", lambda *task: calls.append(task) or path)
+    records = [RECORD] if whole else [RECORD, small.record(3)]
+    scheduler = replace(make_scheduler(tmp_path), records=records)
+    assert scheduler.uses_all_records is whole
+    assert scheduler.batch == ([0, 1, 2, 3, ALL] if whole else [0, 1, 2, 3])
+    dict(scheduler.run([FitJob(CandidatePath(SPEC, "a"), fold) for fold in (2, ALL)]))
+    assert [(task[1], task[2], task[3]) for task in calls] == [
+        (HELD_OUT.records, HELD_OUT.blocks, 2),
+        (records, (), ALL),
+    ]

@@ -18,8 +18,8 @@ def use_quick_candidates(monkeypatch, linear=False):
     use_defaults(monkeypatch, small.spec(hidden=1, calibrate=True, linear=linear, recipe=recipe))
 
 
-def use_defaults(monkeypatch, *specs, variants=()):
-    """By default, try linear models of one delay and these configurations, with the variants of the best one."""
+def use_defaults(monkeypatch, *specs):
+    """By default, try linear models of one delay and these configurations."""
 
     class Quick(DefaultCandidates):
         def list_linear_orders(self, held_out):
@@ -28,9 +28,6 @@ def use_defaults(monkeypatch, *specs, variants=()):
         def list_paths(self, records, delay):
             names = ["RGP, small", *(f"RGP, small {number}" for number in range(1, len(specs)))]
             return [CandidatePath(spec, name) for spec, name in zip(specs, names, strict=True)]
-
-        def list_variants(self, best, records):
-            return [CandidatePath(spec, "RGP, variant") for spec in variants]
 
     monkeypatch.setattr(choose, "DefaultCandidates", Quick)
 

@@ -66,5 +66,10 @@ def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable
 
 def estimate_total(durations: Mapping[CandidatePath, Duration], members: int, workers: int) -> float:
     """About how long all fits take; no more paths are fitted to all records than there are members."""
-    finals = sorted((each.final for each in durations.values()), reverse=True)[:members]
-    return sum(each.folds for each in durations.values()) + sum(finals) / min(workers, max(1, len(finals)))
+    return sum(each.folds for each in durations.values()) + estimate_last_fits([*durations.values()], members, workers)
+
+
+def estimate_last_fits(durations: Sequence[Duration], members: int, workers: int) -> float:
+    """About how long the fits of the members to all records take, side by side: those of the slowest paths."""
+    finals = sorted((each.final for each in durations), reverse=True)[:members]
+    return max([sum(finals) / workers, *finals[:1]])

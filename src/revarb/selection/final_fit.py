@@ -25,7 +25,7 @@ from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import CandidateKey, describe_order
 from revarb.selection.linear import collect_linear_bands, fit_linear_candidate
 from revarb.selection.mixture import mix_models
-from revarb.selection.ranking import Ranking, can_be_mixed, mix_candidates
+from revarb.selection.ranking import Ranking, can_join, mix_candidates
 from revarb.selection.records import FEW_LAGS, limit_lags
 from revarb.selection.schedule import FitJob
 from revarb.selection.validation import CandidateResult, Validation
@@ -36,22 +36,25 @@ LEAST_NOISE = 1e-4  # variance of the output noise of a calibrated model, z-scor
 def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> Fitted:
     """Fit the members to all records and calibrate them: the mixture, or the only one.
 
-    A member that cannot be fitted is replaced by the next best candidate.
+    A member that cannot be fitted is replaced by the next best candidate. A linear model is still alone if none of the
+    better ones could be fitted.
     """
     if isinstance(ranking.best.key.configuration, Order):
         model = fit_linear_candidate(ranking.best, validation.held_out, records, validation.scheduler.seed)
         return replace(model, choice=ranking.describe())
     fitted = _fit_best(ranking, validation, records)
     interrupted = bool(validation.scheduler.progress.pressed)
-    if not fitted and interrupted:
+    if interrupted and all(key.path is None for key in fitted):  # only a linear member, which takes no time
         return fit_interrupted(replace(ranking, interrupted=True, mixture=None), validation.held_out, records, 0)
     if not fitted:
         raise ComputationError("no candidate could be fitted to all records; use RGP(...).fit with fewer lags")
     members = tuple(each for each in ranking.compared if each.key in fitted)
+    members = members if members[0].path is not None else members[:1]
     mixed = len(members) > 1
-    if [each.key for each in members] != [each.key for each in ranking.members]:
+    if lost := [each.name for each in ranking.members if each.key not in fitted]:
         mixture = mix_candidates(members, validation.held_out, ranking.scored_by) if mixed else None
-        ranking = replace(ranking, members=members, mixture=mixture)
+        remarks = (*ranking.remarks, f"Not fitted to all records: {'; '.join(lost)}.")
+        ranking = replace(ranking, members=members, mixture=mixture, remarks=remarks)
     calibrated = map_in_threads(
         lambda each: _calibrate(fitted[each.key], each, validation.held_out), members, validation.scheduler.workers
     )
@@ -68,7 +71,7 @@ def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series
     for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
         if len(fitted) == len(ranking.members):
             break
-        if fitted and not can_be_mixed(each):
+        if fitted and not can_join(each, [key.path for key in fitted]):
             continue
         model = _fit_candidate(each, validation, records)
         if model is not None and all(model is not other for other in fitted.values()):
@@ -108,7 +111,7 @@ def fit_interrupted(ranking: Ranking, held_out: HeldOut, records: Sequence[Serie
         return _attach(ranking.describe(), fit_linear_candidate(best, held_out, records, seed), interrupted=True)
     remark = "It was fitted to a part of the records, and its bands are not calibrated."
     [model, *_] = best.folds.values()
-    return _attach(replace(ranking, remarks=(remark,)).describe(), model, interrupted=True)
+    return _attach(replace(ranking, remarks=(*ranking.remarks, remark)).describe(), model, interrupted=True)
 
 
 def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedRGP:

@@ -1,6 +1,5 @@
 """Which candidates are members of the mixture, and the sentence that says why."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +9,9 @@ from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.reference_errors import compare_with_best, measure_mean
 from revarb.models.choice import COLD_RUNS, Candidate, Choice
-from revarb.models.ensemble import Ensemble, Member
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
@@ -97,19 +98,22 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
     [best, *_] = ranking.compared
     if best.path is None or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
-    alike: Counter[CandidatePath | None] = Counter()
     members: list[CandidateResult] = []
-    for each in filter(can_be_mixed, ranking.compared):
-        if len(members) < count and alike[each.path] < MOST_ALIKE:
-            alike[each.path] += 1
+    for each in ranking.compared:
+        if len(members) < count and can_join(each, [member.path for member in members]):
             members.append(each)
     mixture = None if len(members) == 1 else mix_candidates(members, held_out, ranking.scored_by)
     return replace(ranking, members=tuple(members), mixture=mixture)
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
-    """Whether it can be a member: recurrent GPs and NARX models can."""
-    return result.complete and all(isinstance(model, Member) for model in result.folds.values())
+    """Whether it can be a member: recurrent GPs and linear models can, the others have no start from measured rows."""
+    return result.complete and all(isinstance(model, FittedRGP | FittedARX) for model in result.folds.values())
+
+
+def can_join(result: CandidateResult, paths: Sequence[CandidatePath | None]) -> bool:
+    """Whether it can be a member beside those of these paths; None is that of a linear model."""
+    return can_be_mixed(result) and list(paths).count(result.path) < MOST_ALIKE
 
 
 def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut, scored_by: str) -> CandidateResult:
@@ -171,7 +175,7 @@ def _explain(ranking: Ranking) -> str:
     linear = _find_best_linear(ranking.compared)
     others = [compute_held_out_error(each.scores) for each in ranking.compared if each.path is not None]
     measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
-    if best.path is None:
+    if best.path is None and best is ranking.compared[0]:
         beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
         return (
             f"A linear model is enough: its {measure} is {error:.3g} of the output's standard deviation{beside}. "
@@ -180,6 +184,7 @@ def _explain(ranking: Ranking) -> str:
     beside = "" if linear is None else f", that of the best linear model {linear:.3g}"
     text = f"{taken.name}: its {measure} is {error:.3g} of the output's standard deviation{beside}"
     if ranking.mixture is None:
-        return f"{text}; it is the best."
+        fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
+        return f"{text}; it is the best{fitted}."
     alone = [compute_held_out_error(each.scores) for each in ranking.members]
     return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone, the best of all candidates."

@@ -4,10 +4,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from revarb.errors import warn_user
+from revarb.errors import InputError, warn_user
 from revarb.fitting.held_out import FOLDS
 from revarb.selection.candidates import CandidatePath, DefaultCandidates, GivenCandidates
-from revarb.selection.duration import estimate_total, measure_durations
+from revarb.selection.duration import Duration, estimate_last_fits, estimate_total, measure_durations
 from revarb.selection.linear import find_delay, try_linear
 from revarb.selection.ranking import Ranking, rank
 from revarb.selection.schedule import FitJob
@@ -39,6 +39,8 @@ def try_candidates(validation: Validation, candidates: AnyCandidates, budget: Bu
     linear = try_linear(candidates.list_linear_orders(held_out), held_out, quiet=default)
     paths = candidates.list_paths(held_out.records, find_delay(linear))
     left_out = _fit_folds(validation, paths, budget)
+    if left_out == paths and paths and not linear:
+        raise InputError("time_limit is too short for any of the candidates; use a longer one")
     results = [*linear, *(result for path in paths for result in validation.score(path))]
     if not default:
         for path, reason in validation.failures.items():
@@ -55,21 +57,22 @@ def _fit_folds(validation: Validation, paths: Sequence[CandidatePath], budget: B
     scheduler = validation.scheduler
     if not paths or scheduler.progress.pressed:
         return []
-    if scheduler.batched:
-        validation.fit([FitJob(path, fold) for path in paths for fold in scheduler.batch])
-        return []
-    durations = measure_durations(validation, paths)
-    total = estimate_total(durations, budget.members, scheduler.workers)
-    scheduler.progress.say(f"about {total:.0f} s for {len(paths)} structures with {FOLDS} folds each")
+    folds = scheduler.batch if scheduler.batched else range(FOLDS)
+    if scheduler.batched:  # how long a batch takes is not known: it begins if there is any time left
+        durations = dict.fromkeys(paths, Duration(0.0, 0.0))
+    else:
+        durations = measure_durations(validation, paths)
+        total = estimate_total(durations, budget.members, scheduler.workers)
+        scheduler.progress.say(f"about {total:.0f} s for {len(paths)} structures with {FOLDS} folds each")
     if budget.deadline is None:
-        validation.fit([FitJob(path, fold) for path in paths for fold in range(FOLDS)])
+        validation.fit([FitJob(path, fold) for path in paths for fold in folds])
         return []
-    left_out, final = [], 0.0
+    left_out, started = [], []
     for path in paths:
-        needed = durations[path].folds + max(final, durations[path].final)
-        if time.monotonic() + needed > budget.deadline:
+        needed = estimate_last_fits([*started, durations[path]], budget.members, scheduler.workers)
+        if time.monotonic() + durations[path].folds + needed > budget.deadline:
             left_out.append(path)
         else:
-            validation.fit([FitJob(path, fold) for fold in range(FOLDS)])
-            final += durations[path].final / scheduler.workers
+            started.append(durations[path])
+            validation.fit([FitJob(path, fold) for fold in folds])
     return left_out

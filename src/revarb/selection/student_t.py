@@ -72,7 +72,8 @@ def _rank_again(ranking: Ranking, validation: Validation, candidates: DefaultCan
     tried = dict.fromkeys(each.path for each in ranking.results if each.path is not None)
     linear = try_linear(candidates.list_linear_orders(validation.held_out), validation.held_out)
     results = [*linear, *(each for path in tried for each in validation.score(path))]
-    return rank(results, validation.held_out, validation.failures, members)
+    again = rank(results, validation.held_out, validation.failures, members)
+    return replace(again, remarks=ranking.remarks)
 
 
 def _find_input_delay(result: CandidateResult) -> int:
@@ -142,6 +143,7 @@ def _add_results(
         f"log likelihood by {gain:.2g} (standard error {deviation:.2g}) over {ranking.best.name}."
     )
     linear = tuple(each for each in ranking.compared if each.path is None)  # for the table
-    ranking = replace(ranking, results=results, compared=tuple(student), scored_by=COLD_RUNS, remarks=(remark,))
+    remarks = (*ranking.remarks, remark)
+    ranking = replace(ranking, results=results, compared=tuple(student), scored_by=COLD_RUNS, remarks=remarks)
     ranking = select_members(ranking, held_out, members)
     return replace(ranking, compared=(*student, *linear))

@@ -65,15 +65,18 @@ class Validation:
     scheduler: Scheduler
     paths: dict[FitJob, WeightPath] = field(default_factory=dict)
     failures: dict[CandidatePath, str] = field(default_factory=dict)
+    left_out: set[FitJob] = field(default_factory=set)  # fits to all records that failed
 
     def fit(self, jobs: Sequence[FitJob]) -> None:
         """Run the jobs that have not been done yet; a candidate that fails without a fold is left out."""
-        wanted = [job for job in jobs if job not in self.paths and job.path not in self.failures]
+        done = self.paths.keys() | self.left_out
+        wanted = [job for job in jobs if job not in done and job.path not in self.failures]
         for job, result in self.scheduler.run(wanted):
             if not isinstance(result, RevarbError):
                 self.paths[job] = result
                 self._say_finished(job)
             elif job.fold == ALL:  # the next best candidate is taken
+                self.left_out.add(job)
                 warn_user(f"{job.path.name} could not be fitted to all records and is left out: {result}")
             else:
                 self.failures[job.path] = str(result)

@@ -1,0 +1,110 @@
+"""The last fits of a choice: which candidates replace those that fail, and what is left after Ctrl-C.
+
+Of linear models, in the place of recurrent GPs: nothing is compiled.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import revarb
+from revarb.data.windows import Order
+from revarb.errors import ComputationError
+from revarb.fitting.held_out import FOLDS
+from revarb.fitting.weight_path import ALL, WeightPath
+from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.status import Status
+from revarb.selection import ranking
+from revarb.selection.candidates import CandidateKey, CandidatePath
+from revarb.selection.final_fit import fit_members
+from revarb.selection.ranking import rank
+from revarb.selection.records import hold_out_blocks
+from revarb.selection.validation import CandidateResult
+from support import small
+
+RECORD = small.record(samples=130)
+HELD_OUT = hold_out_blocks([RECORD], Order(2, 2, 1))
+RECIPE = replace(small.QUICK, free_run_weight=5.0)  # weights 0, 2, 5
+A, B = (CandidatePath(small.spec(inducing=inducing, recipe=RECIPE), name) for inducing, name in ((4, "a"), (5, "b")))
+MODELS = [revarb.ARX(1, 1).fit(RECORD, seed=seed) for seed in range(7)]
+
+
+class Fits:
+    """In place of a validation: the fits to all records of some paths fail, as far as Ctrl-C lets them begin."""
+
+    def __init__(self, failing, reached=3, pressed=False):
+        self.held_out, self.failing, self.reached = HELD_OUT, failing, reached
+        progress = SimpleNamespace(pressed=[2] if pressed else [])
+        self.scheduler = SimpleNamespace(seed=0, workers=1, progress=progress)
+
+    def fit(self, jobs):
+        assert all(job.fold == ALL for job in jobs)
+
+    def get_final(self, path):
+        first = 0 if path == A else 3
+        return None if path in self.failing else WeightPath(tuple(MODELS[first : first + self.reached]), 1.0)
+
+
+@pytest.fixture(autouse=True)
+def stable(monkeypatch):
+    monkeypatch.setattr(ranking, "is_stable", lambda result, records: True)
+
+
+def make(error, path=None, weight=0.0):
+    key = CandidateKey(Order(1, 1, 1), name="linear") if path is None else path.at(weight)
+    errors = np.full(len(HELD_OUT.blocks), error)
+    return CandidateResult(key, dict.fromkeys(range(FOLDS), MODELS[6]), errors, 1.0)
+
+
+RESULTS = [make(0.2, A, 5.0), make(0.21, A, 2.0), make(0.22, A), make(0.25, B, 5.0), make(0.26, B, 2.0), make(0.3, B)]
+LINEAR = make(0.4)
+
+
+def fit(results, members, failing=(), **options):
+    """The model, and the seeds of its members: 0 to 2 for the weights of A, 3 to 5 of B, 0 of a linear one."""
+    model = fit_members(rank(results, HELD_OUT, {}, members), Fits(failing, **options), [RECORD])
+    return model, [member.seed for member in getattr(model, "members", (model,))]
+
+
+def test_what_fails_is_replaced_by_the_next_best_and_two_of_a_path_are_enough():
+    assert fit([*RESULTS, LINEAR], 4)[1] == [2, 1, 5, 4]
+    model, seeds = fit([*RESULTS, LINEAR], 4, failing=[A])
+    assert seeds == [5, 4, 0] and isinstance(model.members[2], FittedARX) and isinstance(model, Ensemble)
+    assert {row.name for row in model.choice.members} == {"linear", "b, 2 lags, w = 5", "b, 2 lags, w = 2"}
+    said = "Not fitted to all records: a, 2 lags, w = 5; a, 2 lags, w = 2."
+    assert model.choice.sentence.endswith(said) and model.choice.taken == "mixture of 3"
+
+
+def test_one_member_is_replaced_by_one():
+    model, seeds = fit([*RESULTS, LINEAR], 1, failing=[A])
+    assert isinstance(model, FittedARX) and seeds == [5] and model.choice.taken == "b, 2 lags, w = 5"
+    assert "; it is the best that was fitted to all records. Not fitted to all records: a, " in model.choice.sentence
+
+
+@pytest.mark.parametrize("members", [1, 5])
+def test_a_linear_model_that_is_left_is_alone(members):
+    model, _ = fit([*RESULTS, LINEAR], members, failing=[A, B])
+    assert model.choice.taken == "linear" and "A linear model is enough" not in model.choice.sentence
+    assert model.choice.taken_candidate.note == "taken"
+    better = [make(0.2, A, 5.0), LINEAR, make(0.5, B)]
+    assert fit(better, members, failing=[A])[0].choice.taken == "linear"  # better than what could join it
+    with pytest.raises(ComputationError, match="no candidate could be fitted to all records; use RGP"):
+        fit(RESULTS, members, failing=[A, B])
+
+
+def test_where_the_last_run_diverges_the_weight_before_is_kept_once():
+    with pytest.warns(UserWarning, match="a, 2 lags, w = 5: its run over all records diverged before this weight"):
+        assert fit(RESULTS[:3], 2, reached=2)[1] == [1, 0]
+
+
+def test_after_ctrl_c_what_is_finished_is_mixed():
+    model, seeds = fit([*RESULTS, LINEAR], 5, failing=[A], pressed=True)
+    assert seeds == [5, 4, 0] and model.status is Status.INTERRUPTED
+    assert "Not fitted to all records: a, " in model.choice.sentence
+    nothing, _ = fit([*RESULTS, LINEAR], 5, failing=[A, B], pressed=True)
+    assert nothing.status is Status.INTERRUPTED and nothing.choice.taken == "a, 2 lags, w = 5"
+    assert nothing.choice.sentence.startswith("Interrupted: a, 2 lags, w = 5 is the best")
+    assert [row.note for row in nothing.choice.candidates] == ["taken", *[""] * 6]
