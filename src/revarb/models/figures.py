@@ -22,6 +22,7 @@ from revarb.runtime.figure_style import (
     GREY,
     MEASURED,
     MODEL,
+    OTHERS,
     add_panels,
     finish_figure,
     name_time,
@@ -42,7 +43,7 @@ def draw_errors(groups: Mapping[str, Sequence[Any]], title: str, scored_by: str)
     drawn.sort(key=lambda pair: pair[0].error, reverse=True)
     figure = Figure(figsize=(9.0, 1.6 + 0.22 * len(drawn)), layout="constrained")
     axes = figure.subplots()
-    for label, colour in zip(groups, (MODEL, MEASURED, GREY), strict=True):
+    for label, colour in zip(groups, (MODEL, OTHERS[0], MEASURED, GREY), strict=True):
         rows = [row for row, pair in enumerate(drawn) if pair[1] == label]
         if rows:
             _draw_points(axes, rows, [drawn[row][0] for row in rows], colour, label)
