@@ -84,9 +84,10 @@ def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
         strict=True,
     )  # fmt: skip
     which = "" if len(found) == len(members) else f"{len(found)} of {len(members)} fits "
+    whole = "; its recurrent GPs" if isinstance(model, Ensemble) and model.mixed else ""
     return (
-        f"{which}calibrated on {found[0][1].stretches} held-out blocks: held-out error {_range(errors, '.2f')} of the "
-        f"output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
+        f"{which}calibrated on {found[0][1].stretches} held-out blocks{whole}: held-out error {_range(errors, '.2f')} "
+        f"of the output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
         f"long-run band x {_range(far, '.2f')}"
     )
 

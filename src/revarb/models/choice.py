@@ -150,7 +150,7 @@ class Choice:
             "candidate": [each.name for each in ordered],
             "error": [_number(each.error) for each in ordered],
             "std. error": [_number(each.standard_error) for each in ordered],
-            "blocks": [str(each.stretches) if len(blocks) > 1 else "" for each in ordered],
+            "blocks": [str(each.stretches or "") if len(blocks) > 1 else "" for each in ordered],
             "seconds": [f"{each.seconds:.1f}" if each.seconds else "" for each in ordered],  # a mixture takes none
             "weight": [f"{each.weight:.2g}" if each.weight else "" for each in ordered],
             "": [each.note for each in ordered],
