@@ -7,6 +7,7 @@ import pytest
 
 import revarb
 from revarb.cli import fit_request
+from revarb.fitting.weight_path import ALL
 from revarb.models.status import Status
 from support import command_line, small
 from support.command_line import COLUMNS, FIT, START, refuse, run, succeed, write_record
@@ -96,15 +97,16 @@ def choosing(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "record", "options", "said"),
     [
-        (revarb.FittedRGP, None, (), "calibrated on 12 held-out blocks"),
-        (revarb.Ensemble, None, ("--members", "2"), "calibrated on 12 held-out blocks"),
+        (revarb.FittedRGP, None, ("--members", "1"), "calibrated on 12 held-out blocks: "),
+        (revarb.Ensemble, None, (), "calibrated on 12 held-out blocks; its recurrent GPs: "),
         (revarb.baselines.FittedARX, arx_record(0, SAMPLES), (), "the bands of the linear model are set by its errors"),
     ],
 )
 def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, options, said):
     if record is not None:
         write_record("train.csv", record)
-    out = succeed(capsys, *START, "--jobs", "1", *options)
+    code, out, err = run(capsys, *START, "--jobs", "1", *options)
+    assert code == 0 and err.startswith("about ") and "RGP, small, 2 lags: held-out error" in err
     model = revarb.load("m.rgp")
     choice = model.choice
     assert isinstance(model, kind) and ("A linear model is enough" in out) is (kind is revarb.baselines.FittedARX)
@@ -117,16 +119,56 @@ def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, option
         assert "wrote p.csv" in run(capsys, command, "m.rgp", "test.csv", "-o", "p.csv")[1]
 
 
+def make_mixture(status=Status.ITERATION_LIMIT):
+    """A recurrent GP and a linear model of the first training record, not calibrated, with a choice."""
+    record = small.record()
+    records = [revarb.Series(record.u, record.y, 1.0, ("valve",), ("pressure",))]
+    fits = [small.spec(inducing=12).fit(records), revarb.ARX(2, 2).fit(records)]
+    names = ("linear part, 2 lags, w = 2", "linear, 2 lags")
+    members = [revarb.Candidate(name, 0.2, None, 12, 1.0, "member", 0.5) for name in names]
+    mixture = revarb.Candidate("mixture of 2", 0.15, None, 12, 0.0, "taken")
+    choice = revarb.Choice((*members, mixture), mixture.name, "The best.", "cold runs", 0.2, 1.0)
+    return replace(revarb.Ensemble.from_candidates(fits), choice=choice, status=status)
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ("", {}),
+        ("--members 2 --time-limit 90 --quick", {"members": 2, "time_limit": 90.0, "effort": "quick"}),
+    ],
+)
+def test_a_mixture_with_a_linear_member_works_in_every_command(capsys, folder, monkeypatch, given, passed):
+    seen, model = {}, make_mixture()
+    monkeypatch.setattr(fit_request, "choose_model", lambda records, **options: seen.update(options) or model)
+    out = succeed(capsys, *START, *given.split())
+    assert seen == {"seed": 0, "jobs": None, "resume": False, "progress": True, **passed}
+    assert "mixture of 2" in out and "not calibrated" in out and "use its mean only" in out and ": use it" not in out
+    assert "wrote m.fit.png" in out and "wrote m.choice.png" in out
+    for command in ("simulate", "predict"):
+        assert "wrote p.csv" in run(capsys, command, "m.rgp", "test.csv", "-o", "p.csv")[1]
+    assert "wrote check.png" in run(capsys, "check", "m.rgp", "test.csv")[1]
+    assert "wrote model.c" in succeed(capsys, "export", "m.rgp", "-o", "model.c")
+
+
+def test_an_interrupted_mixture_is_not_recommended(capsys, folder, monkeypatch):
+    model = make_mixture(Status.INTERRUPTED)
+    monkeypatch.setattr(fit_request, "choose_model", lambda *arguments, **options: model)
+    code, out, _ = run(capsys, *START)
+    assert code == 130 and "interrupted, finish the fit before you use it" in out and ": use it" not in out
+
+
 @pytest.mark.slow
 def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choosing, monkeypatch):
     fitted = press_ctrl_c(monkeypatch, fit=2)
     code, out, err = run(capsys, *START, "--jobs", "1")
     assert code == 130 and fitted() == [0, 1]
-    assert err == "interrupted: the best candidate so far was kept; rerun with --resume to continue\n"
+    *_, last = err.splitlines()
+    assert last == "interrupted: the best candidate so far was kept; rerun with --resume to continue"
     assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
 
-    succeed(capsys, *START, "--jobs", "1", "--resume")
-    assert fitted() == [0, 1, 1, 2, 3] and revarb.load("m.rgp").status != "interrupted"
+    assert run(capsys, *START, "--jobs", "1", "--resume")[0] == 0
+    assert fitted() == [0, 1, 1, 2, 3, ALL] and revarb.load("m.rgp").status != "interrupted"
 
 
 @pytest.mark.parametrize(("samples", "status"), [(60, Status.ITERATION_LIMIT), (40, Status.INTERRUPTED)])

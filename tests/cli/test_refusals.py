@@ -63,7 +63,8 @@ CASES = [
     (f"{FIT} --calibrate", "--calibrate needs --lags or another option that configures the model"),
     *((f"{FIT} {given} {option}", f"{option.split()[0]} is for a choice: leave out --lags and other options")
       for given in ("--lags 2", "--hidden 1", "--restarts 2", "--config rgp.toml", "--linear", "--recipe fixed")
-      for option in ("--members 2", "--quick")),
+      for option in ("--members 2", "--quick", "--time-limit 60")),
+    (f"{FIT} --time-limit 0", "time_limit must be a finite number above 0, received 0"),
     # Other models
     (f"{FIT} --model rnn", "--model rnn: there is no such model; there are arx, gp-narx, mlp-narx, lstm, gpssm, reduc"),
     (f"{FIT} --model lstm --lags 2", "--lags is not for --model lstm, which takes --input-delay and --seed"),
@@ -71,11 +72,12 @@ CASES = [
     (f"{FIT} --model arx --states 2", "--states is not for --model arx"),
     (f"{FIT} --states 2", "--states is for --model gpssm or reduced-rank-gpssm; the states of an RGP are --latent-dim"),
     *((f"{FIT} --model arx {option}", f"{option.split()[0]} is not for --model arx")
-      for option in ("--no-calibrate", "--config rgp.toml", "--restarts 2 --jobs 2", "--members 2", "--resume")),
+      for option in ("--no-calibrate", "--config rgp.toml", "--restarts 2 --jobs 2", "--members 2", "--resume",
+                     "--time-limit 60")),
     # Refits
     *((f"{REFIT} {option}", f"{option.split()[0]} cannot be used with --from, which keeps the model's configuration")
       for option in ("--lags 3", "--input-delay 0", "--config rgp.toml", "--model arx", "--restarts 2", "--seed 0",
-                     "--resume", "--no-calibrate")),
+                     "--resume", "--no-calibrate", "--time-limit 60")),
     (f"{REFIT} -y level", "-y level: the columns of rgp.rgp are ['pressure']; leave out -y with --from"),
     (f"{REFIT} -u valve -u pump", "-u valve pump: the columns of rgp.rgp are ['valve']"),
     (f"{REFIT} --dt 0.5", "the record has dt=0.5, but the model was trained with dt=1"),

@@ -8,23 +8,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 import revarb
 from fuzz import samples
 from revarb.models.choice import Candidate, Choice, describe_held_out
+from revarb.models.status import Status
 from support import small
 
 LINEAR = Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4, "")
-TAKEN = Candidate("RGP, linear part, 2 lags, w = 2", 0.21, 0.02, 12, 8.25, "taken")
-BEST = Candidate("RGP, linear part, 2 lags, w = 10", 0.2, None, 12, 8.25, "")
-DROPPED = Candidate("RGP, free variances, 2 lags, w = 0", 0.1, None, 3, 2.0, "dropped")
-DIVERGED = Candidate("RGP, fixed variances, 2 lags, w = 0", None, None, 12, 2.0, "unstable")
-FAILED = Candidate("RGP, one smooth layer", None, None, 0, 0.0, "failed")
+TAKEN = Candidate("linear part, 2 lags, w = 2", 0.21, 0.02, 12, 8.25, "taken")
+BEST = Candidate("linear part, 2 lags, w = 10", 0.2, None, 12, 8.25, "")
+DROPPED = Candidate("free variances, 2 lags, w = 0", 0.1, None, 3, 2.0, "dropped")
+DIVERGED = Candidate("fixed variances, 2 lags, w = 0", None, None, 12, 2.0, "unstable")
+FAILED = Candidate("smooth layer", None, None, 0, 0.0, "failed")
 CHOICE = Choice((LINEAR, DROPPED, TAKEN, FAILED, DIVERGED, BEST), TAKEN.name, "It is the simplest.", "cold runs")
+
+MEMBERS = (replace(BEST, note="member", weight=0.5), replace(LINEAR, note="member", weight=0.5))
+MIXTURE = Candidate("mixture of 2", 0.19, None, 12, 0.0, "taken")
+MIXED = Choice((*MEMBERS, replace(TAKEN, note=""), MIXTURE), MIXTURE.name, "The best.", "cold runs")
 
 
 def test_a_choice_in_words():
-    assert repr(CHOICE) == "Choice('RGP, linear part, 2 lags, w = 2', 6 candidates: It is the simplest.)"
+    assert repr(CHOICE) == "Choice('linear part, 2 lags, w = 2', 6 candidates: It is the simplest.)"
     assert repr(Choice((LINEAR,), LINEAR.name, "Why.", "cold runs")) == "Choice('linear, 2 lags', 1 candidate: Why.)"
     assert CHOICE.taken_candidate is TAKEN
     text = str(CHOICE)
@@ -39,7 +45,36 @@ def test_the_table_has_the_best_first_and_then_what_cannot_be_compared():
     assert set(names[3:5]) == {DIVERGED.name, FAILED.name} and names[5] == DROPPED.name
     rows = {row[0]: row for row in CHOICE.table().rows}
     assert rows[TAKEN.name] == (TAKEN.name, "0.21", "0.02", "12", "8.2", "taken")
-    assert rows[FAILED.name][1:3] == ("", "")
+    assert rows[FAILED.name][1:] == ("", "", "", "", "failed")
+
+
+def test_the_table_of_a_mixture_has_its_members_with_their_weights_and_errors():
+    table = MIXED.table()
+    assert table.columns == ["candidate", "error", "std. error", "seconds", "weight", ""]
+    assert table.title == "candidates, by cold runs (12 held-out blocks each)"  # and no column of blocks
+    assert table.rows == [
+        ("mixture of 2", "0.19", "", "", "", "taken"),
+        (BEST.name, "0.2", "", "8.2", "0.5", "member"),
+        (TAKEN.name, "0.21", "0.02", "8.2", "", ""),
+        (LINEAR.name, "0.31", "0.05", "0.4", "0.5", "member"),
+    ]
+    assert MIXED.members == MEMBERS
+
+
+def test_a_name_takes_two_lines_at_most_on_a_narrow_screen():
+    named = replace(MEMBERS[0], name="linear part, 2 states, 10 + 9 lags, delay 8, w = 50", seconds=1234.5)
+    choice = replace(MIXED, candidates=(named, replace(LINEAR, note="unstable"), MIXTURE))
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(choice.summary())
+    body = screen.file.getvalue().partition("─ \n")[2].strip().splitlines()
+    assert len(body) == 4 and all(len(line) <= 80 for line in body)
+
+
+def test_the_figure_of_a_mixture_tells_its_members_apart():
+    [axes] = MIXED.plot().axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["taken", "member, weight 0.5", "tried"]
+    colours = [lines.get_color() for lines, *_ in axes.containers]
+    assert len(set(colours)) == 3
 
 
 def test_the_figure_shows_every_candidate_with_an_error():
@@ -90,6 +125,21 @@ def test_a_model_that_only_predicts_is_not_recommended_for_simulation():
     model = replace(revarb.ARX(2, 2).fit(small.record()), choice=choice)
     assert model.verdict.startswith("no free run is much better than the mean: use it for predictions only (0.05 of")
     assert replace(model, choice=replace(choice, scored_by="cold runs")).verdict.endswith(": use it")
+
+
+@pytest.mark.parametrize("scored_by", ["cold runs", "predictions 1 to 3 steps ahead"])
+def test_what_is_interrupted_or_not_calibrated_is_not_recommended(scored_by):
+    choice = Choice((replace(BEST, note="taken"),), BEST.name, "", scored_by, None, 1.0)
+    good, bare = samples.calibrated(), replace(samples.calibrated(), calibration=None)
+    other = replace(samples.linear(), horizon_std=np.empty((0, 2)))
+    assert ": use it" in replace(good, choice=choice).verdict
+    mixed = revarb.Ensemble.from_candidates
+    for model in (replace(good, status=Status.INTERRUPTED), replace(other, status=Status.INTERRUPTED)):
+        assert "interrupted, finish the fit before you use it" in replace(model, choice=choice).verdict
+    for model in (bare, mixed([bare]), mixed([good, replace(bare, seed=1)])):
+        assert "its bands are not calibrated, use its mean only" in replace(model, choice=choice).verdict
+    assert ": use it" in replace(mixed([good]), choice=choice).verdict
+    assert mixed([other]).verdict is None  # nothing is known, and no member is a recurrent GP
 
 
 @pytest.mark.parametrize(

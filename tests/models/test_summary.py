@@ -61,7 +61,16 @@ def test_summaries_of_other_models():
     record = small.record(samples=80)
     assert "FittedARX" in str(revarb.ARX(2, 2).fit(record).summary())
     many = small.spec(hidden=1).fit(record, restarts=2)
-    assert [row[0] for row in table(many.summary(), "members").rows] == ["0", "1"]
+    names = [row[0] for row in table(many.summary(), "members").rows]
+    assert names == [f"2 + 2 lags, 1 hidden, w = 0, seed {seed}" for seed in (0, 1)]
+
+
+def test_columns_of_numbers_are_on_the_right():
+    rows = (("a", "1", "x"), ("b", "12.5", ""), ("c", "", "7"), ("d", "1e-05", "none"))
+    lines = str(Summary("", (SummaryTable("t", ("name", "number", "text"), rows),))).splitlines()[-4:]
+    assert [line.split() for line in lines] == [[cell for cell in row if cell] for row in rows]
+    assert len({line.index(row[1]) + len(row[1]) for line, row in zip(lines, rows, strict=True) if row[1]}) == 1
+    assert len({line.index(row[2], 10) for line, row in zip(lines, rows, strict=True) if row[2]}) == 1
 
 
 def test_html_escapes_and_rich_draws():

@@ -11,8 +11,9 @@ from revarb.cli.application import app, find_picture
 from revarb.errors import InputError
 from revarb.runtime.interrupts import exit_on_interrupt
 
-ELSEWHERE = ("config", "restarts", "jobs", "members", "quick", "resume")  # options that are no fields of RGP
-UNCONFIGURED = {"calibrate", "jobs", "members", "quick", "resume"}  # options that describe no model by themselves
+ELSEWHERE = ("config", "restarts", "jobs", "resume")  # options that are no fields of RGP
+OF_CHOICE = ("members", "quick", "time_limit")
+UNCONFIGURED = {"calibrate", "jobs", "resume", *OF_CHOICE}  # options that describe no model by themselves
 
 
 @app.command()
@@ -56,9 +57,16 @@ def fit(
         ),
     ] = None,
     members: Annotated[
-        int | None, Option(help="Keep the mixture of this many of the best candidates of a choice.", min=1)
+        int | None,
+        Option(help="Number of the best candidates whose mixture is the model; 1: no mixture; default: 5.", min=1),
     ] = None,
-    quick: Annotated[bool, Option("--quick", help="Choose among fewer candidates, in a quarter of the time.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Choose among fewer candidates, in a third of the time.")] = False,
+    time_limit: Annotated[
+        float | None,
+        Option(
+            metavar="SECONDS", help="Try no candidate that would not finish by then; linear models are always tried."
+        ),
+    ] = None,
     linear: Annotated[bool | None, Option("--linear", help="A linear part in every layer.")] = None,
     recipe: Annotated[str | None, Option(help="R0 (default), fixed, smooth or linear.")] = None,
     noise: Annotated[
@@ -78,8 +86,9 @@ def fit(
     """Fit a model to one or more records, and draw the training fit.
 
     Without options that configure the model, everything is chosen: linear and nonlinear candidates simulate held-out
-    blocks of the records, and the simplest one that is as good as the best is taken. A table and a second picture show
-    what was tried.
+    blocks of the records. The best ones, five or --members, are fitted to all records, and the model is their mixture,
+    with bands set on the same blocks. A linear model that is best is taken alone. A table and a second picture show
+    what was tried. How long it takes is said before it starts; see --quick and --time-limit.
 
     With --lags (or --hidden, --config, …) that model is fitted, with the defaults below for the other options. Four
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
@@ -97,7 +106,8 @@ def fit(
     given = options.collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, inducing=inducing,
         latent_dim=latent_dim, states=states, calibrate=calibrate, linear=linear, recipe=recipe, noise=noise,
-        config=config, restarts=restarts, jobs=jobs, members=members, quick=quick or None, resume=resume or None,
+        config=config, restarts=restarts, jobs=jobs, members=members, quick=quick or None, time_limit=time_limit,
+        resume=resume or None,
     )  # fmt: skip
     configured = bool(given.keys() - UNCONFIGURED)
     if trained is not None:
@@ -127,7 +137,8 @@ def fit(
         carry_out = partial(fit_request.fit_spec, spec=spec, restarts=restarts)
     else:
         endings.append(".choice.png")
-        carry_out = partial(fit_request.choose, members=members or 1, effort="quick" if quick else "normal")
+        limits = options.collect_given(members=members, time_limit=time_limit, effort="quick" if quick else None)
+        carry_out = partial(fit_request.choose, **limits)
     by_file = read_files(train, inputs, outputs, times, form)
     least = spec.order_for(len(inputs or [])).first_row + 2 if isinstance(spec, Lagged) else 1
     records = leave_out_short(by_file, least)
@@ -152,8 +163,9 @@ def _check_options(given: dict[str, Any], configured: bool) -> None:
     if "calibrate" in given and not configured:
         option = options.name_option("calibrate", given["calibrate"])
         raise InputError(f"{option} needs --lags or another option that configures the model")
-    for option in ("members", "quick"):
+    for option in OF_CHOICE:
         if option in given and configured:
-            raise InputError(f"--{option} is for a choice: leave out --lags and other options that configure the model")
+            named = options.name_option(option)
+            raise InputError(f"{named} is for a choice: leave out --lags and other options that configure the model")
     if configured and "jobs" in given and "restarts" not in given:
         raise InputError("--jobs is for --restarts or for a choice: one fit uses all cores already")

@@ -22,9 +22,8 @@ MIN_STEPS = 5  # of a fit that has left its start values
 
 def list_members(model: Fitted) -> tuple[FittedRGP, ...]:
     """The recurrent GPs that a model consists of; none of a linear one."""
-    if isinstance(model, Ensemble):
-        return model.members
-    return (model,) if isinstance(model, FittedRGP) else ()
+    members = model.members if isinstance(model, Ensemble) else (model,)
+    return tuple(member for member in members if isinstance(member, FittedRGP))
 
 
 def print_quality(model: Fitted, with_verdict: bool = True, refitted: bool = False) -> None:
@@ -73,9 +72,9 @@ def _warn_about_failure(member: FittedRGP, refitted: bool) -> None:
 
 def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
     """Where the bands of a model come from: the result of the calibration over all members, or why there is none."""
-    if isinstance(model, FittedARX):
-        return "the bands of the linear model are set by its errors on the held-out blocks"
     members = list_members(model)
+    if not members:
+        return "the bands of the linear model are set by its errors on the held-out blocks"
     found = [(member, member.calibration) for member in members if member.calibration is not None]
     if not found:
         return f"not calibrated: {_explain_no_calibration(members[0], records)}"
@@ -85,9 +84,10 @@ def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
         strict=True,
     )  # fmt: skip
     which = "" if len(found) == len(members) else f"{len(found)} of {len(members)} fits "
+    whole = "; its recurrent GPs" if isinstance(model, Ensemble) and model.mixed else ""
     return (
-        f"{which}calibrated on {found[0][1].stretches} held-out blocks: held-out error {_range(errors, '.2f')} of the "
-        f"output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
+        f"{which}calibrated on {found[0][1].stretches} held-out blocks{whole}: held-out error {_range(errors, '.2f')} "
+        f"of the output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
         f"long-run band x {_range(far, '.2f')}"
     )
 

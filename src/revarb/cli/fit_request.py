@@ -82,7 +82,8 @@ def read_source(
     model = load(file)
     if not isinstance(model, FittedRGP):
         raise InputError(
-            f"--from {file}: a {type(model).__name__} cannot be refitted, only a single recurrent GP; fit it again"
+            f"--from {file}: a {type(model).__name__} cannot be refitted, only a single recurrent GP; fit it again "
+            "(a choice with --members 1 gives a single model)"
         )
     for option, given, own in (("-u", inputs, model.input_names), ("-y", outputs, model.output_names)):
         if given is not None and tuple(given) != own:
@@ -124,12 +125,11 @@ def refit(request: FitRequest, trained: FittedRGP, calibrated: bool) -> None:
     _finish(model, written, "the best model so far was kept")
 
 
-def choose(request: FitRequest, members: int, effort: str) -> None:
-    """Choose the model, or a mixture of `members` of them."""
+def choose(request: FitRequest, **options: Any) -> None:
+    """Choose the best candidates; the options are those of `revarb.fit`."""
     model, written, about = _train(
-        request, choose_model, seed=request.seed, jobs=request.jobs, members=members, effort=effort,
-        resume=request.resume,
-    )  # fmt: skip
+        request, choose_model, seed=request.seed, jobs=request.jobs, resume=request.resume, **options
+    )
     screen.print(f"chosen on {about}")
     screen.print(model.choice.summary())
     compared = model.choice.taken_candidate.error is not None  # not where the records are too short

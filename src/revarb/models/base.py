@@ -170,10 +170,22 @@ class Fitted(ABC):
             return None
         if choice.scored_by != COLD_RUNS:
             return (
-                f"no free run is much better than the mean: use it for predictions only ({error:.2g} of the output's "
-                "standard deviation 1 to 3 steps ahead)"
+                f"no free run is much better than the mean: {self._flaw or 'use it for predictions only'} ({error:.2g} "
+                "of the output's standard deviation 1 to 3 steps ahead)"
             )
-        return describe_held_out(error, choice.linear_error, choice.mean_error)
+        return describe_held_out(error, choice.linear_error, choice.mean_error, flaw=self._flaw)
+
+    @property
+    def _flaw(self) -> str:
+        # Why a model with a small error is not to be used as it is.
+        if self.status is Status.INTERRUPTED:
+            return "interrupted, finish the fit before you use it"
+        return "" if self._has_bands else "its bands are not calibrated, use its mean only"
+
+    @property
+    def _has_bands(self) -> bool:
+        # Whether its bands come from held-out blocks.
+        return True
 
     def summary(self) -> Summary:
         """What the model is and how its training went; for an RGP also which lags matter, noises and calibration.

@@ -24,7 +24,7 @@ class Candidate:
     Attributes
     ----------
     name : str
-        What it is, such as "RGP, linear part, 10 lags, w = 2".
+        What it is, such as "linear part, 10 lags, w = 2".
     error : float or None
         Geometric mean over the held-out blocks of its error in units of the output's standard deviation; None where
         its runs diverged.
@@ -138,20 +138,28 @@ class Choice:
         return Summary(self.sentence, (self.table(),))
 
     def table(self) -> SummaryTable:
-        """The candidates, best first.
+        """The candidates, best first, with what each gave alone and, of a mixture, the weights of its members.
 
         Returns
         -------
         SummaryTable
         """
-        rows = [
-            (each.name, _number(each.error), _number(each.standard_error), str(each.stretches), f"{each.seconds:.1f}",
-             f"{each.note}, weight {each.weight:.2g}" if each.weight else each.note)
-            for each in sorted(self.candidates, key=_sort_key)
-        ]  # fmt: skip
-        heads = ("candidate", "held-out error", "std. error", "blocks", "seconds", "")
+        ordered = sorted(self.candidates, key=_sort_key)
+        blocks = {each.stretches for each in ordered if each.stretches}
+        columns = {
+            "candidate": [each.name for each in ordered],
+            "error": [_number(each.error) for each in ordered],
+            "std. error": [_number(each.standard_error) for each in ordered],
+            "blocks": [str(each.stretches or "") if len(blocks) > 1 else "" for each in ordered],
+            "seconds": [f"{each.seconds:.1f}" if each.seconds else "" for each in ordered],  # a mixture takes none
+            "weight": [f"{each.weight:.2g}" if each.weight else "" for each in ordered],
+            "": [each.note for each in ordered],
+        }
+        shown = {head: cells for head, cells in columns.items() if any(cells)}
         title = "nothing was compared" if self.scored_by == "nothing" else f"candidates, by {self.scored_by}"
-        return SummaryTable(title, heads, rows)
+        if len(blocks) == 1:
+            title += f" ({max(blocks)} held-out blocks each)"
+        return SummaryTable(title, list(shown), list(zip(*shown.values(), strict=True)))
 
     def plot(self) -> "Figure":
         """Draw the held-out error of every candidate with its standard error.
@@ -197,12 +205,12 @@ class Choice:
 
 
 def describe_held_out(
-    error: float, linear: float | None, mean: float, try_first: str = "", name: str = "held-out error"
+    error: float, linear: float | None, mean: float, try_first: str = "", name: str = "held-out error", flaw: str = ""
 ) -> str:
     """What an error of a model means, beside that of a linear model and of the training mean.
 
     Errors are in units of the outputs' standard deviation. `try_first` is what this model lacks, if anything; `name`
-    says which error it is.
+    says which error it is; a `flaw` is why a model with a small error is not to be used as it is.
     """
     beside = "" if linear is None else f"ARX {linear:.2g}, "
     numbers = f"{name} {error:.2g} of the output's standard deviation ({beside}the training mean {mean:.2g})"
@@ -213,7 +221,7 @@ def describe_held_out(
         return f"{numbers}: a linear model is better; {f'try {try_first}' if try_first else 'use revarb.fit or ARX'}"
     if error >= HARDLY_BETTER * mean:
         return f"{numbers}: hardly better than the mean; {advice}"
-    return f"{numbers}: use it"
+    return f"{numbers}: {flaw or 'use it'}"
 
 
 def _check_text(*texts: object) -> None:

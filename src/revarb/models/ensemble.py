@@ -187,7 +187,13 @@ class Ensemble(Predictor, Exportable):
     @property
     def verdict(self) -> str | None:
         """What the held-out error says, in a sentence; None where nothing was held out."""
-        return self.best.verdict if self.choice is None else super().verdict
+        if self.choice is not None:
+            return super().verdict
+        return replace(self.best, status=self.status).verdict if self.bounds else None
+
+    @property
+    def _has_bands(self) -> bool:
+        return all(member._has_bands for member in self.members)
 
     @property
     def final_states(self) -> tuple[tuple[StartState, ...], ...]:
@@ -366,7 +372,7 @@ class Ensemble(Predictor, Exportable):
         return self.best.recognise(u, steps=steps)
 
     def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
-        """Draw the fit of the best member; see `FittedRGP.plot_fit`.
+        """Draw the fit of the best recurrent GP among the members; see `FittedRGP.plot_fit`.
 
         Parameters
         ----------
@@ -377,7 +383,13 @@ class Ensemble(Predictor, Exportable):
         -------
         matplotlib.figure.Figure
         """
-        return self.best.plot_fit(records)
+        if not self.bounds:
+            return super().plot_fit(() if records is None else records)
+        from revarb.runtime.figure_style import finish_figure  # matplotlib is slow to import
+
+        figure = self.best.plot_fit(records)
+        finish_figure(figure, f"Best member: {_describe_member(self.best)}\n{figure.get_suptitle()}")
+        return figure
 
     def summary(self) -> Summary:
         """The members with their bounds and held-out errors, the summary of the best one, and what was tried.

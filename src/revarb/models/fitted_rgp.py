@@ -183,7 +183,11 @@ class FittedRGP(Predictor, Exportable):
         states, outputs = min(self.spec.latent_dims), len(self.output_names)
         lacking = f"latent_dim={outputs} (it has {states} latent state(s) for {outputs} outputs)"
         try_first = lacking if states < outputs else ""
-        return describe_held_out(known.error, known.linear_error, known.mean_error, try_first)
+        return describe_held_out(known.error, known.linear_error, known.mean_error, try_first, flaw=self._flaw)
+
+    @property
+    def _has_bands(self) -> bool:
+        return self.calibration is not None
 
     @property
     def final_states(self) -> tuple[StartState, ...]:

@@ -5,6 +5,7 @@ among its training samples, too.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -26,6 +27,7 @@ from revarb.variational.noise import StudentNoise, expected_squares
 RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 TEXT_WIDTH = 110  # columns of the plain text
 SMALLEST = 1e-6  # expected squared error of a sample that was measured; that of a missing one is zero but for rounding
+NUMBER = re.compile(r"([-+]?[0-9.]+(e[-+]?[0-9]+)?)?")
 _LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
 
@@ -61,11 +63,19 @@ class Summary:
 
 
 def _rich_table(table: SummaryTable) -> Table:
-    heads = table.columns
-    drawn = Table(*heads, title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(heads))
+    drawn = Table(
+        title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns), padding=(0, 1, 0, 0)
+    )
+    for head, right in zip(table.columns, _find_numbers(table), strict=True):
+        drawn.add_column(head, justify="right" if right else "left")
     for row in table.rows:
         drawn.add_row(*row)
     return drawn
+
+
+def _find_numbers(table: SummaryTable) -> list[bool]:
+    # Which columns have numbers, or nothing, in all rows.
+    return [all(NUMBER.fullmatch(row[column]) for row in table.rows) for column in range(len(table.columns))]
 
 
 def _html_table(table: SummaryTable) -> str:

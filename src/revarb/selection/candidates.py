@@ -54,12 +54,19 @@ class CandidatePath:
         """A name for files: a digest of its configuration."""
         return hashlib.sha256(json.dumps(self.spec.to_dict()).encode()).hexdigest()[:20]
 
+    @property
+    def label(self) -> str:
+        """Its name with its states and lags."""
+        if not isinstance(self.spec, RGP):
+            return self.name
+        states = f", {self.spec.latent_dims[0]} states" if self.spec.latent_dims[0] > 1 else ""
+        return f"{self.name}{states}, {describe_order(self.spec)}"
+
     def at(self, weight: float) -> "CandidateKey":
         """The candidate with this weight."""
         if not isinstance(self.spec, RGP):
             return CandidateKey(self, name=self.name)
-        states = f", {self.spec.latent_dims[0]} states" if self.spec.latent_dims[0] > 1 else ""
-        return CandidateKey(self, weight, f"{self.name}{states}, {describe_order(self.spec)}, w = {weight:g}")
+        return CandidateKey(self, weight, f"{self.label}, w = {weight:g}")
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,7 @@ def _name_spec(spec: Any, position: int, specs: Sequence[Any]) -> str:
 
 
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
+LINEAR_PART = "linear part"  # the name of a recurrent GP that has one
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
 ITERATIONS, FREE_RUN_ITERATIONS = (50, 50), 20  # without a linear part; with one fewer give other rankings
 
@@ -186,16 +194,16 @@ class DefaultCandidates:
         """The structures, the most promising first; `delay` is that of the linear models that did best."""
         few, lags, more = (limit_lags(records, most) for most in (FEW_LAGS, LAGS, MORE_LAGS))
         outputs, linear = records[0].y.shape[1], {"recipe": "linear", "hidden": 1, "linear": True}
-        with_linear_part = _make("RGP, linear part", records, lags, delay, latent_dim=outputs, **linear)
+        with_linear_part = _make(LINEAR_PART, records, lags, delay, latent_dim=outputs, **linear)
         if self.linear_only:
             return [with_linear_part]
         paths = [
             with_linear_part,
-            _make("RGP, one smooth layer", records, more, delay, recipe="smooth", hidden=1),
+            _make("smooth layer", records, more, delay, recipe="smooth", hidden=1),
             # A state more than outputs: what is not measured.
-            _make("RGP, linear part", records, lags, delay, latent_dim=outputs + 1, **linear),
-            _make("RGP, one smooth layer", records, few, delay, recipe="smooth", hidden=1),
-            _make("RGP, free variances", records, lags, delay, recipe="R0"),  # the paper's model
+            _make(LINEAR_PART, records, lags, delay, latent_dim=outputs + 1, **linear),
+            _make("smooth layer", records, few, delay, recipe="smooth", hidden=1),
+            _make("free variances", records, lags, delay, recipe="R0"),  # the paper's model
         ]
         return list(dict.fromkeys(paths))  # short records have fewer different lags
 

@@ -22,7 +22,7 @@ from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
 from revarb.runtime.numerics import map_in_threads
-from revarb.selection.candidates import CandidateKey, describe_order
+from revarb.selection.candidates import LINEAR_PART, CandidateKey, CandidatePath
 from revarb.selection.linear import collect_linear_bands, fit_linear_candidate
 from revarb.selection.mixture import mix_models
 from revarb.selection.ranking import Ranking, can_join, mix_candidates
@@ -128,7 +128,7 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
         recipe=recipe, calibrate=False,
     )  # fmt: skip
     model = fit_rgp(spec, records, seed=seed, progress=progress, resume=False)
-    name = f"RGP, linear part, {describe_order(spec)}, w = 2"
+    name = CandidatePath(spec, LINEAR_PART).at(recipe.free_run_weight).name
     sentence = "The records are too short, or too little is measured, to hold anything out: this is the default."
     return replace(model, choice=Choice((Candidate(name, None, None, 0, 0.0, "taken"),), name, sentence, "nothing"))
 

@@ -26,7 +26,7 @@ from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import count_devices
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.runtime.workers import Outcome, TaskReport, is_cluster_set, run_in_processes, run_in_turn, stop_on_interrupt
-from revarb.selection.candidates import CandidatePath, describe_order
+from revarb.selection.candidates import CandidatePath
 
 
 class FitJob(NamedTuple):
@@ -38,9 +38,7 @@ class FitJob(NamedTuple):
     @property
     def label(self) -> str:
         """What it is, for a progress bar."""
-        spec, part = self.path.spec, "all records" if self.fold == ALL else f"fold {self.fold + 1}"
-        order = f", {describe_order(spec)}" if isinstance(spec, RGP) else ""
-        return f"{self.path.name}{order}, {part}"
+        return f"{self.path.label}, {'all records' if self.fold == ALL else f'fold {self.fold + 1}'}"
 
 
 class Progress:

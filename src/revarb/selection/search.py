@@ -48,7 +48,7 @@ def try_candidates(validation: Validation, candidates: AnyCandidates, budget: Bu
     ranking = rank(results, held_out, validation.failures, budget.members, bool(scheduler.progress.pressed))
     if not left_out:
         return ranking
-    names = ", ".join(path.at(path.weights[-1]).name.rsplit(", w =", 1)[0] for path in left_out)
+    names = ", ".join(path.label for path in left_out)
     return replace(ranking, remarks=(*ranking.remarks, f"The time limit left untried: {names}."))
 
 

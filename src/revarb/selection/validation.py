@@ -89,8 +89,7 @@ class Validation:
             results = self.score(job.path)
             error = min((compute_held_out_error(each.errors) for each in results), default=np.inf)
             seconds = results[0].seconds if results else 0.0
-            name = job.label.rsplit(", ", 1)[0]
-            self.scheduler.progress.say(f"{name}: held-out error {error:.3g}, {seconds:.1f} s of fits")
+            self.scheduler.progress.say(f"{job.path.label}: held-out error {error:.3g}, {seconds:.1f} s of fits")
 
     def score(self, path: CandidatePath) -> list[CandidateResult]:
         """The candidates of a path, one per weight that all of its fits have reached."""
