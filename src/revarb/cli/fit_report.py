@@ -23,7 +23,7 @@ MIN_STEPS = 5  # of a fit that has left its start values
 def list_members(model: Fitted) -> tuple[FittedRGP, ...]:
     """The recurrent GPs that a model consists of; none of a linear one."""
     if isinstance(model, Ensemble):
-        return model.members
+        return tuple(member for member in model.members if isinstance(member, FittedRGP))
     return (model,) if isinstance(model, FittedRGP) else ()
 
 

@@ -16,6 +16,7 @@ from revarb.errors import ComputationError, InputError, check_integer, check_see
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.models.calibration import Calibration
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import (
     Arrays,
@@ -26,7 +27,6 @@ from revarb.models.model_file import (
     register_format,
 )
 from revarb.models.prediction import Predictor
-from revarb.models.residual_band import FittedNarx
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
 from revarb.models.summary import Outlier, Summary, SummaryTable
@@ -37,7 +37,7 @@ from revarb.simulation.starts import StartChoice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Member = FittedRGP | FittedNarx
+Member = FittedRGP | FittedARX
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +51,7 @@ class Ensemble(Predictor, Exportable):
 
     Attributes
     ----------
-    members : tuple of FittedRGP, FittedARX or other NARX models
+    members : tuple of FittedRGP or FittedARX
         The trained models, in the order of their seeds; different models in the order of the choice, the best one
         first.
     status : Status
@@ -114,7 +114,7 @@ class Ensemble(Predictor, Exportable):
 
         Parameters
         ----------
-        members : list of FittedRGP, FittedARX or other NARX models
+        members : list of FittedRGP or FittedARX
             They may differ in everything but the records.
 
         Returns
@@ -128,7 +128,7 @@ class Ensemble(Predictor, Exportable):
         """
         members = tuple(members)
         if not members or not all(isinstance(member, Member) for member in members):
-            raise InputError(f"a mixture takes one or more fitted RGPs or NARX models, received {members!r}")
+            raise InputError(f"a mixture takes one or more fitted RGPs or ARX models, received {members!r}")
         if not all(_same_records(member, members[0]) for member in members):
             raise InputError("members must be fits to the same records")
         slowest = max(members, key=lambda member: member.skip)  # its rows count where those of all members do
@@ -244,7 +244,7 @@ class Ensemble(Predictor, Exportable):
             own: dict[str, Any] = {"start": starts[number], "steps": steps}
             if isinstance(member, FittedRGP):
                 return member.simulate(u, method, **own, samples=counts[number], seed=seed + number)
-            return _simulate_narx(member, u, method, own, counts[number], seed + number)
+            return _simulate_linear(member, u, method, own, counts[number], seed + number)
 
         return mix_paths(self._run_members(run))
 
@@ -289,6 +289,9 @@ class Ensemble(Predictor, Exportable):
     def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "Ensemble":
         """Train all members further on more records; see `FittedRGP.refit`. The bands stay calibrated as they were.
 
+        Linear members are fitted again with the same order. Ctrl-C returns the members so far, with status
+        "interrupted".
+
         Parameters
         ----------
         records : Series or list of Series
@@ -301,8 +304,12 @@ class Ensemble(Predictor, Exportable):
         Ensemble
             A new model; this one is not changed.
         """
-        members = [member.refit(records, progress) for member in self.members]
-        return replace(self, members=tuple(members), status=_join_status(members, members[0]))
+        members: list[Member] = []
+        for member in self.members:
+            members.append(member.refit(records, progress))
+            if members[-1].status is Status.INTERRUPTED:
+                break
+        return replace(Ensemble.from_candidates(members), choice=self.choice)
 
     def outliers(self, level: float = 1e-3) -> tuple[Outlier, ...]:
         """The training samples that the first member with Student-t noise takes as outliers; see `FittedRGP.outliers`.
@@ -442,10 +449,10 @@ def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray,
     return np.hypot(safe_rms(stds), between)
 
 
-def _simulate_narx(
-    member: FittedNarx, u: Any, method: str, options: dict[str, Any], samples: int, seed: int
+def _simulate_linear(
+    member: FittedARX, u: Any, method: str, options: dict[str, Any], samples: int, seed: int
 ) -> Trajectory:
-    # A NARX model has one method, a mean with a band; its samples have independent errors.
+    # A linear model has one method, a mean with a band; its samples have independent errors.
     if method not in Ensemble.methods and method != "samples":
         raise InputError(f"method must be 'moments', 'mean' or 'samples' for this mixture, received {method!r}")
     path = member.simulate(u, **options)
