@@ -118,7 +118,9 @@ def fit_spec(request: FitRequest, spec: RGP, restarts: int | None) -> None:
 def refit(request: FitRequest, trained: Refittable, calibrated: bool) -> None:
     """Refit a trained model."""
     if calibrated and not isinstance(trained, FittedRGP):
-        raise InputError(f"--calibrate: a {type(trained).__name__} keeps its bands in a refit; leave it out, or fit again")
+        raise InputError(
+            f"--calibrate: a {type(trained).__name__} keeps its bands in a refit; leave it out, or fit again"
+        )
     model, written, about = _train(request, trained.refit, **({"calibrate": True} if calibrated else {}))
     say(f"refitted to {about}: {_describe_end(model)}")
     kept = not isinstance(model, FittedRGP) or model.calibration is trained.calibration

@@ -2,10 +2,12 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import jax
 import numpy as np
 from jaxtyping import Float64
 
@@ -30,6 +32,7 @@ from revarb.models.prediction import Predictor
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
 from revarb.models.summary import Outlier, Summary, SummaryTable
+from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Member = FittedRGP | FittedARX
+AnyMember = TypeVar("AnyMember")  # or the run of one, in `Live`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,10 +238,7 @@ class Ensemble(Predictor, Exportable):
             If the simulations of all members diverge.
         """
         seed = check_seed(seed)
-        starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
-        if len(starts) != len(self) or isinstance(start, StartState):
-            what = f"a state for each of its {len(self)} members"
-            raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
+        _, starts = list_starts(self, start)
         counts = self._divide(samples) if method == "samples" else [samples] * len(self)
 
         def run(number: int, member: Member) -> Trajectory:
@@ -246,25 +247,7 @@ class Ensemble(Predictor, Exportable):
                 return member.simulate(u, method, **own, samples=counts[number], seed=seed + number)
             return _simulate_linear(member, u, method, own, counts[number], seed + number)
 
-        return mix_paths(self._run_members(run))
-
-    def _run_members(self, run: Callable[[int, Member], Trajectory]) -> list[Trajectory]:
-        # Those that do not diverge; what several members warn of is said once.
-        paths, failures = [], []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for number, member in enumerate(self.members):
-                try:
-                    paths.append(run(number, member))
-                except ComputationError as error:
-                    failures.append(error)
-        for message in dict.fromkeys(str(each.message) for each in caught):
-            warn_user(message)
-        if not paths:
-            raise failures[0]
-        if failures:
-            warn_user(f"{len(failures)} of {len(self)} members diverged and are left out of this run: {failures[0]}")
-        return paths
+        return mix_paths(run_members(self.members, run))
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         return self.simulate(u, start=states)
@@ -284,7 +267,7 @@ class Ensemble(Predictor, Exportable):
         Trajectory
             Mixture of the members' predictions, one row per sample of the record.
         """
-        return mix_paths(self._run_members(lambda number, member: member.predict(record, horizon)))
+        return mix_paths(run_members(self.members, lambda _, member: member.predict(record, horizon)))
 
     def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "Ensemble":
         """Train all members further on more records; see `FittedRGP.refit`. The bands stay calibrated as they were.
@@ -409,6 +392,50 @@ class Ensemble(Predictor, Exportable):
         return [count // len(self) + (number < count % len(self)) for number in range(len(self))]
 
 
+def list_starts(model: Member | Ensemble, start: Any) -> tuple[Sequence[Member], list[Any]]:
+    """The members of a model, or the single model, and a start for each; a state is that of one model."""
+    if not isinstance(model, Ensemble):
+        return [model], [start]
+    starts = list(start) if isinstance(start, list | tuple) else [start] * len(model)
+    if len(starts) != len(model) or isinstance(start, StartState):
+        what = f"a state for each of its {len(model)} members"
+        raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
+    return model.members, starts
+
+
+@with_numerics
+def run_members(members: Sequence[AnyMember], run: Callable[[int, AnyMember], Trajectory]) -> list[Trajectory]:
+    """The runs of all members, side by side in threads, without those that diverge.
+
+    What several members warn of is said once. Computing in float64 is a setting of a thread, which the public methods
+    of members make; the number of LAPACK threads is one of the process, which must not be restored while another
+    member still computes. XLA computes and compiles without Python's lock.
+    """
+    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue] (a setting of the thread)
+
+    def try_member(number: int) -> Trajectory | ComputationError:
+        try:
+            with jax.default_device(device):
+                return run(number, members[number])
+        except ComputationError as error:
+            return error
+
+    # Filters of warnings are those of the process: they are set here, around all threads. A few more threads than cores
+    # share these evenly, where members take turns otherwise.
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor() as pool:
+        warnings.simplefilter("always")
+        outcomes = list(pool.map(try_member, range(len(members))))
+    for message in dict.fromkeys(str(each.message) for each in caught):
+        warn_user(message)
+    failures = [each for each in outcomes if isinstance(each, ComputationError)]
+    paths = [each for each in outcomes if isinstance(each, Trajectory)]
+    if not paths:
+        raise failures[0]
+    if failures:
+        warn_user(f"{len(failures)} of {len(members)} members diverged and are left out of this run: {failures[0]}")
+    return paths
+
+
 def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     """The mixture, with equal weights, of simulations of one record; its disagreement is the largest of theirs."""
     means = np.stack([path.mean for path in paths])
@@ -417,6 +444,7 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     marks = [path.output_extrapolates for path in paths if path.output_extrapolates is not None]
     return replace(
         paths[0],
+        method=next((path.method for path in paths if path.method != "residuals"), paths[0].method),
         mean=means.mean(axis=0),
         std=_mixture_std(means, np.stack(stds)) if stds else None,
         samples=np.concatenate(samples) if samples else None,

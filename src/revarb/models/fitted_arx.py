@@ -224,6 +224,22 @@ class FittedARX(FittedNarx[Linear]):
         )
         return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
 
+    def band_std(self, step: int, cold: bool) -> Float64[np.ndarray, " Dy"]:
+        """The band of a step after the last measured output, or of a cold run, z-scored.
+
+        Parameters
+        ----------
+        step : int
+            Number of steps since the last measured output.
+        cold : bool
+            Whether none was measured.
+
+        Returns
+        -------
+        array [outputs]
+        """
+        return np.sqrt(self._variances(np.array([step]), np.array([cold]))[0])
+
     @property
     def _final_states(self) -> tuple[StartState, ...]:
         return self.final_states
