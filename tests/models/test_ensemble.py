@@ -124,9 +124,9 @@ def test_different_models_of_the_same_records_mix(mixture):
     continued = mixture.simulate(u, start=mixture.final_states[0])
     np.testing.assert_allclose(continued.mean, mixture.simulate(u, start="continue").mean)
     summary = mixture.summary()
-    assert "Ensemble, best member: seed 3" in str(summary)
-    assert [row[-1] for row in summary.tables[0].rows] == [
-        "2 + 2 lags, 2 hidden, w = 0", "3 + 4 lags, 1 hidden, w = 0",
+    assert "Ensemble of 2 models; below, the best member" in str(summary)
+    assert [row[0] for row in summary.tables[0].rows] == [
+        "2 + 2 lags, 2 hidden, w = 0, seed 3", "3 + 4 lags, 1 hidden, w = 0, seed 3",
     ]  # fmt: skip
 
 

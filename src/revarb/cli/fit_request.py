@@ -123,7 +123,7 @@ def refit(request: FitRequest, trained: Refittable, calibrated: bool) -> None:
         )
     model, written, about = _train(request, trained.refit, **({"calibrate": True} if calibrated else {}))
     say(f"refitted to {about}: {_describe_end(model)}")
-    kept = not isinstance(model, FittedRGP) or model.calibration is trained.calibration
+    kept = isinstance(trained, FittedARX) or model.calibration is trained.calibration
     if isinstance(model, FittedARX):
         screen.print("its bands are as before")
     elif kept:
