@@ -108,7 +108,7 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
-    """Whether it can be a member: recurrent GPs and NARX models can."""
+    """Whether it can be a member: recurrent GPs and linear models can."""
     return result.complete and all(isinstance(model, Member) for model in result.folds.values())
 
 
