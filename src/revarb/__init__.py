@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble
     from revarb.models.fitted_rgp import FittedRGP
     from revarb.models.linearisation import Linearisation
-    from revarb.models.live import Live, LiveStep
+    from revarb.models.live import Live
+    from revarb.models.live_runs import LiveStep
     from revarb.models.model_file import load
     from revarb.models.recipe import Recipe, Recognition, Stage
     from revarb.models.residuals import Residuals
@@ -47,7 +48,8 @@ else:
         "revarb.models.ensemble": ("Ensemble",),
         "revarb.models.fitted_rgp": ("FittedRGP",),
         "revarb.models.linearisation": ("Linearisation",),
-        "revarb.models.live": ("Live", "LiveStep"),
+        "revarb.models.live": ("Live",),
+        "revarb.models.live_runs": ("LiveStep",),
         "revarb.models.model_file": ("load",),
         "revarb.models.recipe": ("Recipe", "Recognition", "Stage"),
         "revarb.models.residuals": ("Residuals",),

@@ -260,3 +260,15 @@ def test_a_refit_remembers_the_column_of_times(capsys, folder):
     assert "the record has dt=0.2, but the model was trained with dt=0.1" in err
     succeed(capsys, "fit", "test.csv", "--from", "m.rgp", "-o", "m2.rgp")
     assert revarb.load("m2.rgp").dt == pytest.approx(0.1)
+
+
+def test_a_mixture_is_refitted_member_by_member(capsys, folder):
+    records = revarb.read_records("train.csv", inputs="valve", outputs="pressure")
+    members = [small.spec(hidden=1).fit(records), revarb.ARX(2, 2).fit(records)]
+    revarb.Ensemble.from_candidates(members).save("m.rgp")
+    out = succeed(capsys, *REFIT)
+    assert "refitted to 2 record(s), 120 samples in" in out and ", 2 members\n" in out
+    assert "\nnot calibrated, as before\n" in out and "wrote m2.fit.png\n" in out
+    assert [len(states) for states in revarb.load("m2.rgp").final_states] == [2, 2]
+    revarb.load("m.rgp").members[1].save("m.rgp")
+    assert "its bands are as before" in succeed(capsys, *REFIT)

@@ -82,7 +82,8 @@ CASES = [
     (f"{REFIT} -u valve -u pump", "-u valve pump: the columns of rgp.rgp are ['valve']"),
     (f"{REFIT} --dt 0.5", "the record has dt=0.5, but the model was trained with dt=1"),
     ("fit train.csv --from rgp.rgp -o rgp.rgp", "would overwrite rgp.rgp, which is read"),
-    ("fit train.csv --from arx.rgp -o m.rgp", "--from arx.rgp: a FittedARX cannot be refitted, only a single"),
+    ("fit train.csv --from mean.rgp -o m.rgp", "--from mean.rgp: a FittedMean cannot be refitted, only an RGP, an"),
+    ("fit train.csv --from arx.rgp -o m.rgp --calibrate", "--calibrate: a FittedARX keeps its bands in a refit"),
     # Simulations and predictions
     *((f"{command} none.rgp test.csv -o p.csv", "cannot read the model file none.rgp")
       for command in ("simulate", "predict")),

@@ -13,7 +13,7 @@ from revarb.errors import InputError
 from revarb.simulation.chain import StartState
 from support.c_programs import MOMENTS, SANITISED, build, run_moments
 from support.export_formats import FORMATS, needs_compiler, open_session, run_numpy
-from support.export_models import RECIPE, SPECS, fit_mixed, fit_small, make_record, simulate_mean
+from support.export_models import RECIPE, SPECS, fit_mixed, fit_mixture, fit_small, make_record, simulate_mean
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # outputs are of the order of 100
 # Variances are differences of large numbers, here and in simulate: against long double both are wrong by up to 2e-8.
@@ -62,6 +62,15 @@ def test_ensemble_whose_members_look_back_differently_far(run, start, tmp_path):
     found, _ = run(model, tmp_path, record.u, None if start == "cold" else model.step_state(begin))
     np.testing.assert_allclose(found, model.simulate(record.u, "mean", start=begin).mean, **CLOSE)
     np.testing.assert_array_equal(model.step_state(model.final_states[-1]), model.step_state("continue"))
+
+
+@each_format
+@pytest.mark.parametrize("start", ["cold", "continue", "window"])
+def test_mixture_of_recurrent_and_linear_models(run, start, tmp_path):
+    record, model = make_record(2, 2), fit_mixture()
+    begin = window(record) if start == "window" else start
+    found, _ = run(model, tmp_path, record.u, None if start == "cold" else model.step_state(begin))
+    np.testing.assert_allclose(found, model.simulate(record.u, "mean", start=begin).mean, **CLOSE)
 
 
 @each_format
@@ -289,6 +298,9 @@ def start_at(start):
         ("ARX", export("m.c", units={"valve": "%"}), "units has the column 'valve', but those of the model are"),
         ("ARX", export("m.c", units={"u": 3}), "the unit of 'u' must be a text, received 3"),
         ("mixed", export("m.c", with_std=True), "the standard deviation of an ensemble cannot be exported, only the"),
+        ("mixture", export("m.c", with_std=True), "the standard deviation of an ensemble cannot be exported, only the"),
+        ("mixture", export("m.onnx", with_std=True), "a FittedARX has no variance of its own; leave with_std out"),
+        ("mixture", export("m.casadi", with_std=True), "a FittedARX has no variance of its own; leave with_std out"),
         ("one layer", export("m.c", with_std=True, precision="float"), "propagated moments need double precision"),
         ("ARX", export("m.onnx", with_std=True), "a FittedARX has no variance of its own; leave with_std out"),
         ("ARX", export("m.casadi", with_std=True), "a FittedARX has no variance of its own; leave with_std out"),
@@ -301,7 +313,8 @@ def start_at(start):
     ],
 )  # fmt: skip
 def test_refusals(name, call, message, tmp_path):
-    model = fit_mixed() if name == "mixed" else fit_small(name)
+    mixtures = {"mixed": fit_mixed, "mixture": fit_mixture}
+    model = mixtures[name]() if name in mixtures else fit_small(name)
     with pytest.raises(InputError, match=message):
         call(model, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import revarb
 from fuzz import samples
-from revarb.baselines import PerOutput
+from revarb.baselines import FittedARX, PerOutput
 from revarb.export.exportable import Exportable
 from revarb.models.base import Fitted
 from revarb.models.model_file import save_model
@@ -45,6 +45,7 @@ MODELS = {
     "RGP, networks": lambda: small.spec(recognition=QUICK_NETWORKS).fit(RECORD),
     "ensemble": lambda: revarb.Ensemble.from_members([trained("RGP"), replace(trained("RGP, calibrated"), seed=1)]),
     "mixed ensemble": lambda: revarb.Ensemble.from_candidates([trained("RGP"), start_of(lags=3)]),
+    "mixture": lambda: revarb.Ensemble.from_candidates([trained("RGP, calibrated"), trained("ARX"), trained("RGP")]),
     "chosen": lambda: replace(trained("RGP"), choice=samples.CHOICE),
 }
 SLOW = ("GP-SSM", "reduced-rank GP-SSM", "RGP, networks")
@@ -108,7 +109,9 @@ def test_pickles_can_be_saved_in_a_process_that_imported_nothing_else(names, tmp
         assert type(revarb.load(f"{file}.rgp")) is type(trained(name))
 
 
-@pytest.mark.parametrize("name", ["ARX", "RGP", "RGP, calibrated", "RGP, Student-t", "ensemble", "mixed ensemble"])
+@pytest.mark.parametrize(
+    "name", ["ARX", "RGP", "RGP, calibrated", "RGP, Student-t", "ensemble", "mixed ensemble", "mixture"]
+)
 def test_starts_agree(name):
     """The end of the training record, its final state, and a window of the record that ends there."""
     model, first = trained(name), RECORD[:40]
@@ -124,7 +127,7 @@ def test_starts_agree(name):
     np.testing.assert_allclose(after.std[0], model.predict(RECORD).std[40], rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["ARX", "GP-NARX", "MLP-NARX", "RGP, calibrated", "ensemble"])
+@pytest.mark.parametrize("name", ["ARX", "GP-NARX", "MLP-NARX", "RGP, calibrated", "ensemble", "mixture"])
 def test_a_horizon_beyond_the_record_is_a_cold_run(name):
     model = trained(name)
     path, cold = model.predict(NEW, 1000), model.simulate(NEW.u)
@@ -144,9 +147,10 @@ def test_figures_are_returned(name):
 @pytest.mark.parametrize("name", ALL)
 def test_methods_are_only_where_they_work(name):
     model = trained(name)
-    assert isinstance(model, Fitted) and hasattr(model, "refit") == (type(model) is revarb.FittedRGP)
-    if type(model) is not revarb.FittedRGP:
-        with pytest.raises(revarb.InputError, match=f"a {type(model).__name__} cannot be refitted, only a single"):
+    refitted = isinstance(model, revarb.FittedRGP | FittedARX | revarb.Ensemble)
+    assert isinstance(model, Fitted) and hasattr(model, "refit") == refitted
+    if not refitted:
+        with pytest.raises(revarb.InputError, match=f"a {type(model).__name__} cannot be refitted, only an RGP, an"):
             model.refit(RECORD)
     exportable = {"export", "step_state", "to_casadi"}
     if isinstance(model, Exportable):
@@ -157,6 +161,32 @@ def test_methods_are_only_where_they_work(name):
             model.export("m.c")
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = model.colour
+
+
+def test_a_mixture_has_the_whole_surface_of_a_model():
+    """Each member enters with its own linearisation, response and refit."""
+    model = trained("mixture")
+    linear, alone = model.linearise(), [member.linearise() for member in model.members]
+    np.testing.assert_allclose(linear.static_gain, np.mean([each.static_gain for each in alone], axis=0), rtol=1e-9)
+    assert len(linear.A) == sum(len(each.A) for each in alone)
+    response = model.step_response(input="u0", steps=20)
+    assert response.path.mean.shape == (20, 2) and (response.path.std > 0.0).all()
+    curve = model.static_gain_curve([-0.2, 0.2], input="u0")
+    assert np.isfinite(curve.outputs).all()
+    with pytest.raises(revarb.InputError, match="Gaussian noise knows no outliers"):
+        model.outliers()
+    assert "FittedARX" in str(model.summary())
+    again = model.refit([RECORD, NEW])
+    assert [len(states) for states in again.final_states] == [3, 3]
+    for old, new in zip(model.members, again.members, strict=True):
+        same = old.refit([RECORD, NEW]).simulate(NEW.u)
+        np.testing.assert_array_equal(new.simulate(NEW.u).mean, same.mean)
+    [kept, refitted] = model.members[1], again.members[1]
+    assert refitted.order == kept.order and refitted.horizon_std is kept.horizon_std
+    np.testing.assert_array_equal(refitted.residual_std, kept.residual_std)
+    assert not np.array_equal(refitted.model.coefficients, kept.model.coefficients)
+    unchanged = kept.refit(RECORD)
+    np.testing.assert_allclose(unchanged.model.coefficients, kept.model.coefficients, rtol=1e-9)
 
 
 def test_public_values_have_short_representations():

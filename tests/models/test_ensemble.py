@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 from scipy.stats import t as student_t
+from threadpoolctl import threadpool_info
 
 import revarb
 from fuzz import samples
 from revarb.data.trajectory import Trajectory
 from revarb.errors import ComputationError, InputError
-from revarb.models.ensemble import Ensemble, mix_paths
+from revarb.models.ensemble import Ensemble, mix_paths, run_members
 from revarb.models.model_file import read_container, write_container
 from revarb.models.status import Status
 from support import small
@@ -42,6 +44,19 @@ def test_the_mixture_has_the_mean_of_the_means_and_the_total_variance(ensemble, 
     second = np.mean([each.std**2 + each.mean**2 for each in paths], axis=0)
     np.testing.assert_allclose(path.std**2, second - means.mean(0) ** 2, rtol=1e-9)
     assert (path.std >= np.min([each.std for each in paths], axis=0)).all()
+
+
+def test_members_run_side_by_side_as_they_do_one_after_the_other(ensemble):
+    """Digit by digit; JAX's and LAPACK's settings are restored."""
+    u, before = small.record(1).u, (threadpool_info(), jax.config.jax_enable_x64)
+    for start in ("cold", "continue"):
+        paths = run_members(ensemble.members, lambda _, member, start=start: member.simulate(u, start=start))
+        for path, member in zip(paths, ensemble.members, strict=True):
+            alone = member.simulate(u, start=start)
+            np.testing.assert_array_equal((path.mean, path.std), (alone.mean, alone.std))
+    with np.errstate(all="ignore"), pytest.warns(UserWarning, match="leaves its training range") as caught:
+        ensemble.simulate(100.0 * u)
+    assert len(caught) == 1 and (threadpool_info(), jax.config.jax_enable_x64) == before
 
 
 @pytest.mark.slow
@@ -110,7 +125,7 @@ def test_different_models_of_the_same_records_mix(mixture):
     continued = mixture.simulate(u, start=mixture.final_states[0])
     np.testing.assert_allclose(continued.mean, mixture.simulate(u, start="continue").mean)
     summary = mixture.summary()
-    assert str(summary).startswith("Ensemble of 2 models; below, the best member")
+    assert "Ensemble of 2 models; below, the best member" in str(summary)
     assert [row[0] for row in summary.tables[0].rows] == [
         "2 + 2 lags, 2 hidden, w = 0, seed 3", "3 + 4 lags, 1 hidden, w = 0, seed 3",
     ]  # fmt: skip

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from revarb.data.series import Window
-from revarb.models import observer
+from revarb.fitting.arx import ARX
+from revarb.models import live_runs, observer
 from revarb.models.calibration import Calibration
-from revarb.models.live import Live, LiveStep
+from revarb.models.ensemble import Ensemble, mix_paths
+from revarb.models.live import Live
+from revarb.models.live_runs import LiveStep
 from support import small
 from support.chains import smooth_chain
 
@@ -196,9 +199,77 @@ def test_a_system_without_inputs():
     assert live.predict(7).mean.shape == (7, 1)
 
 
-def test_no_step_of_a_loop_compiles(model):
-    live = Live(model, observe=True)
-    sizes = observer._advance._cache_size(), observer._correct._cache_size()
+def count_programs():
+    programs = (observer._advance, observer._correct, live_runs._advance, live_runs._advance_linear)
+    return [program._cache_size() for program in programs]
+
+
+@pytest.mark.parametrize("kind", ["model", "mixture"])
+def test_no_step_of_a_loop_compiles(kind, request):
+    live = Live(request.getfixturevalue(kind), observe=True)
+    sizes = count_programs()
     run(live, NEW.u[:3], NEW.y[:3])
     run(live, NEW.u[3:5], small.with_gaps(NEW, (3, 0)).y[3:5])
-    assert sizes == (observer._advance._cache_size(), observer._correct._cache_size())
+    assert sizes == count_programs()
+
+
+# Mixtures, with members that look back differently far
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return replace(ARX(3, 4).fit(TWO), horizon_std=np.array([[0.1, 0.2], [0.3, 0.4]]))
+
+
+@pytest.fixture(scope="module")
+def mixture(model, linear):
+    return Ensemble.from_candidates([model, linear])
+
+
+@pytest.mark.parametrize("kind", ["linear", "mixture"])
+def test_steps_of_linear_models_and_mixtures_are_predictions_along_a_record(kind, request):
+    model, record = request.getfixturevalue(kind), small.with_gaps(NEW, (7, 0), (12, 1))
+    live = Live(model, observe=True)
+    steps = run(live, record.u[:15], record.y[:15])
+    same_bands(steps, rows(model.predict(record), slice(15)), rtol=1e-9)
+    path, ahead = live.predict(4, record.u[15:19]), model.predict(record, horizon=4)
+    assert (path.start, path.method, len(path)) == ("live run, step 15", ahead.method, 4)
+    same_bands(rows(path, 3), rows(ahead, 18), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["linear", "mixture"])
+@pytest.mark.parametrize("start", ["cold", "continue", Window(TWO.u, TWO.y)])
+@pytest.mark.parametrize("corrected", [0, 10])
+def test_a_simulation_from_the_states_of_all_members_is_the_prediction(kind, start, corrected, request):
+    model = request.getfixturevalue(kind)
+    live = Live(model, start, observe=True)
+    free = [live.step(inputs) for inputs in NEW.u[:8]]
+    same_bands(
+        LiveStep(*map(np.array, zip(*free, strict=True))), rows(model.simulate(NEW.u, start=start), slice(8)), rtol=1e-9
+    )
+    live.reset()
+    if corrected:
+        run(live, NEW.u[:corrected], NEW.y[:corrected])
+    for inputs in NEW.u[corrected : corrected + 5]:
+        live.step()
+        live.apply(inputs)
+    u = NEW.u[corrected + 5 :]
+    path = live.predict(len(u), u)
+    same_bands(model.simulate(u, start=live.state), path)
+    same_bands(Live(model, live.state, observe=True).step(u[0]), rows(path, 0), rtol=1e-9)
+
+
+def test_a_mixture_is_mean_only_until_its_first_correction(mixture):
+    live, free = Live(mixture, samples=5), mixture.simulate(NEW.u, "mean")
+    for row in range(12):
+        step = live.step(NEW.u[row])
+        assert step.std is None and step.samples.shape == (5, 2)
+        np.testing.assert_allclose(step.mean, free.mean[row], rtol=1e-9)
+    live.correct(NEW.y[11])
+    assert (live.step(NEW.u[12]).std > 0.0).all() and len(live.state) == 2
+
+
+def test_a_mixture_steps_as_its_members_do(mixture):
+    u, each = NEW.u, [Live(member, observe=True) for member in mixture.members]
+    path = mix_paths([live.predict(6, u[:6]) for live in each])
+    same_bands(Live(mixture, observe=True).predict(6, u[:6]), path)

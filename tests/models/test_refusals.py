@@ -94,8 +94,11 @@ SIMULATIONS = {
 }  # fmt: skip
 MIXTURES = {
     "no members": (lambda: Ensemble.from_members([]), "takes one or more fitted RGPs, received"),
-    "no candidates": (lambda: Ensemble.from_candidates([]), "takes one or more fitted RGPs, received"),
-    "a linear model": (lambda: Ensemble.from_candidates([arx()]), "takes one or more fitted RGPs, received"),
+    "no candidates": (lambda: Ensemble.from_candidates([]), "takes one or more fitted RGPs or ARX models"),
+    "another NARX model": (
+        lambda: Ensemble.from_candidates([revarb.MLPNARX(1, 1, units=(2,), iterations=1).fit(RECORD)]),
+        "takes one or more fitted RGPs or ARX models",
+    ),
     "equal seeds": (lambda: Ensemble.from_members([rgp(), rgp()]), r"must differ in their seeds, received \[0, 0\]"),
     "other records": (
         lambda: Ensemble.from_members([rgp(), replace(wide(), seed=3)]),
@@ -104,7 +107,11 @@ MIXTURES = {
     "candidates of other records": (lambda: Ensemble.from_candidates([rgp(), wide()]), "fits to the same records"),
 }
 LIVE = {
-    "an ensemble": (lambda: Live(ensemble()), "a live run takes one fitted RGP, received a Ensemble"),
+    "a mean": (lambda: Live(revarb.Mean().fit(RECORD)), "a live run takes an RGP, an ARX model or .* a FittedMean"),
+    "one state for two members": (
+        lambda: Live(ensemble(), start=rgp().final_states[0]),
+        "must be one of this ensemble's final_states",
+    ),
     "samples": (lambda: live(samples=-1), "samples must be a whole number of at least 0"),
     "observe": (lambda: live(observe=1), "observe must be true or false, received 1"),
     "start": (lambda: live(start=rgp().final_states[0]), "start must be 'cold'"),

@@ -1,5 +1,6 @@
 """Small trained models of every kind that can be exported."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -38,6 +39,14 @@ def fit_mixed():
     """An ensemble of two models that look back differently far."""
     members = [fit_small(name) for name in ("one layer", "linear part, dead time")]
     return revarb.Ensemble.from_candidates(members)
+
+
+@cache
+def fit_mixture(inputs: int = 2, outputs: int = 2):
+    """A mixture as `revarb.fit` makes it: recurrent GPs, and a linear model with a band of its own for two steps."""
+    linear = replace(fit_small("ARX", inputs, outputs), horizon_std=0.1 + 0.1 * np.arange(2.0 * outputs).reshape(2, -1))
+    recurrent = [fit_small(name, inputs, outputs) for name in ("two layers", "linear part, dead time")]
+    return revarb.Ensemble.from_candidates([recurrent[0], linear, recurrent[1]])
 
 
 def simulate_mean(model, u: np.ndarray) -> np.ndarray:

@@ -94,8 +94,9 @@ def fit(
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
     file contains all fits, a simulation is their mixture, and the picture shows the best one.
 
-    With --from a model that was fitted before is trained on TRAIN, from its parameters and in a fifth of the time. It
-    knows these records only: pass old and new ones. Its bands stay calibrated as they were (see --calibrate).
+    With --from a model that was fitted before is trained on TRAIN, from its parameters and in a fifth of the time; of a
+    mixture all members are. It knows these records only: pass old and new ones. Its bands stay calibrated as they were
+    (see --calibrate).
 
     With --model another model is fitted, such as the one that `revarb compare` recommends, with --lags, --input-lags
     and --input-delay where it has them. ARX chooses its lags up to these.
@@ -123,10 +124,10 @@ def fit(
         from revarb.data.record_files import Times
         from revarb.models.configuration import Lagged
     form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    read, endings, spec = train, [".fit.png"], None
+    read, endings, spec, least = train, [".fit.png"], None, 1
     if trained is not None:
         source, times = fit_request.read_source(trained, train, inputs, outputs, times, form)
-        spec, inputs, outputs = source.spec, list(source.input_names), list(source.output_names)
+        inputs, outputs, least = list(source.input_names), list(source.output_names), source.order.first_row + 2
         read = [*train, trained]
         carry_out = partial(fit_request.refit, trained=source, calibrated=calibrate is True)
     elif baseline is not None:
@@ -140,7 +141,8 @@ def fit(
         limits = options.collect_given(members=members, time_limit=time_limit, effort="quick" if quick else None)
         carry_out = partial(fit_request.choose, **limits)
     by_file = read_files(train, inputs, outputs, times, form)
-    least = spec.order_for(len(inputs or [])).first_row + 2 if isinstance(spec, Lagged) else 1
+    if isinstance(spec, Lagged):
+        least = spec.order_for(len(inputs or [])).first_row + 2
     records = leave_out_short(by_file, least)
     for ending in endings:  # before the work
         find_picture(model_file, ending, read)

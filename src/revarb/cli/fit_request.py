@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from revarb import ARX, GPNARX, GPSSM, LSTM, MLPNARX, RGP, FittedRGP, ReducedRankGPSSM, Series, load
+from revarb import ARX, GPNARX, GPSSM, LSTM, MLPNARX, RGP, Ensemble, FittedRGP, ReducedRankGPSSM, Series, load
 from revarb import fit as choose_model
 from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.cli import fit_report
@@ -21,6 +21,7 @@ from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user
 from revarb.models.base import Fitted
 from revarb.models.configuration import read_toml
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.status import Status
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
@@ -35,6 +36,8 @@ BASELINES = {
     "reduced-rank-gpssm": ReducedRankGPSSM,
 }
 OPTIONS = ("lags", "input_lags", "input_delay", "inducing", "states")  # those of `revarb fit` that a baseline may have
+
+Refittable = FittedRGP | FittedARX | Ensemble
 
 
 class FitRequest(NamedTuple):
@@ -77,13 +80,13 @@ def read_source(
     outputs: Sequence[str] | None,
     times: Times,
     form: CsvForm,
-) -> tuple[FittedRGP, Times]:
+) -> tuple[Refittable, Times]:
     """The model to refit, and how to read its records; columns that are given must be its own."""
     model = load(file)
-    if not isinstance(model, FittedRGP):
+    if not isinstance(model, Refittable):
         raise InputError(
-            f"--from {file}: a {type(model).__name__} cannot be refitted, only a single recurrent GP; fit it again "
-            "(a choice with --members 1 gives a single model)"
+            f"--from {file}: a {type(model).__name__} cannot be refitted, only an RGP, an ARX or their mixture; "
+            "fit it again"
         )
     for option, given, own in (("-u", inputs, model.input_names), ("-y", outputs, model.output_names)):
         if given is not None and tuple(given) != own:
@@ -112,17 +115,29 @@ def fit_spec(request: FitRequest, spec: RGP, restarts: int | None) -> None:
     _finish(model, written, kept + (RESUME if resumable else ""))
 
 
-def refit(request: FitRequest, trained: FittedRGP, calibrated: bool) -> None:
+def refit(request: FitRequest, trained: Refittable, calibrated: bool) -> None:
     """Refit a trained model."""
-    model, written, about = _train(request, trained.refit, calibrate=calibrated)
-    say(f"refitted to {about}: {model.status.label} after {len(model.history)} iterations, bound {model.bound:.2f}")
-    kept = model.calibration is trained.calibration
-    if kept:
+    if calibrated and not isinstance(trained, FittedRGP):
+        raise InputError(
+            f"--calibrate: a {type(trained).__name__} keeps its bands in a refit; leave it out, or fit again"
+        )
+    model, written, about = _train(request, trained.refit, **({"calibrate": True} if calibrated else {}))
+    say(f"refitted to {about}: {_describe_end(model)}")
+    kept = isinstance(trained, FittedARX) or model.calibration is trained.calibration
+    if isinstance(model, FittedARX):
+        screen.print("its bands are as before")
+    elif kept:
         screen.print(f"{'not ' if model.calibration is None else ''}calibrated, as before")
     else:
         say(fit_report.describe_bands(model, request.records))
     fit_report.print_quality(model, with_verdict=not kept, refitted=True)
     _finish(model, written, "the best model so far was kept")
+
+
+def _describe_end(model: Refittable) -> str:
+    if isinstance(model, FittedRGP):
+        return f"{model.status.label} after {len(model.history)} iterations, bound {model.bound:.2f}"
+    return model.status.label + (f", {len(model)} members" if isinstance(model, Ensemble) else "")
 
 
 def choose(request: FitRequest, **options: Any) -> None:

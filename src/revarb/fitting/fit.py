@@ -1,4 +1,4 @@
-"""Fit of one configuration with its calibration, of several seeds, and refit: what `RGP.fit` and `RGP.refit` call.
+"""Fit of one configuration with its calibration, of several seeds, and refit: what models/rgp.py forwards to.
 
 Several seeds are fitted in turn, in processes, on a cluster, or batched on an accelerator.
 
@@ -21,6 +21,7 @@ from revarb.data.series import Series, as_records
 from revarb.data.training_records import shorten_records
 from revarb.data.windows import current_windows, input_windows_after, map_blocks
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
+from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
 from revarb.fitting.batched_fits import fit_batched
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
 from revarb.fitting.held_out import cut_held_out_blocks
@@ -46,8 +47,10 @@ from revarb.fitting.weight_path import (
     solve,
 )
 from revarb.gp.layer import inverse_softplus
+from revarb.models.base import Fitted
 from revarb.models.configuration import check_flag
 from revarb.models.ensemble import Ensemble
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.rgp import RGP
 from revarb.models.status import Status
@@ -194,13 +197,33 @@ def refit_rgp(model: FittedRGP, train: Series | Sequence[Series], progress: bool
         return calibrate(kept, task, report, Journal())
 
 
+@with_numerics
+def refit_arx(model: FittedARX, train: Series | Sequence[Series]) -> FittedARX:
+    """Fit a linear model of the same order to more records by least squares; see `FittedARX.refit`."""
+    records = as_records(train)
+    _check_columns(model, records)
+    warn_about_quality(records)
+    prep = _keep_scaling(model.preprocessor, Preprocessor.from_records(records, model.order))
+    rows = build_narx_rows(prep, records)
+    used = mark_complete(rows)
+    if not used.any():
+        raise InputError("no row of the records has all its past outputs measured; fill the gaps")
+    linear = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), used)
+    found = FittedARX.from_records(records, prep, linear, model.residual_std, model.seed)
+    return replace(found, horizon_std=model.horizon_std, choice=model.choice)
+
+
+def _check_columns(model: Fitted, records: Sequence[Series]) -> None:
+    for record in records:
+        model.preprocessor.check_window(record)
+
+
 def prepare_refit(model: FittedRGP, records: Sequence[Series], calibrated: bool) -> Task:
     """Check the records against the model, shorten long ones, and cut held-out blocks for a new calibration."""
     if model.spec.recognition is not None:
         raise InputError("a model with recognition networks cannot be refitted; fit it again: model.spec.fit(records)")
     check_flag("calibrate", calibrated)
-    for record in records:
-        model.preprocessor.check_window(record)
+    _check_columns(model, records)
     prep = _keep_scaling(model.preprocessor, make_preprocessor(model.spec, records))
     short = shorten_records(records, prep.order, model.spec.recipe.max_rows)
     blocks = tuple(cut_held_out_blocks(short.records, prep)) if calibrated else ()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NOT_HERE = {  # methods that some models have, and what a user of another model should do
-    "refit": "cannot be refitted, only a single recurrent GP; fit it again to all records",
+    "refit": "cannot be refitted, only an RGP, an ARX or their mixture; fit it again to all records",
     **dict.fromkeys(
         ("export", "step_state", "to_casadi"),
         "cannot be exported; an RGP, an ensemble of RGPs, ARX, GP-NARX and MLP-NARX can",

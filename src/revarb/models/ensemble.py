@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,6 +16,7 @@ from revarb.errors import ComputationError, InputError, check_integer, check_see
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.models.calibration import Calibration
+from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import (
     Arrays,
@@ -26,10 +27,10 @@ from revarb.models.model_file import (
     register_format,
 )
 from revarb.models.prediction import Predictor
-from revarb.models.residual_band import FittedNarx
 from revarb.models.rgp import RGP
 from revarb.models.status import Status, Step
 from revarb.models.summary import Outlier, Summary, SummaryTable
+from revarb.runtime.numerics import map_in_threads, with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice
@@ -37,7 +38,8 @@ from revarb.simulation.starts import StartChoice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Member = FittedRGP | FittedNarx
+Member = FittedRGP | FittedARX
+AnyMember = TypeVar("AnyMember")  # or the run of one, in `Live`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +53,7 @@ class Ensemble(Predictor, Exportable):
 
     Attributes
     ----------
-    members : tuple of FittedRGP, FittedARX or other NARX models
+    members : tuple of FittedRGP or FittedARX
         The trained models, in the order of their seeds; different models in the order of the choice, the best one
         first.
     status : Status
@@ -114,7 +116,7 @@ class Ensemble(Predictor, Exportable):
 
         Parameters
         ----------
-        members : list of FittedRGP, FittedARX or other NARX models
+        members : list of FittedRGP or FittedARX
             They may differ in everything but the records.
 
         Returns
@@ -128,7 +130,7 @@ class Ensemble(Predictor, Exportable):
         """
         members = tuple(members)
         if not members or not all(isinstance(member, Member) for member in members):
-            raise InputError(f"a mixture takes one or more fitted RGPs or NARX models, received {members!r}")
+            raise InputError(f"a mixture takes one or more fitted RGPs or ARX models, received {members!r}")
         if not all(_same_records(member, members[0]) for member in members):
             raise InputError("members must be fits to the same records")
         slowest = max(members, key=lambda member: member.skip)  # its rows count where those of all members do
@@ -240,37 +242,16 @@ class Ensemble(Predictor, Exportable):
             If the simulations of all members diverge.
         """
         seed = check_seed(seed)
-        starts: list[Any] = list(start) if isinstance(start, list | tuple) else [start] * len(self)
-        if len(starts) != len(self) or isinstance(start, StartState):
-            what = f"a state for each of its {len(self)} members"
-            raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
+        _, starts = list_starts(self, start)
         counts = self._divide(samples) if method == "samples" else [samples] * len(self)
 
         def run(number: int, member: Member) -> Trajectory:
             own: dict[str, Any] = {"start": starts[number], "steps": steps}
             if isinstance(member, FittedRGP):
                 return member.simulate(u, method, **own, samples=counts[number], seed=seed + number)
-            return _simulate_narx(member, u, method, own, counts[number], seed + number)
+            return _simulate_linear(member, u, method, own, counts[number], seed + number)
 
-        return mix_paths(self._run_members(run))
-
-    def _run_members(self, run: Callable[[int, Member], Trajectory]) -> list[Trajectory]:
-        # Those that do not diverge; what several members warn of is said once.
-        paths, failures = [], []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for number, member in enumerate(self.members):
-                try:
-                    paths.append(run(number, member))
-                except ComputationError as error:
-                    failures.append(error)
-        for message in dict.fromkeys(str(each.message) for each in caught):
-            warn_user(message)
-        if not paths:
-            raise failures[0]
-        if failures:
-            warn_user(f"{len(failures)} of {len(self)} members diverged and are left out of this run: {failures[0]}")
-        return paths
+        return mix_paths(run_members(self.members, run))
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         return self.simulate(u, start=states)
@@ -290,10 +271,13 @@ class Ensemble(Predictor, Exportable):
         Trajectory
             Mixture of the members' predictions, one row per sample of the record.
         """
-        return mix_paths(self._run_members(lambda number, member: member.predict(record, horizon)))
+        return mix_paths(run_members(self.members, lambda _, member: member.predict(record, horizon)))
 
     def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "Ensemble":
         """Train all members further on more records; see `FittedRGP.refit`. The bands stay calibrated as they were.
+
+        Linear members are fitted again with the same order. Ctrl-C returns the members so far, with status
+        "interrupted".
 
         Parameters
         ----------
@@ -307,8 +291,12 @@ class Ensemble(Predictor, Exportable):
         Ensemble
             A new model; this one is not changed.
         """
-        members = [member.refit(records, progress) for member in self.members]
-        return replace(self, members=tuple(members), status=_join_status(members, members[0]))
+        members: list[Member] = []
+        for member in self.members:
+            members.append(member.refit(records, progress))
+            if members[-1].status is Status.INTERRUPTED:
+                break
+        return replace(Ensemble.from_candidates(members), choice=self.choice)
 
     def outliers(self, level: float = 1e-3) -> tuple[Outlier, ...]:
         """The training samples that the first member with Student-t noise takes as outliers; see `FittedRGP.outliers`.
@@ -414,6 +402,44 @@ class Ensemble(Predictor, Exportable):
         return [count // len(self) + (number < count % len(self)) for number in range(len(self))]
 
 
+def list_starts(model: Member | Ensemble, start: Any) -> tuple[Sequence[Member], list[Any]]:
+    """The members of a model, or the single model, and a start for each; a state is that of one model."""
+    if not isinstance(model, Ensemble):
+        return [model], [start]
+    starts = list(start) if isinstance(start, list | tuple) else [start] * len(model)
+    if len(starts) != len(model) or isinstance(start, StartState):
+        what = f"a state for each of its {len(model)} members"
+        raise InputError(f"a start that is a state must be one of this ensemble's final_states, {what}")
+    return model.members, starts
+
+
+@with_numerics
+def run_members(members: Sequence[AnyMember], run: Callable[[int, AnyMember], Trajectory]) -> list[Trajectory]:
+    """The runs of all members, side by side in threads, without those that diverge.
+
+    What several members warn of is said once.
+    """
+
+    def try_member(number: int) -> Trajectory | ComputationError:
+        try:
+            return run(number, members[number])
+        except ComputationError as error:
+            return error
+
+    with warnings.catch_warnings(record=True) as caught:  # filters are those of the process: set around all threads
+        warnings.simplefilter("always")
+        outcomes = map_in_threads(try_member, range(len(members)))
+    for message in dict.fromkeys(str(each.message) for each in caught):
+        warn_user(message)
+    failures = [each for each in outcomes if isinstance(each, ComputationError)]
+    paths = [each for each in outcomes if isinstance(each, Trajectory)]
+    if not paths:
+        raise failures[0]
+    if failures:
+        warn_user(f"{len(failures)} of {len(members)} members diverged and are left out of this run: {failures[0]}")
+    return paths
+
+
 def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     """The mixture, with equal weights, of simulations of one record; its disagreement is the largest of theirs."""
     means = np.stack([path.mean for path in paths])
@@ -422,6 +448,7 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     marks = [path.output_extrapolates for path in paths if path.output_extrapolates is not None]
     return replace(
         paths[0],
+        method=next((path.method for path in paths if path.method != "residuals"), paths[0].method),
         mean=means.mean(axis=0),
         std=_mixture_std(means, np.stack(stds)) if stds else None,
         samples=np.concatenate(samples) if samples else None,
@@ -454,10 +481,10 @@ def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray,
     return np.hypot(safe_rms(stds), between)
 
 
-def _simulate_narx(
-    member: FittedNarx, u: Any, method: str, options: dict[str, Any], samples: int, seed: int
+def _simulate_linear(
+    member: FittedARX, u: Any, method: str, options: dict[str, Any], samples: int, seed: int
 ) -> Trajectory:
-    # A NARX model has one method, a mean with a band; its samples have independent errors.
+    # A linear model has one method, a mean with a band; its samples have independent errors.
     if method not in Ensemble.methods and method != "samples":
         raise InputError(f"method must be 'moments', 'mean' or 'samples' for this mixture, received {method!r}")
     path = member.simulate(u, **options)

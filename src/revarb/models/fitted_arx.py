@@ -24,6 +24,7 @@ from revarb.models.model_file import (
     register_format,
 )
 from revarb.models.residual_band import FittedNarx, ResidualMethod, check_method, check_residual_std
+from revarb.models.rgp import refit_linear
 from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import with_numerics
@@ -171,6 +172,41 @@ class FittedARX(FittedNarx[Linear]):
         variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold))
         return self.preprocessor.to_trajectory(method, skip, mean, variance, start=origin.name, inputs=inputs)
 
+    def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "FittedARX":
+        """Fit the same order again by least squares. The scaling, and with it the band, stay as they were.
+
+        The new model is fitted to the given records only: pass old and new ones together.
+
+        Parameters
+        ----------
+        records : Series or list of Series
+            All records to fit, with the columns of the model. Rows with a missing output, as target or as regressor,
+            are left out.
+        progress : bool
+            Not used.
+
+        Returns
+        -------
+        FittedARX
+            A new model; this one is not changed.
+
+        Raises
+        ------
+        InputError
+            If the records do not fit the model, or no row is complete.
+
+        Examples
+        --------
+        >>> import numpy as np, revarb
+        >>> u = np.sin(np.arange(90.0) ** 1.5)
+        >>> record = revarb.Series(u, np.convolve(u, 0.8 ** np.arange(30))[:90])
+        >>> model = revarb.ARX(lags=1, input_lags=1, input_delay=0).fit(record[:60])
+        >>> better = model.refit(record)
+        >>> better.order == model.order, bool(better.residual_std == model.residual_std)
+        (True, True)
+        """
+        return refit_linear(self, records)
+
     @property
     def poles(self) -> Complex128[np.ndarray, " S"]:
         """Poles of the model, the largest magnitude first: below 1 the model is stable."""
@@ -187,6 +223,22 @@ class FittedARX(FittedNarx[Linear]):
             ("largest pole magnitude", f"{largest:.4g} ({'stable' if largest < 1.0 else 'unstable'})"),
         )
         return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
+
+    def band_std(self, step: int, cold: bool) -> Float64[np.ndarray, " Dy"]:
+        """The band of a step after the last measured output, or of a cold run, z-scored.
+
+        Parameters
+        ----------
+        step : int
+            Number of steps since the last measured output.
+        cold : bool
+            Whether none was measured.
+
+        Returns
+        -------
+        array [outputs]
+        """
+        return np.sqrt(self._variances(np.array([step]), np.array([cold]))[0])
 
     @property
     def _final_states(self) -> tuple[StartState, ...]:

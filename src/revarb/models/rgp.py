@@ -11,6 +11,7 @@ from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
 
 if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble
+    from revarb.models.fitted_arx import FittedARX
     from revarb.models.fitted_rgp import FittedRGP
 
 NOISES = ("gaussian", "student-t")
@@ -167,7 +168,7 @@ class RGP(Lagged):
         >>> spec.fit(revarb.Series(u, np.cumsum(u)), seed=1).status.label
         'finished'
         """
-        # The only imports to the right in the package order, with that of `refit`: forwarded to what trains a model.
+        # The only imports to the right in the package order, with those of refits: forwarded to what trains a model.
         from revarb.fitting.fit import fit_restarts, fit_rgp
 
         if restarts is None:
@@ -261,6 +262,13 @@ class RGP(Lagged):
         if values.get("recognition") is not None:
             values["recognition"] = Recognition(**check_keys(Recognition, values["recognition"], "recognition."))
         return cls(**values)
+
+
+def refit_linear(model: "FittedARX", records: Series | Sequence[Series]) -> "FittedARX":
+    """Fit a linear model again: what `FittedARX.refit` does. Here is the one place that forwards to `fitting`."""
+    from revarb.fitting.fit import refit_arx
+
+    return refit_arx(model, records)
 
 
 def _find_recipe(name: str, recipe: Any) -> Recipe:

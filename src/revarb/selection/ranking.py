@@ -9,9 +9,7 @@ from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.reference_errors import compare_with_best, measure_mean
 from revarb.models.choice import COLD_RUNS, Candidate, Choice
-from revarb.models.ensemble import Ensemble
-from revarb.models.fitted_arx import FittedARX
-from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
@@ -108,7 +106,7 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
 
 def can_be_mixed(result: CandidateResult) -> bool:
     """Whether it can be a member: recurrent GPs and linear models can, the others have no start from measured rows."""
-    return result.complete and all(isinstance(model, FittedRGP | FittedARX) for model in result.folds.values())
+    return result.complete and all(isinstance(model, Member) for model in result.folds.values())
 
 
 def can_join(result: CandidateResult, paths: Sequence[CandidatePath | None]) -> bool:

@@ -1,0 +1,209 @@
+"""The runs of the members of a live run: each has the state of one model, and the inputs are read by `Live`."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Float64, Int, Key
+
+from revarb.data.preprocessor import check_finite
+from revarb.data.trajectory import Trajectory
+from revarb.data.windows import input_windows
+from revarb.gp.pathwise import DrawnFunctions
+from revarb.gp.posterior import Posterior
+from revarb.models.fitted_arx import FittedARX
+from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.observer import LONG, Observer
+from revarb.runtime.numerics import AnyArray
+from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.mean import advance_mean
+from revarb.simulation.samples import advance_samples, draw_chain
+from revarb.simulation.starts import StartChoice
+
+
+class LiveStep(NamedTuple):
+    """One step of `Live`, raw units: the outputs of the run, and of the sampled trajectories without output noise.
+
+    Attributes
+    ----------
+    mean : array [outputs]
+        Output of the mean-only run; of a run that observes, the mean of the outputs before they are measured.
+    samples : array [K, outputs]
+        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Those of a linear member have
+        independent errors of its band.
+    std : array [outputs] or None
+        Calibrated standard deviation of the outputs, noise included; None in a mean-only run.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(60.0))
+    >>> recipe = revarb.Recipe(stages=(revarb.Stage(("mu", "zeta"), 5),))
+    >>> spec = revarb.RGP(lags=2, input_lags=2, hidden=1, inducing=10, recipe=recipe)
+    >>> live = revarb.Live(spec.fit(revarb.Series(u, np.cumsum(u))), samples=3)
+    >>> step = live.step(0.3)
+    >>> step.mean.shape, step.samples.shape
+    ((1,), (3, 1))
+    """
+
+    mean: Float64[np.ndarray, " Dy"]
+    samples: Float64[np.ndarray, "K Dy"]
+    std: Float64[np.ndarray, " Dy"] | None = None
+
+
+class RecurrentRun:
+    """The run of a recurrent GP: of the mean until it observes, with sampled trajectories beside it."""
+
+    def __init__(self, model: FittedRGP, start: StartChoice, samples: int, horizon: int, seed: int, observe: bool):
+        self.model, self.origin = model, model.resolve_start(start)
+        self._samples, self._horizon, self._observe = samples, horizon, observe
+        function_key, self._key = jax.random.split(jax.random.key(seed))
+        self._observer = Observer(model, self.origin)
+        self._drawn = draw_chain(self._observer.chains.calibrated, function_key, samples)
+        self.reset()
+
+    @property
+    def observes(self) -> bool:
+        """Whether it has the covariance of the states."""
+        return self._observer.active
+
+    def reset(self) -> None:
+        """Return to the first step."""
+        self._steps = 0
+        self._state: Any = np.asarray(self.origin.state.mean)
+        self._before = self._state, np.empty(0)  # the state before the last step of a mean-only run, and its inputs
+        self._sampled_states: Any = np.tile(self._state, (self._samples, 1))
+        self._observer.stop()
+        if self._observe:
+            self._observer.begin(self._state)
+
+    def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
+        """Advance by one step, with the z-scored inputs up to it, oldest first."""
+        order = self.model.order
+        if self.origin.cold and self._steps == order.reach:
+            self._restart()
+        if self._steps % self._horizon == 0:
+            self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
+        step = self._advance(input_windows(recent_u[-order.reach - 1 :], order)[0])
+        self._steps += 1
+        return step
+
+    def _restart(self) -> None:
+        # As in `simulate`: a cold run starts where the input window is full, unless its states were corrected before.
+        mean = np.asarray(self.origin.state.mean)
+        if not self._observer.active:
+            self._state = mean
+        elif self._observer.cold:
+            self._observer.begin(mean)
+
+    def _advance(self, inputs_now: Float64[np.ndarray, " D"]) -> LiveStep:
+        mean, variance, samples = None, None, np.empty((0, len(self.model.output_names)))
+        self._before = self._state, inputs_now
+        if self._samples or not self._observer.active:
+            self._state, self._sampled_states, mean, samples = _advance(
+                self._observer.chains.calibrated, self._drawn, self._state, self._sampled_states, inputs_now, self._key,
+                self._steps,
+            )  # fmt: skip
+        if self._observer.active:
+            mean, variance = self._observer.advance(inputs_now)
+            self._state = self._observer.mean
+        return self._to_raw(mean, variance, samples)
+
+    def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
+        scaling = self.model.scaling
+        with np.errstate(over="ignore", invalid="ignore"):
+            raw = scaling.raw_outputs(np.concatenate([np.asarray(mean)[None], np.asarray(samples)]))
+            std = None if variance is None else scaling.raw_std(np.sqrt(variance))
+        check_finite("live", raw, std)
+        return LiveStep(raw[0], raw[1:], std)
+
+    def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
+        """Condition the states on measured outputs, raw units."""
+        if not self._observer.active:
+            state, inputs_now = self._before
+            self._observer.begin(state)
+            self._observer.advance(inputs_now)
+        self._observer.correct(self.model.scaling.outputs(y)[0])
+        self._state = self._observer.mean
+
+    def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
+        """The state as a start, with the z-scored inputs before it."""
+        return self._observer.make_state(_cut(past_u, self.model))
+
+    def predict(self, u: Any, steps: int | None, past_u: Float64[np.ndarray, "_ Du"], name: str) -> Trajectory:
+        """Predict the next steps; see `Live.predict`."""
+        return self._observer.predict(u, steps, _cut(past_u, self.model), name)
+
+
+class LinearRun:
+    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest."""
+
+    def __init__(self, model: FittedARX, start: StartChoice, samples: int, seed: int):
+        self.model, self.origin = model, model.resolve_start(start)
+        self._samples, self._seed = samples, seed
+        self.reset()
+
+    @property
+    def observes(self) -> bool:
+        """Always: its band is that of its errors on held-out blocks."""
+        return True
+
+    def reset(self) -> None:
+        """Return to the first step."""
+        self._steps, self._age, self._cold = 0, self.origin.age, self.origin.cold
+        self._state = np.asarray(self.origin.state.mean)
+        self._rng = np.random.default_rng(self._seed)
+
+    def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
+        """Advance by one step, with the z-scored inputs up to it, oldest first."""
+        order, scaling = self.model.order, self.model.scaling
+        if self._cold and self._steps == order.reach:
+            self._state = np.asarray(self.origin.state.mean)
+        inputs = input_windows(recent_u[-order.reach - 1 :], order)[0]
+        state, y = _advance_linear(self.model.chain, self._state, inputs)
+        self._state, self._steps, self._age = np.asarray(state), self._steps + 1, self._age + 1
+        std = scaling.raw_std(self.model.band_std(self._age, self._cold))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = scaling.raw_outputs(np.asarray(y)[None])[0]
+        check_finite("live", mean)
+        return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)
+
+    def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
+        """Replace the newest outputs by the measured ones, raw units."""
+        measured = self.model.scaling.outputs(y)[0]
+        newest = np.where(np.isnan(measured), self._state[: len(measured)], measured)
+        self._state = np.concatenate([newest, self._state[len(measured) :]])
+        self._age, self._cold = 0, False
+
+    def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
+        """The state as a start, with the z-scored inputs before it."""
+        size, age = len(self._state), LONG if self._cold else self._age
+        return StartState(self._state, np.zeros((size, size)), _cut(past_u, self.model), age)
+
+    def predict(self, u: Any, steps: int | None, past_u: Float64[np.ndarray, "_ Du"], name: str) -> Trajectory:
+        """Predict the next steps; see `Live.predict`."""
+        return replace(self.model.simulate(u, start=self.make_state(past_u), steps=steps), start=name)
+
+
+def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> Float64[np.ndarray, "reach Du"]:
+    # Members look back differently far.
+    return past_u[len(past_u) - model.order.reach :]
+
+
+_advance_linear = jax.jit(advance_mean)
+
+
+@jax.jit
+def _advance(
+    chain: Chain[Posterior],
+    drawn: Chain[DrawnFunctions],
+    state: Float[AnyArray, " S"],
+    samples: Float[AnyArray, "K S"],
+    inputs_now: Float[AnyArray, " Du"],
+    key: Key[jax.Array, ""],
+    steps: int | Int[AnyArray, ""],
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, "K S"], Float[AnyArray, " Dy"], Float[AnyArray, "K Dy"]]:
+    state, mean = advance_mean(chain, state, inputs_now)
+    samples, (f, _) = advance_samples(drawn, samples, inputs_now, jax.random.fold_in(key, steps))
+    return state, samples, mean, f
