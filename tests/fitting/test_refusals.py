@@ -34,10 +34,6 @@ def with_networks(model):
     return replace(model, spec=replace(model.spec, recognition=revarb.Recognition()))
 
 
-def ensemble(model):
-    return revarb.Ensemble.from_members([model, replace(model, seed=1)])
-
-
 CASES = {
     "too short": (fit(small.record(samples=11), {"lags": 10}), "record 0 has 11 samples, but lags=10.*at least 12"),
     "too short for inputs": (fit(small.record(samples=13), {"input_lags": 9, "input_delay": 4}), "at least 14"),
@@ -63,8 +59,6 @@ CASES = {
         refit(Series(RECORD.u, RECORD.y, input_names=["pump"]), with_names), r"\['pump'\], the model \['valve'\]",
     ),
     "refit, networks": (refit(change=with_networks), "a model with recognition networks cannot be refitted"),
-    "refit, ensemble": (refit(change=ensemble), "a Ensemble cannot be refitted, only a single recurrent GP; fit"),
-    "refit, ARX": (refit(change=lambda model: revarb.ARX(2, 2).fit(RECORD)), "a FittedARX cannot be refitted"),
     "refit, other spec": (lambda model: small.spec().refit(model, RECORD), "fitted with another configuration"),
 }  # fmt: skip
 

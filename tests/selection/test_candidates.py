@@ -98,7 +98,11 @@ def test_lags_follow_the_records():
 @pytest.mark.parametrize("delay", [0, 1, 8])
 def test_what_differs_between_the_structures(delay):
     paths = DEFAULT.list_paths(make_records(300, outputs=2), delay)
-    assert {(path.spec.input_delay, path.spec.inducing) for path in paths} == {(delay, FEW_INDUCING)}
+    assert {(path.trial_spec.input_delay, path.trial_spec.inducing) for path in paths} == {(delay, FEW_INDUCING)}
+    [full] = [path for path in paths if path.trial is not None]
+    assert full.name == "smooth layer" and full.spec.inducing == 75 and full.spec.lags == FEW_LAGS
+    assert sum(full.spec.recipe.iterations) > sum(full.trial.recipe.iterations)
+    assert replace(full.spec, inducing=FEW_INDUCING, recipe=full.trial.recipe) == full.trial
     assert {path.linear_part for path in paths} == {True, False} and {path.spec.hidden for path in paths} == {1, 2}
     assert {"lam" in stage.free for path in paths for stage in path.spec.recipe.stages} == {True, False}
     for path in paths:

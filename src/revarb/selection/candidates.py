@@ -14,7 +14,7 @@ from revarb.data.windows import Order
 from revarb.errors import InputError, describe
 from revarb.fitting.arx import ARX
 from revarb.fitting.held_out import HeldOut
-from revarb.fitting.problem import FEW_INDUCING
+from revarb.fitting.problem import FEW_INDUCING, count_enough_inducing
 from revarb.models.base import ModelSpec
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
@@ -30,6 +30,12 @@ class CandidatePath:
 
     spec: Any
     name: str = field(compare=False)  # for display
+    trial: Any = None  # the configuration of the fits that only rank it, where less is enough there; None: `spec`
+
+    @property
+    def trial_spec(self) -> Any:
+        """The configuration of the fits without a fold."""
+        return self.spec if self.trial is None else self.trial
 
     @property
     def has_weights(self) -> bool:
@@ -51,8 +57,9 @@ class CandidatePath:
 
     @property
     def key(self) -> str:
-        """A name for files: a digest of its configuration."""
-        return hashlib.sha256(json.dumps(self.spec.to_dict()).encode()).hexdigest()[:20]
+        """A name for files: a digest of its configurations."""
+        content = json.dumps([self.spec.to_dict(), self.trial_spec.to_dict()])
+        return hashlib.sha256(content.encode()).hexdigest()[:20]
 
     @property
     def label(self) -> str:
@@ -167,6 +174,7 @@ def _name_spec(spec: Any, position: int, specs: Sequence[Any]) -> str:
 
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LINEAR_PART = "linear part"  # the name of a recurrent GP that has one
+INDUCING = 100  # of a fit with many; fewer where the records are short
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
 ITERATIONS, FREE_RUN_ITERATIONS = (50, 50), 20  # without a linear part; with one fewer give other rankings
 
@@ -202,10 +210,10 @@ class DefaultCandidates:
             _make("smooth layer", records, more, delay, recipe="smooth", hidden=1),
             # A state more than outputs: what is not measured.
             _make(LINEAR_PART, records, lags, delay, latent_dim=outputs + 1, **linear),
-            _make("smooth layer", records, few, delay, recipe="smooth", hidden=1),
+            _make_full("smooth layer", records, few, delay, recipe="smooth", hidden=1),
             _make("free variances", records, lags, delay, recipe="R0"),  # the paper's model
         ]
-        return list(dict.fromkeys(paths))  # short records have fewer different lags
+        return list({path.trial_spec: path for path in paths}.values())  # short records have fewer different lags
 
 
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> CandidatePath:
@@ -217,6 +225,17 @@ def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: s
         known = replace(known, stages=stages, free_run_weight=WEIGHT, free_run_iterations=FREE_RUN_ITERATIONS)
     input_lags = _limit_input_lags(records, lags, delay)
     return CandidatePath(RGP(lags, input_lags, delay, inducing=FEW_INDUCING, recipe=known, **options), name)
+
+
+def _make_full(
+    name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any
+) -> CandidatePath:
+    # With the recipe's own iterations and more inducing inputs in its fit to all records: drawn records of Artificial
+    # are simulated better so.
+    trial = _make(name, records, lags, delay, recipe, **options).spec
+    known = replace(RECIPES[recipe], free_run_weight=WEIGHT)
+    spec = replace(trial, inducing=min(INDUCING, count_enough_inducing(records)), recipe=known)
+    return CandidatePath(spec, name, trial)
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:

@@ -41,13 +41,22 @@ def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) ->
     durations = {}
     for path, evaluate in zip(paths, evaluations, strict=True):
         fit = count_evaluations(path) * min(timeit.repeat(evaluate, number=1, repeat=REPEATS))
-        durations[path] = Duration(waves * (slower * fit + OTHERS), rows[1] / rows[0] * fit + OTHERS)
+        more = rows[1] / rows[0] * _compare_work(path)
+        durations[path] = Duration(waves * (slower * fit + OTHERS), more * fit + OTHERS)
     return durations
 
 
 def count_evaluations(path: CandidatePath) -> float:
-    """About how many evaluations of the bound one fit of a path takes."""
-    return EVALUATIONS * sum(path.spec.recipe.iterations) if isinstance(path.spec, RGP) else 0.0
+    """About how many evaluations of the bound one fit without a fold takes."""
+    return EVALUATIONS * sum(path.trial_spec.recipe.iterations) if isinstance(path.spec, RGP) else 0.0
+
+
+def _compare_work(path: CandidatePath) -> float:
+    # Of the fit to all records, over that of one without a fold with as many rows.
+    if not isinstance(path.spec, RGP):
+        return 1.0
+    last, trial = path.spec, path.trial_spec
+    return sum(last.recipe.iterations) / sum(trial.recipe.iterations) * (last.inducing / trial.inducing) ** 2
 
 
 def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable[[], object]:
@@ -55,7 +64,7 @@ def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable
     if not path.has_weights:
         return lambda: None
     try:
-        problem = initialise_fold(path.spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
+        problem = initialise_fold(path.trial_spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
         start = make_plan(problem).start
         evaluate = partial(make_objective(problem, weigh_at(problem, start), path.weights[-1]), start)
         evaluate()

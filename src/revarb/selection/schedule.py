@@ -145,7 +145,7 @@ class Scheduler:
     def _make_task(self, job: FitJob) -> tuple[Any, ...]:
         if job.fold == ALL:
             return job.path.spec, self.records, (), ALL, self.seed
-        return job.path.spec, self.parts, self.blocks, job.fold, self.seed
+        return job.path.trial_spec, self.parts, self.blocks, job.fold, self.seed
 
 
 def _fit_job(

@@ -81,7 +81,8 @@ def _find_input_delay(result: CandidateResult) -> int:
 
 
 def _add_student(path: CandidatePath) -> CandidatePath:
-    return replace(path, name=f"{path.name}, Student-t noise", spec=replace(path.spec, noise="student-t"))
+    spec, trial = (None if each is None else replace(each, noise="student-t") for each in (path.spec, path.trial))
+    return CandidatePath(spec, f"{path.name}, Student-t noise", trial)
 
 
 def has_heavy_tails(
