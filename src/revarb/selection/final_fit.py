@@ -25,7 +25,7 @@ from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import LINEAR_PART, CandidateKey, CandidatePath
 from revarb.selection.linear import collect_linear_bands, fit_linear_candidate
 from revarb.selection.mixture import mix_models
-from revarb.selection.ranking import Ranking, can_join, mix_candidates
+from revarb.selection.ranking import Ranking, mix_candidates
 from revarb.selection.records import FEW_LAGS, limit_lags
 from revarb.selection.schedule import FitJob
 from revarb.selection.validation import CandidateResult, Validation
@@ -36,8 +36,8 @@ LEAST_NOISE = 1e-4  # variance of the output noise of a calibrated model, z-scor
 def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> Fitted:
     """Fit the members to all records and calibrate them: the mixture, or the only one.
 
-    A member that cannot be fitted is replaced by the next best candidate. A linear model is still alone if none of the
-    better ones could be fitted.
+    A member that cannot be fitted is left out; where none can, the next best candidate is taken. A linear model is
+    still alone if none of the better ones could be fitted.
     """
     if isinstance(ranking.best.key.configuration, Order):
         model = fit_linear_candidate(ranking.best, validation.held_out, records, validation.scheduler.seed)
@@ -64,15 +64,13 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
 
 
 def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> dict[CandidateKey, Any]:
-    # As many as there are members, in the order of their errors; the fits of all members run side by side.
+    # The fits of all members run side by side; without any, the others are tried in the order of their errors.
     paths = dict.fromkeys(each.path for each in ranking.members if each.path is not None)
     validation.fit([FitJob(path, ALL) for path in paths])
     fitted: dict[CandidateKey, Any] = {}
     for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
-        if len(fitted) == len(ranking.members):
+        if fitted and each not in ranking.members:
             break
-        if fitted and not can_join(each, [key.path for key in fitted]):
-            continue
         model = _fit_candidate(each, validation, records)
         if model is not None and all(model is not other for other in fitted.values()):
             fitted[each.key] = model

@@ -14,7 +14,6 @@ from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
 
-MOST_ALIKE = 2  # members of one path, and linear members
 PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
 
@@ -88,30 +87,33 @@ def rank(
 
 
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
-    """The ranking with the best `count` candidates that can be mixed as members; a linear model that is best is alone.
+    """The ranking with its members: the best candidates, at most `count`, within one standard error of the best one.
 
-    The mean of a few candidates that held-out blocks cannot tell apart is better than each of them, the more so the
-    less they are alike: of one path, and of linear models, two are members at most (docs/design/decisions).
+    The mean of a few candidates that held-out blocks cannot tell apart is better than each of them; the mean with
+    others is worse than the best (docs/design/decisions). A linear model that is best is alone.
     """
     [best, *_] = ranking.compared
-    if best.path is None or not can_be_mixed(best):
+    close = [each for each in list_close(ranking.compared) if can_be_mixed(each)][:count]
+    if best.path is None or len(close) < 2 or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
-    members: list[CandidateResult] = []
-    for each in ranking.compared:
-        if len(members) < count and can_join(each, [member.path for member in members]):
-            members.append(each)
-    mixture = None if len(members) == 1 else mix_candidates(members, held_out, ranking.scored_by)
-    return replace(ranking, members=tuple(members), mixture=mixture)
+    return replace(ranking, members=tuple(close), mixture=mix_candidates(close, held_out, ranking.scored_by))
+
+
+def list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """The candidates whose mean log error is within one standard error of the smallest, best first."""
+    best, differences, deviations = _compare_scores(compared)
+    return [each for n, each in enumerate(compared) if n in (0, best) or differences[n] <= deviations[n]]
+
+
+def _compare_scores(compared: Sequence[CandidateResult]) -> tuple[int, np.ndarray, np.ndarray]:
+    # On the blocks that all have.
+    known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
+    return compare_with_best(np.stack([each.scores[known] for each in compared]))
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
     """Whether it can be a member: recurrent GPs and linear models can, the others have no start from measured rows."""
     return result.complete and all(isinstance(model, Member) for model in result.folds.values())
-
-
-def can_join(result: CandidateResult, paths: Sequence[CandidatePath | None]) -> bool:
-    """Whether it can be a member beside those of these paths; None is that of a linear model."""
-    return can_be_mixed(result) and list(paths).count(result.path) < MOST_ALIKE
 
 
 def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut, scored_by: str) -> CandidateResult:
@@ -138,9 +140,8 @@ def _list_rows(ranking: Ranking) -> list[Candidate]:
 
 
 def _measure_deviations(compared: Sequence[CandidateResult]) -> dict[CandidateKey, float | None]:
-    # Standard errors of log(error / error of the best), on the blocks that all have.
-    known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
-    best, _, deviations = compare_with_best(np.stack([each.scores[known] for each in compared]))
+    # Standard errors of log(error / error of the best).
+    best, _, deviations = _compare_scores(compared)
     return {each.key: float(deviations[n]) if n != best else None for n, each in enumerate(compared)}
 
 
