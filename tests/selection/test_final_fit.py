@@ -1,4 +1,4 @@
-"""The last fits of a choice: which candidates replace those that fail, and what is left after Ctrl-C.
+"""The last fits of a choice: what becomes of members that fail, and what is left after Ctrl-C.
 
 Of linear models, in the place of recurrent GPs: nothing is compiled.
 """
@@ -53,14 +53,20 @@ def stable(monkeypatch):
     monkeypatch.setattr(ranking, "is_stable", lambda result, records: True)
 
 
-def make(error, path=None, weight=0.0):
+SWAY = np.resize([1.0, -1.0], len(HELD_OUT.blocks))  # of the logs of the errors
+
+
+def make(error, path=None, weight=0.0, deviation=0.0):
+    """With a standard error of that of the logs, about."""
     key = CandidateKey(Order(1, 1, 1), name="linear") if path is None else path.at(weight)
-    errors = np.full(len(HELD_OUT.blocks), error)
+    errors = error * np.exp(deviation * np.sqrt(len(SWAY)) * SWAY)
     return CandidateResult(key, dict.fromkeys(range(FOLDS), MODELS[6]), errors, 1.0)
 
 
-RESULTS = [make(0.2, A, 5.0), make(0.21, A, 2.0), make(0.22, A), make(0.25, B, 5.0), make(0.26, B, 2.0), make(0.3, B)]
-LINEAR = make(0.4)
+BEST = make(0.2, A, 5.0)
+CLOSE = [make(0.21, A, 2.0, 0.1), make(0.215, B, 5.0, 0.1), make(0.22, deviation=0.2)]
+WORSE = [make(0.23, A), make(0.25, B, 2.0), make(0.3, B)]
+RESULTS = [BEST, *CLOSE, *WORSE]
 
 
 def fit(results, members, failing=(), **options):
@@ -69,42 +75,56 @@ def fit(results, members, failing=(), **options):
     return model, [member.seed for member in getattr(model, "members", (model,))]
 
 
-def test_what_fails_is_replaced_by_the_next_best_and_two_of_a_path_are_enough():
-    assert fit([*RESULTS, LINEAR], 4)[1] == [2, 1, 5, 4]
-    model, seeds = fit([*RESULTS, LINEAR], 4, failing=[A])
-    assert seeds == [5, 4, 0] and isinstance(model.members[2], FittedARX) and isinstance(model, Ensemble)
-    assert {row.name for row in model.choice.members} == {"linear", "b, 2 lags, w = 5", "b, 2 lags, w = 2"}
-    said = "Not fitted to all records: a, 2 lags, w = 5; a, 2 lags, w = 2."
-    assert model.choice.sentence.endswith(said) and model.choice.taken == "mixture of 3"
+def test_what_cannot_be_fitted_is_left_out():
+    """Not replaced: the mean with others is worse."""
+    model, seeds = fit(RESULTS, 5)
+    assert seeds == [2, 1, 5, 0] and isinstance(model, Ensemble) and isinstance(model.members[3], FittedARX)
+    assert model.choice.taken == "mixture of 4" and "Not fitted" not in model.choice.sentence
+    model, seeds = fit(RESULTS, 5, failing=[A])
+    assert seeds == [5, 0] and isinstance(model, Ensemble) and model.choice.taken == "mixture of 2"
+    assert [(row.name, row.weight) for row in model.choice.members] == [("b, 2 lags, w = 5", 0.5), ("linear", 0.5)]
+    assert model.choice.sentence.endswith("Not fitted to all records: a, 2 lags, w = 5; a, 2 lags, w = 2.")
+    assert fit(RESULTS, 3, failing=[B])[1] == [2, 1]
 
 
-def test_one_member_is_replaced_by_one():
-    model, seeds = fit([*RESULTS, LINEAR], 1, failing=[A])
+def test_one_that_is_left_is_a_model_alone():
+    model, seeds = fit(RESULTS, 3, failing=[A])
     assert isinstance(model, FittedARX) and seeds == [5] and model.choice.taken == "b, 2 lags, w = 5"
+    assert {row.note for row in model.choice.candidates} == {"taken", ""}
+    assert "; it is the best that was fitted to all records. Not fitted to all records: a, " in model.choice.sentence
+
+
+@pytest.mark.parametrize("results", [[BEST, CLOSE[0], *WORSE, make(0.4)], [BEST, *WORSE, make(0.4)]])
+def test_where_no_member_can_be_fitted_the_next_best_is_taken(results):
+    """One, by its error."""
+    model, seeds = fit(results, 5, failing=[A])
+    assert seeds == [4] and model.choice.taken == "b, 2 lags, w = 2"
     assert "; it is the best that was fitted to all records. Not fitted to all records: a, " in model.choice.sentence
 
 
 @pytest.mark.parametrize("members", [1, 5])
 def test_a_linear_model_that_is_left_is_alone(members):
-    model, _ = fit([*RESULTS, LINEAR], members, failing=[A, B])
+    model, _ = fit(RESULTS, members, failing=[A, B])
     assert model.choice.taken == "linear" and "A linear model is enough" not in model.choice.sentence
     assert model.choice.taken_candidate.note == "taken"
-    better = [make(0.2, A, 5.0), LINEAR, make(0.5, B)]
+    better = [BEST, make(0.21, deviation=0.1), make(0.215, B, 5.0, 0.1)]
+    assert isinstance(fit(better, 5)[0], Ensemble)
     assert fit(better, members, failing=[A])[0].choice.taken == "linear"  # better than what could join it
     with pytest.raises(ComputationError, match="no candidate could be fitted to all records; use RGP"):
-        fit(RESULTS, members, failing=[A, B])
+        fit([BEST, *WORSE], members, failing=[A, B])
 
 
 def test_where_the_last_run_diverges_the_weight_before_is_kept_once():
     with pytest.warns(UserWarning, match="a, 2 lags, w = 5: its run over all records diverged before this weight"):
-        assert fit(RESULTS[:3], 2, reached=2)[1] == [1, 0]
+        model, seeds = fit([BEST, *CLOSE[:2], make(0.21, A, deviation=0.1)], 5, failing=[B], reached=2)
+    assert seeds == [1, 0] and model.choice.taken == "mixture of 2"
 
 
 def test_after_ctrl_c_what_is_finished_is_mixed():
-    model, seeds = fit([*RESULTS, LINEAR], 5, failing=[A], pressed=True)
-    assert seeds == [5, 4, 0] and model.status is Status.INTERRUPTED
+    model, seeds = fit(RESULTS, 5, failing=[A], pressed=True)
+    assert seeds == [5, 0] and model.status is Status.INTERRUPTED and isinstance(model, Ensemble)
     assert "Not fitted to all records: a, " in model.choice.sentence
-    nothing, _ = fit([*RESULTS, LINEAR], 5, failing=[A, B], pressed=True)
+    nothing, _ = fit(RESULTS, 5, failing=[A, B], pressed=True)
     assert nothing.status is Status.INTERRUPTED and nothing.choice.taken == "a, 2 lags, w = 5"
     assert nothing.choice.sentence.startswith("Interrupted: a, 2 lags, w = 5 is the best")
     assert [row.note for row in nothing.choice.candidates] == ["taken", *[""] * 6]

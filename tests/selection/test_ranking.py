@@ -14,7 +14,7 @@ from revarb.models.choice import COLD_RUNS
 from revarb.models.ensemble import Ensemble
 from revarb.selection import ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath, DefaultCandidates
-from revarb.selection.ranking import PREDICTIONS, can_join, mix_candidates, rank
+from revarb.selection.ranking import PREDICTIONS, can_be_mixed, mix_candidates, rank
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.validation import CandidateResult, measure_ahead
 from support import small
@@ -35,11 +35,14 @@ def model():
 
 @pytest.fixture
 def make(held_out, model):
-    """Make a result: its errors are a factor times those of a typical one."""
-    spread = np.random.default_rng(0).uniform(0.1, 0.4, size=len(held_out.blocks))
+    """Make a result: its errors are a factor times those of a typical one, with this standard error of their logs."""
+    count = len(held_out.blocks)
+    spread = np.random.default_rng(0).uniform(0.1, 0.4, size=count)
+    sway = np.linspace(-1.0, 1.0, count)  # its mean is 0
+    sway *= np.sqrt(count) / sway.std(ddof=1)
 
-    def make_result(name, factor, path=None, weight=0.0, folds=FOLDS):
-        errors = factor * spread
+    def make_result(name, factor, path=None, weight=0.0, folds=FOLDS, deviation=0.0):
+        errors = factor * spread * np.exp(deviation * sway)
         errors[[block.fold >= folds for block in held_out.blocks]] = np.nan
         # The order of a linear model is its identity.
         key = CandidateKey(Order(1, 1 + len(name), 1)) if path is None else path.at(weight)
@@ -65,7 +68,8 @@ def notes(choice):
 
 
 def test_a_linear_model_that_is_best_is_alone(make, held_out):
-    found = rank([make("linear", 0.98), make("a", 0.99, A)], held_out, {}, 5)
+    """However close the next one is."""
+    found = rank([make("linear", 0.98), make("a", 0.99, A, deviation=0.1)], held_out, {}, 5)
     choice = found.describe()
     assert names(found.members) == ["linear"] and found.mixture is None and choice.scored_by == COLD_RUNS
     assert notes(choice) == {"linear": "taken", "a": ""} and [each.weight for each in choice.candidates] == [0.0, 0.0]
@@ -75,35 +79,51 @@ def test_a_linear_model_that_is_best_is_alone(make, held_out):
     assert "the best nonlinear model" not in alone and alone.endswith("Nothing nonlinear was found that is better.")
 
 
-def test_the_best_are_members_at_most_two_of_a_path_and_two_linear_ones(make, held_out):
-    linear = [make("l", 1.0), make("ll", 0.62), make("lll", 0.61)]
-    results = [
-        *linear, make("a0", 0.6, A, 0.0), make("a2", 0.5, A, 2.0), make("a10", 0.55, A, 10.0),
-        make("b0", 0.9, B, 0.0), make("b2", 0.7, B, 2.0),
+def test_members_are_within_one_standard_error_of_the_best(make, held_out):
+    """Their difference is the mean of log(error / error of the best): what makes a block hard for all drops out."""
+    best = make("best", 0.5, A)
+    for number, deviation in enumerate((0.02, 0.1, 0.5)):
+        for share, close in ((0.98, True), (1.02, False), (-0.02, True), (3.0, False)):
+            other = make("other", 0.5 * np.exp(abs(share) * deviation), B, deviation=np.sign(share) * deviation)
+            found = rank([other, best], held_out, {}, 5)
+            assert names(found.members) == (["best", "other"] if close else ["best"]), (number, share)
+            assert (found.taken is found.mixture) == close
+            row = found.describe().candidates[0]
+            assert row.standard_error == pytest.approx(deviation) and row.note == ("member" if close else "")
+    # The best may sway too: only where the errors differ does a standard error arise.
+    swaying = [make("a", 0.5, A, deviation=0.3), make("b", 0.51, B, deviation=0.3), make("c", 0.51, C, deviation=0.2)]
+    assert names(rank(swaying, held_out, {}, 5).members) == ["a", "c"]
+
+
+def test_members_are_at_most_so_many_whatever_their_path(make, held_out):
+    close = [
+        make("a2", 0.5, A, 2.0), make("a10", 0.51, A, 10.0, deviation=0.1), make("a50", 0.52, A, 50.0, deviation=0.1),
+        make("l", 0.53, deviation=0.1), make("b", 0.54, B, deviation=0.1), make("ll", 0.545, deviation=0.1),
+        make("lll", 0.55, deviation=0.1),
     ]  # fmt: skip
-    ordered = ["a2", "a10", "lll", "ll", "b2", "b0"]
-    for count in range(1, 8):
-        found = rank(results, held_out, {}, count)
+    clear = [make("llll", 0.5001), make("c", 0.56, C, deviation=0.1), make("d", 0.9, D, 2.0, deviation=0.1)]
+    ordered = names(close)
+    for count in range(1, 10):
+        found = rank([*clear, *close], held_out, {}, count)
         assert names(found.members) == ordered[:count] and found.best.name == "a2"
-        assert (found.mixture is None) == (count == 1)
-    choice = rank(results, held_out, {}, 5).describe()
-    assert notes(choice) == {**dict.fromkeys(["l", "a0", "b0"], ""), **dict.fromkeys(ordered[:5], "member"),
-                             "mixture of 5": "taken"}  # fmt: skip
-    assert names(choice.members) == ["ll", "lll", "a2", "a10", "b2"]  # in the order of the table
-    assert {each.weight for each in choice.members} == {0.2} and sum(each.weight for each in choice.candidates) == 1.0
+        assert (found.mixture is None) == (count == 1) and names(found.compared)[1] == "llll"  # no worse, but for sure
+    choice = rank([*clear, *close], held_out, {}, 5).describe()
+    assert notes(choice) == {**dict.fromkeys(["llll", "c", "d", "ll", "lll"], ""),
+                             **dict.fromkeys(ordered[:5], "member"), "mixture of 5": "taken"}  # fmt: skip
+    assert names(choice.members) == ordered[:5] and {each.weight for each in choice.members} == {0.2}
+    assert sum(each.weight for each in choice.candidates) == 1.0
 
 
-def test_who_can_join(make, held_out, model):
-    """A model of a kind that cannot be mixed is no member, and alone where it is best."""
-    other = make("own", 0.2, D)
-    other = replace(other, folds=dict.fromkeys(range(FOLDS), SimpleNamespace()))
-    assert not can_join(other, []) and not can_join(make("a", 1.0, A, folds=3), [])
-    assert can_join(make("a", 1.0, A), [A, B, B]) and not can_join(make("a", 1.0, A), [A, B, A])
-    assert can_join(make("l", 1.0), [None, A]) and not can_join(make("l", 1.0), [None, None])
-    results = [make("a", 0.5, A), make("b", 0.6, B)]
-    assert names(rank([*results, other], held_out, {}, 5).members) == ["own"]
-    other.errors[:] *= 2.7  # now between the others
-    assert names(rank([*results, other], held_out, {}, 5).members) == ["a", "b"]
+def test_what_cannot_be_mixed_is_no_member_and_alone_where_it_is_best(make, held_out):
+    own = make("own", 0.45, D, deviation=0.2)
+    own = replace(own, folds=dict.fromkeys(range(FOLDS), SimpleNamespace()))
+    assert not can_be_mixed(own) and not can_be_mixed(make("a", 1.0, A, folds=3)) and can_be_mixed(make("l", 1.0))
+    results = [make("a", 0.5, A), make("b", 0.52, B, deviation=0.4)]
+    found = rank([*results, own], held_out, {}, 5)
+    assert names(found.members) == ["own"] and found.mixture is None
+    own.errors[:] *= 0.51 / 0.45  # now between the others, which are as close to it
+    assert all(names(rank([*results, own], held_out, {}, count).members) == ["a", "b"] for count in (2, 5))
+    assert names(rank([results[0], own], held_out, {}, 5).members) == ["a"]
 
 
 def test_the_error_of_the_mixture_is_that_of_the_mean_of_its_members(make, held_out):
@@ -127,8 +147,8 @@ def test_the_error_of_the_mixture_is_that_of_the_mean_of_its_members(make, held_
 
 
 def test_the_sentence_has_the_error_of_the_mixture(make, held_out):
-    results = [make("linear", 1.0), make("a", 0.5, A, 2.0), make("b", 0.8, B)]
-    found = rank(results, held_out, {}, 2)
+    results = [make("linear", 1.0), make("a", 0.5, A, 2.0), make("b", 0.8, B, deviation=0.5)]
+    found = rank(results, held_out, {}, 5)
     choice, [best, other] = found.describe(), [compute_held_out_error(each.errors) for each in found.members]
     taken = choice.taken_candidate
     assert taken.name == "mixture of 2" and taken.error == compute_held_out_error(found.mixture.errors)
@@ -152,6 +172,9 @@ def test_unstable_candidates_are_left_out_unless_all_are(make, held_out, unstabl
     results = [make("linear", 1.0), make("a", 0.2, A), make("b", 0.5, B)]
     choice = rank(results, held_out, {}, 1).describe()
     assert notes(choice) == {"linear": "", "a": "unstable", "b": "taken"}
+    # Who is a member is judged beside the best stable one.
+    near = [make("a", 0.2, A), make("b", 0.5, B), make("c", 0.51, C, deviation=0.1)]
+    assert names(rank(near, held_out, {}, 5).members) == ["b", "c"]
     unstable += ["linear", "b"]
     assert rank(results, held_out, {}, 1).best.name == "a"
 
@@ -172,8 +195,8 @@ def test_diverged_candidates_are_left_out_and_reasons_given_once(make, held_out)
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_what_is_not_scored_on_all_blocks_is_unfinished_and_failures_are_listed(make, held_out, interrupted):
     """After Ctrl-C nothing is mixed."""
-    results = [make("linear", 1.0), make("a", 0.1, A, folds=1), make("b", 0.5, B), make("c", 0.6, C)]
-    found = rank(results, held_out, {D: "singular"}, 2, interrupted)
+    results = [make("linear", 1.0), make("a", 0.1, A, folds=1), make("b", 0.5, B), make("c", 0.6, C, deviation=0.2)]
+    found = rank(results, held_out, {D: "singular"}, 5, interrupted)
     choice = found.describe()
     said = "Interrupted: b is the best of the candidates that were finished; others were not."
     assert (choice.sentence == said) == interrupted == (found.mixture is None)

@@ -58,7 +58,7 @@ def fit(
     ] = None,
     members: Annotated[
         int | None,
-        Option(help="Number of the best candidates whose mixture is the model; 1: no mixture; default: 5.", min=1),
+        Option(help="At most so many candidates are mixed; 1: no mixture; default: 5.", min=1),
     ] = None,
     quick: Annotated[bool, Option("--quick", help="Choose among fewer candidates, in a third of the time.")] = False,
     time_limit: Annotated[
@@ -86,9 +86,10 @@ def fit(
     """Fit a model to one or more records, and draw the training fit.
 
     Without options that configure the model, everything is chosen: linear and nonlinear candidates simulate held-out
-    blocks of the records. The best ones, five or --members, are fitted to all records, and the model is their mixture,
-    with bands set on the same blocks. A linear model that is best is taken alone. A table and a second picture show
-    what was tried. How long it takes is said before it starts; see --quick and --time-limit.
+    blocks of the records. The best ones that these cannot tell apart, at most five (--members), are fitted to all
+    records, and the model is their mixture, with bands set on the same blocks. A linear model that is best is taken
+    alone. A table and a second picture show what was tried. How long it takes is said before it starts; see --quick and
+    --time-limit.
 
     With --lags (or --hidden, --config, …) that model is fitted, with the defaults below for the other options. Four
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the

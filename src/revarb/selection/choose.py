@@ -54,8 +54,9 @@ def fit(
     """Train the mixture of the models that simulate held-out blocks of the training records best.
 
     Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
-    five with the smallest held-out errors are fitted to all records, and their mixture is calibrated on the same
-    blocks. `model.choice` has everything that was tried. To configure the model yourself, use `revarb.RGP(...).fit`.
+    best ones that held-out blocks cannot tell apart, at most five, are fitted to all records, and their mixture is
+    calibrated on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
+    `revarb.RGP(...).fit`.
 
     Ctrl-C returns the best candidate so far, with status "interrupted"; a second Ctrl-C stops immediately.
 
@@ -74,7 +75,7 @@ def fit(
         that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
         models have `simulate`.
     members : int
-        Number of candidates, the best ones, whose mixture is returned; 1 for the best one alone.
+        At most so many candidates are mixed: the best ones that held-out blocks cannot tell apart; 1 for the best one.
     effort : "normal" or "quick"
         "quick" tries linear models and recurrent GPs with a linear part only, in a third of the time.
     time_limit : float, optional
@@ -86,8 +87,8 @@ def fit(
     Returns
     -------
     FittedRGP, FittedARX or Ensemble
-        An `Ensemble`; a `FittedARX` where nothing nonlinear is better; with `members=1` a single model. With other
-        kinds of candidates a model of that kind, if it is the best.
+        An `Ensemble`; a `FittedARX` where nothing nonlinear is better; a `FittedRGP` where no other candidate is close
+        to it, or with `members=1`. With other kinds of candidates a model of that kind, if it is the best.
 
     Raises
     ------
