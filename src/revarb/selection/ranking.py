@@ -186,4 +186,4 @@ def _explain(ranking: Ranking) -> str:
         fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
         return f"{text}; it is the best{fitted}."
     alone = [compute_held_out_error(each.scores) for each in ranking.members]
-    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone, the best of all candidates."
+    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone; held-out blocks cannot tell them apart."
