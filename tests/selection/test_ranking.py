@@ -154,7 +154,8 @@ def test_the_sentence_has_the_error_of_the_mixture(make, held_out):
     assert taken.name == "mixture of 2" and taken.error == compute_held_out_error(found.mixture.errors)
     assert choice.sentence == (
         f"mixture of 2: its held-out error is {taken.error:.3g} of the output's standard deviation, that of the best "
-        f"linear model {2 * best:.3g}. Its members have {best:.3g} to {other:.3g} alone; held-out blocks cannot tell them apart."
+        f"linear model {2 * best:.3g}. Its members have {best:.3g} to {other:.3g} alone; held-out blocks cannot tell "
+        "them apart."
     )
     assert other == pytest.approx(1.6 * best) and choice.linear_error == pytest.approx(2.0 * best)
     alone = rank(results, held_out, {}, 1).describe()
