@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
-from revarb.data.windows import Order, regressors
+from revarb.data.windows import Order, input_windows, regressors
 from revarb.errors import RevarbError
 from revarb.fitting.arx import fit_linear, limit_order, select_columns, simulate_linear
 from revarb.fitting.quarters import rms_error
@@ -70,6 +70,40 @@ def fill_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:
         if measured.any():
             filled[:, column] = np.interp(time, time[measured], y[measured, column])
     return filled
+
+
+def simulate_gaps(
+    order: Order, u_blocks: Sequence[Float64[np.ndarray, "_ Du"]], y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]]
+) -> list[Float64[np.ndarray, "_ Dy"]]:
+    """Fill missing outputs by an ARX model of the measured ones, which runs through every gap from the rows before it.
+
+    Latent means start there. From a line through a long gap they need most of the iterations of a fit
+    (docs/design/decisions). Values are at most a standard deviation beyond those that were measured.
+    """
+    filled = [fill_gaps(y) for y in y_blocks]
+    if not any(np.isnan(y).any() for y in y_blocks):
+        return filled
+    fitted = _fit_stable(order, u_blocks, y_blocks)
+    if fitted is None:
+        return filled
+    joined = np.concatenate(filled)
+    limits = joined.min(axis=0) - 1.0, joined.max(axis=0) + 1.0
+    for u, y, x in zip(u_blocks, y_blocks, filled, strict=True):
+        _run_through_gaps(fitted, u, np.isnan(y), x, limits)
+    return filled
+
+
+def _run_through_gaps(
+    fitted: FittedARX, u: np.ndarray, missing: np.ndarray, x: np.ndarray, limits: tuple[np.ndarray, np.ndarray]
+) -> None:
+    # In place: the values of a gap are among the regressors of its next rows.
+    order, model = fitted.order, fitted.model
+    u_bar = input_windows(u, order)
+    for row in np.flatnonzero(missing.any(axis=1)):
+        if row >= order.first_row:
+            regressor = np.concatenate([x[row - order.lags : row][::-1].ravel(), u_bar[row - order.reach]])
+            value = np.clip(regressor @ model.coefficients + model.offset, *limits)
+            x[row, missing[row]] = value[missing[row]]
 
 
 def initialise_means(y_blocks: Sequence[Float64[np.ndarray, "_ Dy"]], dim: int) -> Float64[np.ndarray, "S Dx"]:

@@ -17,10 +17,10 @@ from revarb.errors import InputError, warn_user
 from revarb.fitting.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states
 from revarb.fitting.held_out import HeldOutBlock, cut_held_out_blocks
 from revarb.fitting.initial_values import (
-    fill_gaps,
     initialise_means,
     initialise_noise,
     initialise_parameters,
+    simulate_gaps,
     start_linear_parts,
 )
 from revarb.fitting.lbfgs import Phase, Settings, Vector
@@ -127,11 +127,11 @@ class TaskRows(NamedTuple):
 def initialise(task: Task, seed: int) -> Problem:
     """Choose the start values with random numbers from `seed`; long records are represented by blocks of them."""
     spec, prep, built = task.spec, task.preprocessor, build_task_rows(task)
-    filled = [fill_gaps(y) for y in built.y_blocks]
+    u_blocks = [prep.scaling.inputs(each.u)[prep.order.first_row - spec.lags :] for each in built.records]
+    filled = simulate_gaps(prep.order, u_blocks, built.y_blocks)
     mu = tuple(initialise_means(filled, dim) for dim in spec.latent_dims)
     linear: Sequence[Linear | None] = (None,) * (spec.hidden + 1)
     if spec.linear:
-        u_blocks = [prep.scaling.inputs(each.u)[prep.order.first_row - spec.lags :] for each in built.records]
         linear = start_linear_parts(prep.order, u_blocks, built.y_blocks, mu)
     start = initialise_parameters(spec, mu, linear, built.rows, built.layout, np.random.default_rng(seed))
     if spec.noise == "student-t":
