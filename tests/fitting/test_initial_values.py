@@ -8,7 +8,7 @@ import pytest
 
 from revarb.data.windows import Order, regressors
 from revarb.fitting.arx import ARX, limit_order, list_orders
-from revarb.fitting.initial_values import compute_components, initialise_means, start_linear_parts
+from revarb.fitting.initial_values import compute_components, initialise_means, simulate_gaps, start_linear_parts
 from revarb.models.recipe import Recipe
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
@@ -60,6 +60,43 @@ def test_more_states_than_outputs_start_at_rates_of_change():
     assert abs(np.corrcoef(initialise_means([doubled], 2)[:, 1], np.cos(time))[0, 1]) > 0.999
     line = initialise_means([time[:, None]], 4)
     assert np.isfinite(line).all() and line.shape == (200, 4)
+
+
+def simulate_first_order(u, begin=0.0):
+    """A linear system without noise, from one value: y_i = 0.9 y_{i-1} + 0.3 u_{i-1}."""
+    y = np.full((len(u), 1), begin)
+    for i in range(1, len(u)):
+        y[i] = 0.9 * y[i - 1] + 0.3 * u[i - 1]
+    return y
+
+
+def test_gaps_are_filled_by_a_simulation_from_the_rows_before_them(rng):
+    u, order = rng.normal(size=(300, 1)), Order(1, 1, 1)
+    y = simulate_first_order(u)
+    measured = y.copy()
+    measured[120:180] = np.nan
+    [filled] = simulate_gaps(order, [u], [measured])
+    np.testing.assert_allclose(filled, y, atol=1e-8)
+    [whole] = simulate_gaps(order, [u], [y])
+    np.testing.assert_array_equal(whole, y)
+
+
+def test_a_gap_of_one_output_leaves_the_other_and_is_filled_within_limits(rng):
+    u, order = rng.normal(size=(300, 2)), Order(1, 1, 1)
+    y = np.hstack([simulate_first_order(u[:, :1]), simulate_first_order(u[:, 1:])])
+    u[130:150, 0] = 100.0  # while nothing is measured of the first output
+    y[120:200, 0] = np.nan
+    [filled] = simulate_gaps(order, [u], [y])
+    np.testing.assert_array_equal(filled[:, 1], y[:, 1])
+    np.testing.assert_array_equal(filled[:120], y[:120])
+    assert filled[:, 0].max() == pytest.approx(np.nanmax(y[:, 0]) + 1.0)
+
+
+def test_gaps_without_enough_measured_rows_are_filled_by_lines(rng):
+    y = np.full((40, 1), np.nan)
+    y[::4] = rng.normal(size=(10, 1))  # no row of two measured values follows another
+    [filled] = simulate_gaps(Order(3, 3, 1), [rng.normal(size=(40, 1))], [y])
+    np.testing.assert_allclose(filled[:37, 0], np.interp(np.arange(37), np.arange(0, 40, 4), y[::4, 0]))
 
 
 def solve_complete_rows(records, scaling, order):
