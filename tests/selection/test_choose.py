@@ -17,8 +17,7 @@ from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recipe import RECIPES, Recognition, Stage
-from revarb.models.status import Status, Step
+from revarb.models.recipe import RECIPES, Recognition, Stage, Status, Step
 from revarb.runtime.unfinished import keep_journals
 from revarb.selection import choose, final_fit, linear, records, schedule, search
 from revarb.selection.candidates import read_candidates

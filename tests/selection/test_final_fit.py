@@ -16,7 +16,7 @@ from revarb.fitting.held_out import FOLDS
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.selection import ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.final_fit import fit_members

@@ -17,7 +17,7 @@ from revarb.data.series import Series, as_records
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
 from revarb.models.base import Fitted, ModelSpec
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import collect_versions
 from revarb.runtime.numerics import with_numerics
