@@ -41,8 +41,7 @@ from revarb.models.status import Status
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import Chain
-from revarb.simulation.formulas import Affine, TanhNetwork
+from revarb.simulation.chain import Affine, Chain, TanhNetwork
 
 
 class Perceptron(eqx.Module):
