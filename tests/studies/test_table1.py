@@ -8,6 +8,7 @@ from studies.records import Benchmark
 from studies.study import run_fits
 from studies.tables import select
 from support import small
+from support.study_rows import score_row
 
 
 class QuickTable1(Table1):
@@ -32,9 +33,8 @@ def test_rows_of_a_quick_table():
 
 
 def record_rows(dataset, **errors):
-    row = {"dataset": dataset, "seed": 0, "reason": None, "nlpd": 0.1, "coverage95": 0.95}
-    return [{**row, "model": model.replace("_", "-"), "method": method, "rmse": rmse}
-            for model, rmse in errors.items() for method in ("mean", "moments")]  # fmt: skip
+    runs = [(model.replace("_", "-"), rmse, method) for model, rmse in errors.items() for method in ("mean", "moments")]
+    return [score_row(dataset, *run, nlpd=0.1) for run in runs]
 
 
 def test_targets_and_headline_are_computed_from_the_rows():
