@@ -61,11 +61,10 @@ def quiet(monkeypatch):
 @pytest.fixture(autouse=True, scope="module")
 def few_programs():
     """Release compiled programs between modules, so that none of them comes near the limit on memory mappings."""
-    from revarb.runtime import numerics
+    from revarb.runtime.numerics import release_programs
 
     yield
-    if numerics.count_mappings() > 0.6 * numerics.find_mapping_limit():
-        jax.clear_caches()
+    release_programs()
 
 
 @pytest.fixture

@@ -137,11 +137,3 @@ pointer("pointerdown", 50); pointer("pointermove", 90); pointer("pointerup", 90)
 document.getElementById("overlay").click(); const overlaid = both();
 say([[before, untouched], [untouched, turned], [turned, overlaid]].map((pair) => differ(...pair)).join(", "));"""
     assert dom_after(browser, tmp_path, actions)["said"] == "false false, true true, false true"
-
-
-def test_on_a_narrow_screen_the_skeletons_are_stacked(browser, tmp_path):
-    actions = """const box = (id) => document.getElementById(id).getBoundingClientRect();
-const [one, other] = [box("measured"), box("simulated")];
-say(`${other.top >= one.bottom} ${document.documentElement.scrollWidth <= innerWidth}`);"""
-    assert dom_after(browser, tmp_path, actions, "--window-size=500,900")["said"] == "true true"
-    assert dom_after(browser, tmp_path, actions, "--window-size=1000,900")["said"] == "false true"

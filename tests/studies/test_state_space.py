@@ -7,7 +7,7 @@ import pytest
 
 import revarb
 from studies import state_space
-from studies.state_space import CHOSEN, MARKOV, MEAN_FIELD, MODELS, PRIOR, R0, REDUCED_RANK, SYSTEMS, StateSpace
+from studies.state_space import CHOSEN, MARKOV, MEAN_FIELD, MODELS, PRIOR, REDUCED_RANK, SYSTEMS, StateSpace
 from studies.study import Fit, run_fits
 from support import small
 
@@ -36,14 +36,6 @@ def rows():
     points = [{**curve, "x": x, "truth": x, "learnt": x, "learnt_std": 0.1} for x in (0.0, 1.0)]
     long = [record_row("narendra_li", model, 0, 0.2, "cold") for model in (REDUCED_RANK, CHOSEN)]
     return [*errors, *known, *points, *long]
-
-
-def test_long_fits_have_fewer_seeds():
-    study = StateSpace(seeds=5)
-    fits = study.list_fits()
-    long = [(fit.model, fit.seed) for fit in fits if fit.dataset == "narendra_li"]
-    assert set(long) == {(CHOSEN, 0), *((REDUCED_RANK, seed) for seed in range(3))}
-    assert len(fits) == len(set(fits)) and study.models("drive", 10)[R0].lags == 10
 
 
 def test_tables_targets_picture_and_page(rows):

@@ -11,7 +11,7 @@ import numpy as np
 
 from revarb.export.c_text import CProgram
 from revarb.export.step_model import StepMember
-from revarb.simulation.formulas import Affine, Formula, RadialBasis, TanhNetwork
+from revarb.simulation.chain import Affine, Formula, RadialBasis, TanhNetwork
 
 
 def write_layer(program: CProgram, name: str, title: str, formula: Formula) -> str:

@@ -170,22 +170,11 @@ def release_programs() -> None:
     if now - _last_check < CHECK_SECONDS:
         return
     _last_check = now
-    if count_mappings() > SHARE * find_mapping_limit():
-        jax.clear_caches()
-
-
-def count_mappings() -> int:
-    """Count the memory mappings of this process; 0 where the system does not list them."""
     try:
         with MAPPINGS.open("rb") as file:
-            return sum(1 for _ in file)
-    except OSError:
-        return 0
-
-
-def find_mapping_limit() -> float:
-    """The largest number of mappings that the system allows; infinite where it is unknown."""
-    try:
-        return float(LIMIT.read_text())
-    except (OSError, ValueError):
-        return float("inf")
+            mappings = sum(1 for _ in file)
+        limit = float(LIMIT.read_text())
+    except (OSError, ValueError):  # not Linux
+        return
+    if mappings > SHARE * limit:
+        jax.clear_caches()
