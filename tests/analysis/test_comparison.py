@@ -115,14 +115,6 @@ def test_huge_outputs(quick):
     assert line.reasons == ["1 of 1 seed(s) failed: its error is inf: the outputs are too large"]
 
 
-@pytest.mark.slow
-def test_a_warning_of_a_model_is_given_once():
-    models = {"REVARB": small.spec(inducing=1000)}
-    with pytest.warns(UserWarning, match="REVARB: inducing=1000, but there are only") as caught:
-        compare(small.record(), small.record(1), models, seeds=2)
-    assert len(caught) == 1
-
-
 def test_what_all_models_warn_of_is_given_once_without_their_names():
     far = Series(3.0 * small.record().u, small.record().y)
     with pytest.warns(UserWarning) as caught:

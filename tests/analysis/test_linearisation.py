@@ -18,7 +18,7 @@ from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.linearisation import find_operating_point
 from revarb.models.recipe import Status
-from support.export_models import SPECS, fit_small, make_record
+from support.export_models import SPECS, fit_small
 from support.numpy_step import step_vector
 
 AT = [3.5, 2.2]
@@ -132,23 +132,6 @@ def test_names_that_control_does_not_allow_and_no_control(monkeypatch):
     monkeypatch.setitem(sys.modules, "control", None)
     with pytest.raises(InputError, match=r'to_control needs control; pip install "revarb\[control\]"'):
         model.linearise().to_control()
-
-
-@pytest.mark.slow
-def test_an_ensemble_is_its_members_side_by_side():
-    record = make_record()
-    many = SPECS["one layer"].fit(record, restarts=2, jobs=1)
-    linear, members = many.linearise(at=4.0), [member.linearise(at=4.0) for member in many.members]
-    assert len(linear.A) == sum(len(each.A) for each in members)
-    np.testing.assert_allclose(linear.static_gain, np.mean([each.static_gain for each in members], axis=0))
-    np.testing.assert_allclose(linear.point.outputs, np.mean([each.point.outputs for each in members], axis=0))
-    curve = many.static_gain_curve([2.0, 4.0])
-    np.testing.assert_allclose(curve.outputs[1], linear.point.outputs, rtol=1e-9)
-    np.testing.assert_allclose(curve.gains[1], linear.static_gain[:, 0], rtol=1e-6)
-    response = many.step_response(1.0, at=4.0, steps=15)
-    paths = [member.step_response(1.0, at=4.0, steps=15).path for member in many.members]
-    np.testing.assert_allclose(response.path.mean, np.mean([path.mean for path in paths], axis=0), rtol=1e-9)
-    assert (response.path.std > 0.0).all()
 
 
 @pytest.mark.parametrize(("at", "rest", "pole"), [(2.5, 0.6, -0.5), (1.25, 0.2, 0.75), (2.0, 0.5, 0.0)])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fuzz import samples
 from revarb.data.series import Window
 from revarb.fitting.arx import ARX
 from revarb.models import live_runs
@@ -139,21 +140,6 @@ def test_a_simulation_from_the_state_is_the_prediction_also_between_corrections(
         same_bands(step, rows(path, row), rtol=1e-9)
 
 
-@pytest.mark.slow
-def test_a_run_is_mean_only_until_its_first_correction(single):
-    record = small.record(3)
-    live, free = Live(single), single.simulate(record.u, "mean")
-    for row in range(20):
-        step = live.step(record.u[row])
-        live.correct(np.nan)
-        assert step.std is None
-        np.testing.assert_allclose(step.mean, free.mean[row], rtol=1e-10)
-    live.correct(record.y[19])
-    step = live.step(record.u[20])
-    assert step.std[0] > 0.0
-    assert abs(step.mean[0] - record.y[20, 0]) < abs(free.mean[20, 0] - record.y[20, 0]) + 2 * step.std[0]
-
-
 @pytest.mark.parametrize("observe", [True, False])
 def test_reset_forgets_corrections(single, observe):
     live = Live(single, observe=observe)
@@ -164,14 +150,6 @@ def test_reset_forgets_corrections(single, observe):
     again = live.step(0.3)
     np.testing.assert_array_equal(again.mean, first.mean)
     assert (again.std is None) == (not observe)
-
-
-@pytest.mark.slow
-def test_samples_restart_at_the_corrected_state(single):
-    record = small.record(3)
-    mean, samples, std = run(Live(single, samples=300, horizon=1, observe=True), record.u, record.y)
-    error = abs(samples[-1].mean() - mean[-1, 0])
-    assert error < 5.0 * samples[-1].std() / np.sqrt(300) + 0.1 * std[-1, 0]
 
 
 def test_inputs_can_be_given_after_the_correction(model):
@@ -189,10 +167,9 @@ def test_inputs_can_be_given_after_the_correction(model):
     same_bands(held, given)
 
 
-@pytest.mark.slow
 def test_a_system_without_inputs():
     record = small.record(inputs=0)
-    model = small.spec(hidden=1).fit(record)
+    model = samples.at_the_start(small.spec(hidden=1), 0, [record])
     live = Live(model, observe=True)
     steps = run(live, [None] * len(record), record.y)
     np.testing.assert_allclose(steps.mean, model.predict(record).mean, rtol=1e-8)
