@@ -51,14 +51,6 @@ def test_the_numbers_are_those_of_fitting_and_simulating_by_hand(quick):
     np.testing.assert_array_equal(quick.residuals["REVARB"].errors, first.residuals(test).errors)
 
 
-def test_lines_have_smallest_median_and_largest(quick):
-    line = quick.lines[-2]
-    values = [row["rmse"] for row in quick.rows if row["model"] == "REVARB" and row["method"] == "mean"]
-    assert (line.model, line.method, line.seeds) == ("REVARB", "mean", 2)
-    assert line.ranges["rmse"] == (min(values), np.median(values), max(values))
-    assert np.isnan(line.ranges["nlpd"].median)
-
-
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(quick):
     parallel = compare(small.record(), small.record(1), QUICK, seeds=2, jobs=2)
