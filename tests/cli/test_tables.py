@@ -145,7 +145,6 @@ def test_a_pipe_that_closes_early(model):
     assert process.returncode == 0
 
 
-QUICK = (*FIT[2:], "--no-calibrate")
 BASELINE = (*START[2:], "--model", "arx")
 
 
@@ -195,12 +194,9 @@ def clipped(folder, monkeypatch):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
-        ("fit", "train.csv", *QUICK),
-        ("fit", "train.csv", *BASELINE),
         pytest.param(("fit", "train.csv", *START[2:], "--jobs", "1"), marks=pytest.mark.slow),
         ("compare", "train.csv", "test.csv", *COLUMNS, "--only", "Mean", "--only", "ARX", "--seeds", "2"),
     ],

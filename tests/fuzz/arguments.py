@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import revarb
 from fuzz import samples, starts, tables
-from fuzz.arrays import arrays, finite, measured, numbers, odd_objects
+from fuzz.arrays import arrays, finite, measured, odd_objects
 from fuzz.harness import Property, attempt, check_path
-from fuzz.junk import NAMES, mostly, plain, real, simple, text, whole
+from fuzz.junk import NAMES, plain, real, simple, text, whole
 from revarb import cli
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import as_records
@@ -57,12 +57,6 @@ def simulation_is_finite(u) -> bool:
     return any(path is not None for path in paths)
 
 
-def live_step_is_finite(u) -> bool:
-    step = attempt(lambda: revarb.Live(samples.model(), samples=2).step(u))
-    assert step is None or (np.isfinite(step.mean).all() and np.isfinite(step.samples).all())
-    return step is not None
-
-
 def scores_are_numbers(case) -> bool:
     """RMSE is finite below 1e300, shares are in [0, 1], and only the NRMSE of a constant output is NaN."""
     y, skip = case
@@ -78,12 +72,6 @@ def scores_are_numbers(case) -> bool:
     assert not np.isnan(result.nrmse) or still, result
     assert all(0.0 <= share <= 1.0 for share in (result.coverage50, result.coverage90, result.coverage95)), result
     return True
-
-
-def interval_is_finite(level) -> bool:
-    ends = attempt(lambda: samples.path().interval(level))
-    assert ends is None or (np.isfinite(ends).all() and (ends[0] <= ends[1]).all())
-    return ends is not None
 
 
 CLASSES = (
@@ -137,20 +125,6 @@ def construction_is_sound(case) -> bool:
     return spec is not None
 
 
-def choice_is_refused(case) -> bool:
-    """Arguments of `revarb.fit`; the record is too short for any model, so that nothing is fitted."""
-    train, arguments = case
-    assert attempt(lambda: revarb.fit(train, **arguments)) is None, "a record of two rows"
-    return False
-
-
-@st.composite
-def choices(draw):
-    record = revarb.Series(samples.U[:2], samples.U[:2])
-    arguments = draw(st.dictionaries(st.sampled_from(["seed", "jobs", "members"]), values, max_size=2))
-    return draw(mostly(st.just(record), odd_objects | plain | st.lists(odd_objects, max_size=2))), arguments
-
-
 FIT = ("fit", "none.csv", "-u", "u", "-y", "y", "-o", "m.rgp")  # no table, so that nothing is fitted
 
 
@@ -184,12 +158,6 @@ def config_file_is_read(content: bytes) -> bool:
     return command(*FIT, "--config", "c.toml") == 0
 
 
-def baseline_is_named(case: tuple[str, list[tuple[str, str]]]) -> bool:
-    """A model by its name with any options."""
-    name, options = case
-    return command(*FIT, "--model", name, *(word for option in options for word in option if word)) == 0
-
-
 def table_is_simulated(content: bytes) -> bool:
     """A table through `revarb simulate`; what is written can be read again."""
     Path("t.csv").write_bytes(content)
@@ -201,13 +169,6 @@ def table_is_simulated(content: bytes) -> bool:
     return True
 
 
-model_names = st.sampled_from(["arx", "gp-narx", "mlp-narx", "lstm", "", "ARX", "-o", "rgp", "a b", "None"])
-fit_options = st.sampled_from(
-    ["--lags", "--input-lags", "--input-delay", "--inducing", "--hidden", "--config", "--recipe", "--jobs", "--seed"]
-)
-option_values = st.sampled_from(["0", "1", "-1", "3", "x", "1e9", "9" * 30, "nan"])
-flags = st.sampled_from(["--no-calibrate", "--linear", "--resume"]).map(lambda flag: (flag, ""))
-baselines = st.tuples(model_names, st.lists(st.tuples(fit_options, option_values) | flags, max_size=3))
 columns = st.none() | st.lists(st.sampled_from(NAMES) | simple, max_size=3) | simple | st.just(np.array(["a"]))
 record_kinds = st.sampled_from([revarb.Series, revarb.Window])
 steps_of_time = st.just(1.0) | st.just(0.5) | simple
@@ -220,16 +181,12 @@ PROPERTIES = {
     ),
     "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite | measured(2)), 250),
     "arrays into simulate": Property(simulation_is_finite, finite | arrays, 200),
-    "values into a live run": Property(live_step_is_finite, numbers | arrays, 150),
     "arrays into scores": Property(
         scores_are_numbers, st.tuples(finite | arrays, st.none() | st.just(0) | whole | simple), 250
     ),
-    "levels into intervals": Property(interval_is_finite, st.floats(0.0, 1.0) | simple, 50),
     "configurations: dictionaries": Property(configuration_is_sound, configurations, 500),
     "configurations: keywords": Property(construction_is_sound, constructions(), 300),
-    "choices: records and arguments": Property(choice_is_refused, choices(), 200),
     "command line: config files": Property(config_file_is_read, toml_files, 150),
-    "command line: models by name": Property(baseline_is_named, baselines, 50),
     "command line: tables": Property(table_is_simulated, tables.csv_files(st.sampled_from([2, 4, 5])), 30),
     **starts.PROPERTIES,
     **tables.PROPERTIES,

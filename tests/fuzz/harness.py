@@ -18,7 +18,7 @@ from revarb.errors import RevarbError
 
 CASE_TIMEOUT = 600.0  # seconds for one case: a hang ends the process, with a traceback; enough on a busy core
 SPARE_MEMORY = 3 * 2**30  # bytes that all cases together may take beyond what is taken at the start
-SHARES = {"short": 1 / 8, "long": 20}  # of the number of cases of a property
+SHARES = {"short": 1 / 8, "long": 4}  # of the number of cases of a property
 
 
 class Property(NamedTuple):

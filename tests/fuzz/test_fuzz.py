@@ -17,11 +17,9 @@ RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
     ("group", "length"),
     [
         ("arguments", "short"),
-        *(pytest.param(*run, marks=pytest.mark.slow) for run in (
-            ("model_files", "short"), ("model_files", "long"), ("arguments", "long"), ("fits", "long"),
-        )),
+        *(pytest.param(group, "long", marks=pytest.mark.slow) for group in ("model_files", "arguments", "fits")),
     ],
-)  # fmt: skip
+)
 def test_every_case_is_a_result_or_a_clear_error(group, length, record_property):
     """A crash or a hang of their process is a failure too."""
     command = [sys.executable, "-m", "fuzz", group, length]
