@@ -21,48 +21,45 @@ from revarb.data.table_file import Table
 from revarb.data.windows import Order
 
 
-def series_is_sound(case) -> bool:
+def series_is_sound(case) -> None:
     """Matrices of finite numbers, but for outputs that were not measured."""
     kind, u, y, dt, names = case
     series = attempt(lambda: kind(u, y, dt=dt, input_names=names))
     if series is None:
-        return False
+        return
     assert series.u.dtype == series.y.dtype == np.float64 and series.u.ndim == series.y.ndim == 2
     assert np.isfinite(series.u).all() and not np.isinf(series.y).any()
     assert len(series.u) == len(series.y) and np.isfinite(series.dt) and series.dt > 0.0
     assert all(isinstance(name, str) for name in series.input_names) and repr(series)
     assert not series.u.flags.writeable and not series.y.flags.writeable
     assert not np.ma.is_masked(u) and series.missing >= np.ma.count_masked(y)
-    return True
 
 
-def z_scores_are_finite(case) -> bool:
+def z_scores_are_finite(case) -> None:
     """A record accepted for training has z-scores of ordinary size."""
     record = attempt(lambda: revarb.Series(*case))
     prep = attempt(lambda: Preprocessor.from_records(as_records([record]), Order(2, 2 if record.input_names else 0, 1)))
     if record is None or prep is None:
-        return False
+        return
     for block in attempt(lambda: prep.scale_records([record])) or ():
         assert np.isfinite(block.u_bar).all() and np.abs(block.u_bar).max(initial=0.0) < 1e6
         assert not np.isinf(block.y).any()
-    return True
 
 
-def simulation_is_finite(u) -> bool:
+def simulation_is_finite(u) -> None:
     model = samples.model()
-    paths = [attempt(lambda method=method: model.simulate(u, method=method)) for method in ("mean", "moments")]
-    for path in paths:
+    for method in ("mean", "moments"):
+        path = attempt(lambda method=method: model.simulate(u, method=method))
         check_path(path)
         assert path is None or (len(path) == len(u) and (path.std is None or (path.std > 0.0).all()))
-    return any(path is not None for path in paths)
 
 
-def scores_are_numbers(case) -> bool:
+def scores_are_numbers(case) -> None:
     """RMSE is finite below 1e300, shares are in [0, 1], and only the NRMSE of a constant output is NaN."""
     y, skip = case
     result = attempt(lambda: revarb.scores(samples.path(), y, skip=skip))
     if result is None:
-        return False
+        return
     measured = np.ma.filled(np.ma.asarray(y, dtype=np.float64), np.nan)
     huge = np.nanmax(np.abs(measured)) > 1e300
     assert (0.0 <= result.rmse < np.inf or huge) and not np.isnan(result.nlpd), result
@@ -71,7 +68,6 @@ def scores_are_numbers(case) -> bool:
         still = np.nanmax(scored) - np.nanmin(scored) < 1e-300
     assert not np.isnan(result.nrmse) or still, result
     assert all(0.0 <= share <= 1.0 for share in (result.coverage50, result.coverage90, result.coverage95)), result
-    return True
 
 
 CLASSES = (
@@ -99,14 +95,12 @@ configurations = st.fixed_dictionaries(
 ) | _tables(revarb.RGP) | values  # fmt: skip
 
 
-def configuration_is_sound(case) -> bool:
+def configuration_is_sound(case) -> None:
     """An RGP that comes back from its own dictionary, which JSON can hold."""
     spec = attempt(lambda: revarb.RGP.from_dict(case))
-    if spec is None:
-        return False
-    assert revarb.RGP.from_dict(json.loads(json.dumps(spec.to_dict(), allow_nan=False))) == spec
-    assert len(spec.latent_dims) == spec.hidden
-    return True
+    if spec is not None:
+        assert revarb.RGP.from_dict(json.loads(json.dumps(spec.to_dict(), allow_nan=False))) == spec
+        assert len(spec.latent_dims) == spec.hidden
 
 
 @st.composite
@@ -115,14 +109,13 @@ def constructions(draw):
     return cls, draw(st.dictionaries(st.sampled_from(FIELDS[cls]), values, min_size=1, max_size=2))
 
 
-def construction_is_sound(case) -> bool:
+def construction_is_sound(case) -> None:
     """Made from keywords; one that is missing is Python's own error."""
     cls, keywords = case
     if cls is revarb.Stage:
         keywords = {"free": ("mu",), "iterations": 1, **keywords}
     spec = attempt(lambda: cls(**keywords))
-    assert spec is None or isinstance(hash(repr(spec)), int)
-    return spec is not None
+    assert spec is None or repr(spec)
 
 
 FIT = ("fit", "none.csv", "-u", "u", "-y", "y", "-o", "m.rgp")  # no table, so that nothing is fitted
@@ -153,20 +146,18 @@ toml_lines = st.tuples(toml_keys, toml_values).map(" = ".join) | st.sampled_from
 toml_files = st.lists(toml_lines, max_size=4).map("\n".join).map(str.encode) | st.binary(max_size=40)
 
 
-def config_file_is_read(content: bytes) -> bool:
+def config_file_is_read(content: bytes) -> None:
     Path("c.toml").write_bytes(content)
-    return command(*FIT, "--config", "c.toml") == 0
+    command(*FIT, "--config", "c.toml")
 
 
-def table_is_simulated(content: bytes) -> bool:
+def table_is_simulated(content: bytes) -> None:
     """A table through `revarb simulate`; what is written can be read again."""
     Path("t.csv").write_bytes(content)
     if not Path("sound.rgp").exists():
         samples.model().save("sound.rgp")
-    if command("simulate", "sound.rgp", "t.csv", "-o", "p.csv", "--method", "mean") != 0:
-        return False
-    assert np.isfinite(Table("p.csv").columns(["y_mean"])).all()
-    return True
+    if command("simulate", "sound.rgp", "t.csv", "-o", "p.csv", "--method", "mean") == 0:
+        assert np.isfinite(Table("p.csv").columns(["y_mean"])).all()
 
 
 columns = st.none() | st.lists(st.sampled_from(NAMES) | simple, max_size=3) | simple | st.just(np.array(["a"]))
