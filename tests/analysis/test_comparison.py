@@ -6,9 +6,10 @@ import os
 import numpy as np
 import pytest
 
-from revarb.analysis.compare import compare, default_models, family_models
+from revarb.analysis.comparison import compare
 from revarb.analysis.figures import draw_comparison
 from revarb.analysis.report import write_results
+from revarb.analysis.runs import default_models, family_models
 from revarb.analysis.scores import scores
 from revarb.analysis.verdict import describe_verdict
 from revarb.baselines import ARX, LSTM, Mean

@@ -17,7 +17,7 @@ from revarb.export.step_model import make_step_model
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.linearisation import find_operating_point
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support.export_models import SPECS, fit_small, make_record
 from support.numpy_step import step_vector
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from revarb.analysis.compare import compare
+from revarb.analysis.comparison import compare
 from revarb.analysis.figures import draw_reliability
 from revarb.analysis.reliability import (
     LEVELS,

@@ -8,7 +8,7 @@ import pytest
 import revarb
 from revarb.cli import fit_request
 from revarb.fitting.weight_path import ALL
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support import command_line, small
 from support.command_line import COLUMNS, FIT, START, refuse, run, succeed, write_record
 from support.journals import count_evaluations

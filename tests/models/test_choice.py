@@ -13,7 +13,7 @@ from rich.console import Console
 import revarb
 from fuzz import samples
 from revarb.models.choice import Candidate, Choice, describe_held_out
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support import small
 
 LINEAR = Candidate("linear, 2 lags", 0.31, 0.05, 12, 0.4, "")

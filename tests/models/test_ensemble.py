@@ -16,7 +16,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import ComputationError, InputError
 from revarb.models.ensemble import Ensemble, mix_paths, run_members
 from revarb.models.model_file import read_container, write_container
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support import small
 from support.linear_systems import first_order_model, first_order_record
 

@@ -7,7 +7,7 @@ import pytest
 
 from revarb.data.series import Window
 from revarb.fitting.arx import ARX
-from revarb.models import live_runs, observer
+from revarb.models import live_runs
 from revarb.models.calibration import Calibration
 from revarb.models.ensemble import Ensemble, mix_paths
 from revarb.models.live import Live
@@ -200,7 +200,12 @@ def test_a_system_without_inputs():
 
 
 def count_programs():
-    programs = (observer._advance, observer._correct, live_runs._advance, live_runs._advance_linear)
+    programs = (
+        live_runs._advance_joint,
+        live_runs._correct_joint,
+        live_runs._advance_samples,
+        live_runs._advance_linear,
+    )
     return [program._cache_size() for program in programs]
 
 

@@ -23,9 +23,9 @@ from revarb.models.model_file import (
     fill_template,
     register_format,
 )
+from revarb.models.recipe import Status
 from revarb.models.residual_band import FittedNarx, ResidualMethod, check_method, check_residual_std
 from revarb.models.rgp import refit_linear
-from revarb.models.status import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState

@@ -21,8 +21,8 @@ from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out
 from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.recipe import Step
 from revarb.models.rgp import RGP
-from revarb.models.status import Step
 from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState

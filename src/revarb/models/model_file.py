@@ -26,8 +26,8 @@ from revarb.errors import InputError, check_integer, check_number, check_seed, d
 from revarb.gp.layer import Layer, Linear
 from revarb.gp.posterior import Posterior
 from revarb.models.choice import Choice
+from revarb.models.recipe import Status
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import collect_versions
 from revarb.simulation.chain import Chain, StartState
