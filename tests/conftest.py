@@ -103,13 +103,3 @@ def in_empty_folder(tmp_path, monkeypatch):
     """The current folder, with nothing in it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Print how many cases the fuzz tests (tests/fuzz) have run."""
-    reports = [report for several in terminalreporter.stats.values() for report in several]
-    called = [report for report in reports if getattr(report, "when", "") == "call"]
-    lines = [text for report in called for key, text in report.user_properties if key == "fuzzed"]
-    if lines:
-        terminalreporter.section("fuzzing and killing")
-        terminalreporter.write_line("\n".join(lines))

@@ -150,12 +150,6 @@ def test_a_ratio_is_of_medians_over_the_seeds_and_a_failed_seed_is_a_miss():
     assert not judge([*rows, failed])[-1][1]
 
 
-def test_the_tables_of_made_up_rows():
-    spikes, _, detection = Outliers().tables(made_up(1.1))
-    assert spikes.rows[0] == [GAUSSIAN, "1.000", "3.000"]
-    assert detection.rows[1] == ["10 % spikes", "95.0 %", "50.0 %", "1.0 %"]
-
-
 def test_outliers_are_found_by_their_weights():
     """Weights of good samples are above those of the spike; 5 % of the good ones are below the threshold."""
     u, marks = np.sin(0.3 * np.arange(60.0)), np.zeros((60, 1), dtype=bool)
