@@ -19,8 +19,8 @@ from revarb.models.recipe import RECIPES, Recognition, Stage, Status, Step
 from revarb.runtime.unfinished import keep_journals
 from revarb.selection import choose, final_fit, linear, records, schedule, search
 from revarb.selection.candidates import read_candidates
-from revarb.selection.duration import Duration
 from revarb.selection.records import hold_out_blocks
+from revarb.selection.search import Duration
 from revarb.variational.parameters import flatten
 from support import small
 from support.journals import assert_same

@@ -21,7 +21,7 @@ from revarb.data.series import Series, as_records
 from revarb.data.training_records import shorten_records
 from revarb.data.windows import current_windows, input_windows_after, map_blocks
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
-from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
+from revarb.fitting.arx import fit_rows
 from revarb.fitting.batched_fits import fit_batched
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
 from revarb.fitting.held_out import cut_held_out_blocks
@@ -204,12 +204,7 @@ def refit_arx(model: FittedARX, train: Series | Sequence[Series]) -> FittedARX:
     _check_columns(model, records)
     warn_about_quality(records)
     prep = _keep_scaling(model.preprocessor, Preprocessor.from_records(records, model.order))
-    rows = build_narx_rows(prep, records)
-    used = mark_complete(rows)
-    if not used.any():
-        raise InputError("no row of the records has all its past outputs measured; fill the gaps")
-    linear = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), used)
-    found = FittedARX.from_records(records, prep, linear, model.residual_std, model.seed)
+    found = FittedARX.from_records(records, prep, fit_rows(prep, records), model.residual_std, model.seed)
     return replace(found, horizon_std=model.horizon_std, choice=model.choice)
 
 
