@@ -72,9 +72,8 @@ from revarb.runtime.workers import (
 from revarb.simulation.filtering import smooth_means
 from revarb.simulation.moments import observe_independent
 from revarb.simulation.starts import make_cold_origin
-from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, StudentNoise, make_noise
 
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
 
@@ -278,7 +277,7 @@ def _weigh(model: FittedRGP, built: TaskRows, states: FreeStates, noise: Student
     squares = (np.asarray(built.rows.y) - y.mean) ** 2 + y.variance - chain.last_layer.sigma2
     counted = 1.0 if measured is None else np.asarray(measured)
     weighted = make_noise(counted * squares / chain.last_layer.sigma2, float(noise.degrees))
-    return StudentNoise(np.asarray(weighted.log_rate), np.asarray(noise.raw_degrees))
+    return replace(noise, log_rate=np.asarray(weighted.log_rate))
 
 
 def optimise_again(problem: Problem, iterations: int, report: Report) -> Optimum:
