@@ -11,9 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.data.preprocessor import Preprocessor
-from revarb.data.windows import Order
-from revarb.fitting.free_run import cut_cold_runs, cut_runs_from_states, sum_squared_errors
+from revarb.fitting.free_run import cut_runs_from_states, sum_squared_errors
 from revarb.fitting.objective import make_objective
 from revarb.fitting.weight_path import _compute_posteriors, optimise_alone
 from revarb.gp.layer import Linear
@@ -25,7 +23,6 @@ from revarb.simulation.mean import run_mean_cold
 from revarb.variational.parameters import flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 from support import oracles, small
-from support.journals import assert_same
 
 STEPS = 7  # of the runs from latent means
 RECIPE = Recipe(
@@ -135,13 +132,6 @@ def test_runs_from_latent_means_by_a_loop(problem, runs_from_states, rng):
     assert float(got) == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_record_without_inputs_has_runs():
-    record = small.record(inputs=0)
-    prep = Preprocessor.from_records([record], Order(2, 0, 1))
-    assert cut_cold_runs(prep, [record]).u_bar.shape == (60, 1, 0)
-    assert cut_runs_from_states(prep, [record], 100).y.shape == (58, 1, 1)
-
-
 @pytest.mark.slow
 def test_the_objective_is_the_bound_minus_the_weighted_errors(problem, means):
     """The bound and the runs come from sums that both share: here from the bound and the posteriors, one by one."""
@@ -213,12 +203,6 @@ def test_the_term_makes_its_runs_better(fits, problem, runs_from_states, start):
     vectors = [np.array(flatten(fits[name].trained.parameters)) for name in ("without", start)]
     before, after = (bound(each)[0] - make_objective(problem, term, 1.0)(each)[0] for each in vectors)
     assert after < 0.9 * before
-
-
-def test_without_a_weight_the_settings_of_the_term_change_nothing(fits):
-    spec = fits["without"].spec
-    again = replace(spec, recipe=replace(spec.recipe, free_run=5, free_run_iterations=99)).fit(make_records())
-    assert_same(again, fits["without"])
 
 
 def set_coefficients(problem, value):

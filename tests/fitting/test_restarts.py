@@ -1,10 +1,8 @@
 """Several seeds: in turn, in processes, on a cluster, batched; failures, killed workers and Ctrl-C."""
 
 import os
-import pty
 import signal
 import subprocess
-import sys
 
 import joblib
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 from distributed import Client, LocalCluster, get_task_stream
 
 import revarb
-from revarb.data.table_file import write_table
 from revarb.errors import ComputationError
 from revarb.fitting.batched_fits import fit_batched
 from revarb.fitting.fit import _build_ensemble, _fit_all, fit_task
@@ -22,9 +19,8 @@ from revarb.models.recipe import Recipe, Stage
 from revarb.runtime.numerics import with_numerics
 from revarb.runtime.workers import call_task
 from support import small
+from support.command_line import press_ctrl_c, write_record
 from support.journals import assert_same, count_evaluations
-from support.processes import environment
-from support.waiting import DEADLINE, read_until
 
 
 @pytest.fixture(scope="module")
@@ -113,25 +109,14 @@ def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder):
-    """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
-    record = small.record()
-    write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
+    """A line for every member, and the fits so far on disk."""
+    write_record("train.csv", small.record())
     stage = "[[recipe.stages]]\nfree = ['mu', 'zeta', 'w', 'sigma2']\niterations = 99999\n"
     endless = "lags = 5\ninput_lags = 5\n[recipe]\nftol = 0.0\ngtol = 0.0\n" + stage
     (in_empty_folder / "long.toml").write_text(endless)
-    command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
-    command += ["--config", "long.toml", "--restarts", "4", "--jobs", "2"]
-    ours, theirs = pty.openpty()
-    variables = environment(TERM="xterm", COLUMNS="120")
-    with (in_empty_folder / "out.txt").open("w+") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=theirs, env=variables, start_new_session=True)
-        os.close(theirs)
-        screen = read_until(ours, lambda text: text.count(b"bound") >= 6)
-        os.killpg(process.pid, signal.SIGINT)
-        screen += read_until(ours)
-        assert process.wait(timeout=DEADLINE) == 130, screen
-    assert all(f"seed {seed}".encode() in screen for seed in range(4))
-    model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
+    command = "-m revarb fit train.csv -u valve -y pressure -o m.rgp --config long.toml --restarts 4 --jobs 2"
+    code, out, screen = press_ctrl_c(b"bound", *command.split())
+    model = revarb.load("m.rgp")
+    assert code == 130 and all(f"seed {seed}" in screen for seed in range(4))
     assert isinstance(model, Ensemble) and model.status == "interrupted"
     assert 1 <= len(model) <= 4 and out.count("interrupted after") == len(model)
-    assert b"Traceback" not in screen

@@ -179,16 +179,6 @@ def compute_groups(layer, x_hat, y):
     return join_output_groups(parts, [(1,), (0,)])
 
 
-def test_groups_of_outputs_keep_their_own_linear_part(rng, linear, x_hat, y):
-    layer = make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2, linear)
-    joined = compute_groups(layer, x_hat, y)
-    np.testing.assert_array_equal(joined.linear.coefficients, linear.coefficients)
-    np.testing.assert_array_equal(joined.linear.offset, linear.offset)
-    whole = compiled_posterior(layer, x_hat, y, TINY)  # the first output has all its rows in both
-    np.testing.assert_allclose(joined.beta[:, 0], whole.beta[:, 0], rtol=1e-9)
-    assert np.abs(joined.beta[:, 1] - whole.beta[:, 1]).max() > 1e-3
-
-
 def test_the_mean_alone_is_that_of_the_posterior(rng, linear, x_hat, y):
     layer = make_layer(rng.normal(size=(4, 3)), W, VARIANCE, SIGMA2, linear)
     sums = sum_of(layer, x_hat, y)

@@ -19,7 +19,7 @@ def case(rng):
     return make
 
 
-@pytest.mark.parametrize(("M", "D"), [(3, 1), *((M, 2) for M in (1, 2, 3, 4, 7, 10))])
+@pytest.mark.parametrize(("M", "D"), [(3, 1), *((M, 2) for M in (1, 2, 7, 10))])
 def test_psi1_and_psi2_agree_with_quadrature(case, M, D):
     values = case(4, M, D)
     np.testing.assert_allclose(psi.psi1(*values), oracles.psi1(*values), rtol=0, atol=1e-8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revarb.data.scaling import half_width
-from revarb.data.series import Series, Window
+from revarb.data.series import Window
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
 from revarb.fitting.calibration_rule import MIN_CONFORMAL
@@ -24,7 +24,6 @@ from revarb.selection.schedule import Progress, Scheduler
 from revarb.selection.validation import CandidateResult, Validation
 from support import small
 from support.linear_systems import arx_record
-from support.small_choice import count_calls
 
 ORDERS = [("", Order(4, 4, 1)), ("", Order(4, 4, 0)), ("", Order(4, 1, 8))]
 
@@ -47,12 +46,6 @@ def test_a_candidate_for_every_delay_and_order():
     assert best.complete and best.path is None
     [one] = try_linear([("line", Order(3, 2, 1)), ("", Order(4, 2, 1))], hold(arx_record(0, 130)))
     assert one.name == "line" and one.key.configuration == Order(2, 1, 1)  # a given name is kept
-
-
-def test_without_inputs():
-    y = np.sin(0.3 * np.arange(150.0)) + 0.02 * np.random.default_rng(0).normal(size=150)
-    [only] = try_linear([("", Order(4, 0, 1))], hold(Series(None, y)))
-    assert only.key.configuration.input_lags == 0 and only.key.configuration.input_delay == 1
 
 
 def test_a_failure_of_one_delay_leaves_the_others(monkeypatch):
@@ -154,16 +147,6 @@ def test_the_runs_behind_its_bands_are_those_of_a_mixture():
             np.testing.assert_allclose(run.error, ((y - mean) / fold.scaling.y_std)[measured], atol=1e-9)
             np.testing.assert_allclose(run.variance, ((std / fold.scaling.y_std) ** 2)[measured])
     assert len(bands.ahead) >= len(bands.cold) - 2
-
-
-def test_every_record_is_predicted_once_for_each_fold_and_horizon(monkeypatch):
-    held_out = hold(small.record(0, samples=100), small.record(1, samples=60))
-    folds = try_small(held_out).folds
-    calls = count_calls(monkeypatch, FittedARX, "predict")
-    calibrate_linear(folds, held_out, held_out.scaling)
-    seen = {(id(model), id(record), horizon) for model, record, horizon in calls}
-    pairs = {(block.fold, block.record) for block in held_out.blocks}
-    assert len(calls) == len(seen) == 2 * len(pairs) < 2 * len(held_out.blocks)
 
 
 def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):

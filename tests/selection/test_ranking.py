@@ -227,9 +227,3 @@ def test_where_cold_runs_are_uninformative_predictions_decide(make, held_out, mo
     assert choice.taken_candidate.error == pytest.approx(compute_held_out_error(errors))
     assert found.best.errors.min() > errors.max()  # the errors of cold runs are kept
     assert rank([make("linear", 4.0), make("a", 1.0, A)], held_out, {}, 5).scored_by == COLD_RUNS
-
-
-def test_candidates_of_one_name_are_told_apart(make, held_out):
-    """The identity is the configuration and the weight: the name is for display."""
-    choice = rank([make("same", 1.0, A), make("same", 0.5, B)], held_out, {}, 1).describe()
-    assert [row.note for row in choice.candidates] == ["", "taken"]

@@ -86,8 +86,6 @@ def test_of_many_short_records_some_are_used_whole():
     parts = cut_parts([ramp(90, 90.0 * number) for number in range(100)])
     assert {len(part) for part in parts} == {90}
     assert len({float(part.u[0, 0]) for part in parts}) == len(parts) == MAX_ROWS // 90 + 1
-    thirds = np.bincount([int(part.u[0, 0]) // 3000 for part in parts])
-    assert thirds.min() >= len(parts) // 4  # from everywhere
     records = [ramp(length, 1000.0 * number) for number, length in enumerate([40] * 100 + [999])]
     parts = cut_parts(records)  # one long record does not make them few
     assert MAX_ROWS <= sum(len(part) for part in parts) < MAX_ROWS + 999

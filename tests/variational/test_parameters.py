@@ -1,6 +1,5 @@
 import jax
 import numpy as np
-import pytest
 
 from revarb.models.recipe import GROUPS
 from revarb.variational.parameters import flatten, get_form, select_entries, unflatten
@@ -18,9 +17,3 @@ def test_every_entry_belongs_to_exactly_one_group(rng):
     parameters = random_parameters(rng, (5, 4), linear=1, student=1)
     memberships = np.sum([select_entries(parameters, (group,)) for group in GROUPS], axis=0)
     np.testing.assert_array_equal(memberships, 1)
-
-
-@pytest.mark.parametrize(("group", "count"), [("mu", 18), ("lam", 18), ("sigma2", 3), ("variance", 3), ("prior", 8)])
-def test_group_sizes(rng, group, count):
-    parameters = random_parameters(rng, (5, 4))  # H = 2, L = 2, nine states per layer
-    assert select_entries(parameters, (group,)).sum() == count
