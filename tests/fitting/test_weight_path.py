@@ -7,7 +7,7 @@ import pytest
 
 from revarb.data.series import Series
 from revarb.errors import ComputationError, InputError
-from revarb.fitting.batched_fits import fit_paths_batched, trace_batched
+from revarb.fitting.batched_fits import fit_paths_batched
 from revarb.fitting.held_out import mask_fold
 from revarb.fitting.lbfgs import DEFAULT_SETTINGS, Optimum, Phase
 from revarb.fitting.problem import Plan, initialise, prepare
@@ -121,4 +121,3 @@ def test_a_batched_fit_that_cannot_start_is_an_error_of_its_own():
     constant = Series(RECORD.u, np.zeros(130))
     [(number, wrong)] = fit_paths_batched([(SPEC, ALL)], [constant], BLOCKS, 0, ignore)
     assert number == 0 and isinstance(wrong, InputError)
-    assert trace_batched([wrong], ignore) == [wrong]

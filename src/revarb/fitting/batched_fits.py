@@ -55,9 +55,11 @@ def fit_batched(task: Task, seeds: Sequence[int], report: TaskReport) -> list[Fi
     def finish(number: int, optimum: Optimum) -> FittedRGP:
         return calibrate(build_model(problems[number], optimum), task, partial(report, number), Journal())
 
-    problems = [call_task(start, (seed,), partial(report, number)) for number, seed in enumerate(seeds)]
-    paths = trace_batched(problems, report)
-    return [path if isinstance(path, RevarbError) else finish(number, path[-1][1]) for number, path in enumerate(paths)]
+    problems = {number: call_task(start, (seed,), partial(report, number)) for number, seed in enumerate(seeds)}
+    paths: dict[int, Any] = {**problems}  # errors stay what they are
+    for batch in _make_batches(problems, report):
+        paths.update(zip(batch.problems, batch.trace(), strict=True))
+    return [path if isinstance(path, RevarbError) else finish(number, path[-1][1]) for number, path in paths.items()]
 
 
 def fit_paths_batched(
@@ -132,18 +134,6 @@ def _is_interrupted(path: Path | RevarbError) -> bool:
     return isinstance(path, list) and path[-1][1].status is Status.INTERRUPTED
 
 
-def trace_batched(problems: Sequence[Problem | RevarbError], report: TaskReport) -> list[Path | RevarbError]:
-    """Optimise problems, at weight zero and at all of the recipe's weights; errors stay what they are.
-
-    Those of one shape advance together: gaps can give the folds of a record different shapes. A path ends early where
-    its runs diverge, and after Ctrl-C. The bounds are without the free-run term.
-    """
-    found: dict[int, Any] = dict(enumerate(problems))
-    for batch in _make_batches(found, report):
-        found.update(zip(batch.problems, batch.trace(), strict=True))
-    return list(found.values())
-
-
 class _Batch(NamedTuple):
     """Problems of one shape by their numbers, their objective, and the data of all members."""
 
@@ -159,7 +149,10 @@ class _Batch(NamedTuple):
         evaluate_batch(self.objective, self.own, np.float64(0.0), starts, self.plans[0].settings, ticks=0)
 
     def trace(self) -> list[Path | RevarbError]:
-        """Optimise all members, at weight zero and at the weights of their recipe."""
+        """Optimise all members, at weight zero and at the weights of their recipe.
+
+        A path ends early where its runs diverge, and after Ctrl-C. The bounds are without the free-run term.
+        """
         paths: list[Any] = [[] for _ in self.problems]
         recipe = next(iter(self.problems.values())).spec.recipe
         for weight, found in raise_weights(recipe, self.plans, self._optimise):
@@ -197,6 +190,7 @@ class _Batch(NamedTuple):
 
 
 def _make_batches(problems: dict[int, Problem | RevarbError], report: TaskReport) -> list[_Batch]:
+    # Gaps can give the folds of a record different shapes.
     shapes: dict[Any, dict[int, Problem]] = {}
     for number, problem in problems.items():
         if isinstance(problem, Problem):

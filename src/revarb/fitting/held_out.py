@@ -111,10 +111,6 @@ class HeldOut(NamedTuple):
     late_numbers: tuple[int, ...]  # which blocks these are
     scaling: Standardiser
 
-    def select(self, fold: int) -> list[HeldOutRun]:
-        """The runs of one fold, from the beginnings of the records."""
-        return [run for run in self.runs if run.fold == fold]
-
 
 def hold_out(records: Sequence[Series], blocks: Sequence[HeldOutBlock], settle: int) -> HeldOut:
     """Prepare the runs over the blocks; one from a later start needs `settle` rows before its block.

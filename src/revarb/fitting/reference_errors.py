@@ -80,7 +80,7 @@ def validate_linear(held_out: HeldOut, largest: Order) -> LinearValidation:
         if inside:
             errors[:, inside] = _measure_orders(prep, models, held_out, inside)
     measured = ~np.isnan(errors).any(axis=0)
-    best = find_simplest(errors[:, measured], [count_coefficients(order, held_out.scaling) for order in orders])
+    best = find_simplest(errors[:, measured], [count_coefficients(order, records[0]) for order in orders])
     folds = {
         fold: FittedARX(prep, Status.CONVERGED, 0, np.ones(len(prep.output_names)), models[best])
         for fold, (prep, models) in enumerate(fits)
@@ -88,16 +88,16 @@ def validate_linear(held_out: HeldOut, largest: Order) -> LinearValidation:
     return LinearValidation(orders[best], folds, measure_block_errors(folds, held_out))
 
 
-def count_coefficients(order: Order, scaling: Standardiser) -> int:
+def count_coefficients(order: Order, record: Series) -> int:
     """Number of coefficients of one output."""
-    return order.lags * len(scaling.y_mean) + order.input_lags * len(scaling.u_mean)
+    return order.lags * record.y.shape[1] + order.input_lags * record.u.shape[1]
 
 
 def list_small_orders(records: Sequence[Series], largest: Order) -> list[Order]:
     """The orders that have few enough coefficients for the records: more would fit the noise."""
-    rows, outputs, inputs = count_complete(records, largest.lags), records[0].y.shape[1], records[0].u.shape[1]
-    most = max(outputs + inputs, rows // MIN_ROWS_PER_COEFFICIENT)
-    return [order for order in list_orders(largest) if order.lags * outputs + order.input_lags * inputs <= most]
+    enough = count_complete(records, largest.lags) // MIN_ROWS_PER_COEFFICIENT
+    most = max(count_coefficients(Order(1, 1, 1), records[0]), enough)
+    return [order for order in list_orders(largest) if count_coefficients(order, records[0]) <= most]
 
 
 def count_complete(records: Sequence[Series], lags: int) -> int:
@@ -113,12 +113,12 @@ def limit_to_gaps(records: Sequence[Series], largest: Order) -> Order:
     """
     if not any(record.missing for record in records):
         return largest
-    scaling, most = Standardiser.from_records(records), count_complete(records, 1)
+    most = count_complete(records, 1)
     while largest.lags > 1:
         rows = count_complete(records, largest.lags)
         if 2 * rows < most:
             largest = replace(largest, lags=largest.lags // 2)
-        elif rows < MIN_ROWS_PER_COEFFICIENT * count_coefficients(largest, scaling):
+        elif rows < MIN_ROWS_PER_COEFFICIENT * count_coefficients(largest, records[0]):
             largest = replace(largest, lags=largest.lags // 2, input_lags=(largest.input_lags + 1) // 2)
         else:
             break

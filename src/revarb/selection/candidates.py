@@ -204,6 +204,7 @@ class DefaultCandidates:
         with_linear_part = _halve(_make(LINEAR_PART, records, lags, delay, latent_dim=outputs, **linear))
         if self.linear_only:
             return [with_linear_part]
+        many = min(INDUCING, count_enough_inducing(records))
         few_lags = _make("smooth layer", records, few, delay, recipe="smooth", hidden=1)
         paths = [
             with_linear_part,
@@ -211,7 +212,7 @@ class DefaultCandidates:
             # A state more than outputs: what is not measured.
             _make(LINEAR_PART, records, lags, delay, latent_dim=outputs + 1, **linear),
             # Fitted to all records as its recipe says: drawn records of Artificial are simulated better so.
-            replace(few_lags, spec=_add_inducing(few_lags.spec, records), trial=_halve(few_lags).spec),
+            replace(few_lags, spec=replace(few_lags.spec, inducing=many), trial=_halve(few_lags).spec),
             _halve(_make("free variances", records, lags, delay, recipe="R0")),  # the paper's model
         ]
         return list({path.trial_spec: path for path in paths}.values())  # short records have fewer different lags
@@ -229,10 +230,6 @@ def _halve(path: CandidatePath) -> CandidatePath:
     stages = tuple(replace(stage, iterations=stage.iterations // 2) for stage in recipe.stages)
     half = replace(recipe, stages=stages, free_run_iterations=recipe.free_run_iterations // 2)
     return replace(path, spec=replace(path.spec, recipe=half))
-
-
-def _add_inducing(spec: RGP, records: Sequence[Series]) -> RGP:
-    return replace(spec, inducing=min(INDUCING, count_enough_inducing(records)))
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:

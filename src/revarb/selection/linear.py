@@ -128,7 +128,7 @@ def collect_cold_errors(folds: Mapping[int, Any], held_out: HeldOut, scaling: St
     """Errors of the cold runs over the blocks of every fold by its model, in units of `scaling`."""
     errors = []
     for fold, model in folds.items():
-        runs = held_out.select(fold)
+        runs = [run for run in held_out.runs if run.fold == fold]
         simulated = zip(runs, simulate_blocks(model, runs), strict=True)
         errors += [(mean - run.y) / scaling.y_std for run, mean in simulated]
     return errors

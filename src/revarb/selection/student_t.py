@@ -37,7 +37,8 @@ def try_student(ranking: Ranking, validation: Validation, candidates: DefaultCan
     validation = replace(validation, held_out=leave_out_outliers(held_out))
     ranking = _rank_again(ranking, validation, candidates, members)
     best = ranking.best
-    path = _add_student(best.path or candidates.list_paths(held_out.records, _find_input_delay(best))[0])
+    [first, *_] = best.folds.values()
+    path = _add_student(best.path or candidates.list_paths(held_out.records, first.order.input_delay)[0])
     validation.fit([FitJob(path, fold) for fold in range(FOLDS)])
     complete = [each for each in validation.score(path) if each.complete and np.isfinite(each.errors).all()]
     complete = sorted(complete, key=lambda each: compute_held_out_error(each.errors))
@@ -74,10 +75,6 @@ def _rank_again(ranking: Ranking, validation: Validation, candidates: DefaultCan
     results = [*linear, *(each for path in tried for each in validation.score(path))]
     again = rank(results, validation.held_out, validation.failures, members)
     return replace(again, remarks=ranking.remarks)
-
-
-def _find_input_delay(result: CandidateResult) -> int:
-    return next(iter(result.folds.values())).order.input_delay
 
 
 def _add_student(path: CandidatePath) -> CandidatePath:
