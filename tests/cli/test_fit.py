@@ -61,13 +61,6 @@ def test_a_failed_fit_is_a_warning(capsys, folder, monkeypatch, status, steps, w
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
-    """Before the first evaluation there is no model to keep; after it, the fit returns its initial values."""
-    code, _, screen = command_line.press_ctrl_c(b"Compiling", "-m", "revarb", *FIT, JAX_LOG_COMPILES="1")
-    assert code == 130 or (code == 0 and revarb.load("m.rgp").bound < 0), screen
-
-
-@pytest.mark.slow
 def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     """The progress bar shows, the model so far is on disk, and the same command with --resume continues."""
     (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")

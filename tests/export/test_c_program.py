@@ -12,14 +12,14 @@ from revarb.errors import InputError
 from revarb.export.c_text import check_name, find_units, make_identifiers, quote_comment
 from support.c_programs import SANITISED, STRICT, build, compile_c, run_program
 from support.export_formats import needs_compiler
-from support.export_models import SPECS, fit_mixed, fit_small, make_record, simulate_mean
+from support.export_models import fit_mixed, fit_small, make_record, simulate_mean
 
 pytestmark = needs_compiler
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # outputs are of the order of 100
 
 
-@pytest.mark.parametrize("name", [*SPECS, "ensemble"])
+@pytest.mark.parametrize("name", ["two layers", "linear part, dead time", "MLP-NARX", "ensemble"])
 def test_single_precision(tmp_path, name):
     record = make_record()
     model = fit_mixed() if name == "ensemble" else fit_small(name)

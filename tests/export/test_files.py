@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -22,6 +23,14 @@ def test_the_ending_or_the_name_chooses_the_format(tmp_path):
     assert model.export(tmp_path / "m.bin", "onnx") == (tmp_path / "m.bin",)
     assert (tmp_path / "m.bin").read_bytes() == (tmp_path / "m.onnx").read_bytes()
     assert list_names(tmp_path) == ["m.CASADI", "m.bin", "m.c", "m.h", "m.onnx"]
+
+
+@pytest.mark.parametrize(("library", "what"), [("casadi", "a CasADi function"), ("onnx", "an ONNX file")])
+def test_without_an_optional_library(library, what, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"revarb.export.{library}", raising=False)
+    with pytest.raises(InputError, match=rf'{what} needs {library}; pip install "revarb\[{library}\]"'):
+        fit_small("ARX").export(tmp_path / f"m.{library}")
 
 
 def test_a_header_that_cannot_be_written_is_refused_before_the_work(tmp_path):

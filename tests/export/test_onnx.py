@@ -1,20 +1,18 @@
 """What ONNX files have beyond the other formats: the default start of the run, and metadata."""
 
 import json
-import sys
 
 import numpy as np
 import onnx
 import pytest
 
 import revarb
-from revarb.errors import InputError
 from revarb.export.onnx import OPSET
 from support.export_formats import open_session, run_onnx
-from support.export_models import SPECS, fit_small, make_record, simulate_mean
+from support.export_models import fit_small, make_record, simulate_mean
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", ["linear part, dead time", "feedthrough", "MLP-NARX"])
 def test_the_run_starts_cold_by_default(name, tmp_path):
     """The rows after the first window of inputs, with these as past inputs, are those of a cold simulation."""
     record, model = make_record(2, 2), fit_small(name, 2, 2)
@@ -43,10 +41,3 @@ def test_what_the_file_says(tmp_path):
         assert said["input_names"] == ["Ventil °", 'a "b"'] and said["output_names"] == ["int", "y 2"]
         assert said["dt"] == 0.25 and said["past_inputs"] == model.order.reach
         np.testing.assert_array_equal(said["cold_state"], model.step_state())
-
-
-def test_without_onnx(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.delitem(sys.modules, "revarb.export.onnx", raising=False)
-    with pytest.raises(InputError, match=r'an ONNX file needs onnx; pip install "revarb\[onnx\]"'):
-        fit_small("ARX").export(tmp_path / "m.onnx")

@@ -27,7 +27,7 @@ from revarb.export.step_model import (
     list_gaussian_layers,
     make_step_model,
 )
-from revarb.simulation.formulas import Affine, Formula, RadialBasis
+from revarb.simulation.chain import Affine, Formula, RadialBasis
 
 Expression = Any  # a column of casadi.MX
 

@@ -25,7 +25,7 @@ from revarb.export.step_model import (
     list_gaussian_layers,
     make_step_model,
 )
-from revarb.simulation.formulas import Affine, Formula, RadialBasis
+from revarb.simulation.chain import Affine, Formula, RadialBasis
 
 OPSET, IR_VERSION = 17, 8  # of 2022: old runtimes read them, and nothing newer is needed
 Value = str  # values of a graph go by their names
