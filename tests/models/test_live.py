@@ -10,7 +10,7 @@ from revarb.data.series import Window
 from revarb.fitting.arx import ARX
 from revarb.models import live_runs
 from revarb.models.calibration import Calibration
-from revarb.models.ensemble import Ensemble, mix_paths
+from revarb.models.ensemble import Ensemble
 from revarb.models.live import Live
 from revarb.models.live_runs import LiveStep
 from support import small
@@ -218,9 +218,3 @@ def test_a_mixture_is_mean_only_until_its_first_correction(mixture):
         np.testing.assert_allclose(step.mean, free.mean[row], rtol=1e-9)
     live.correct(NEW.y[11])
     assert (live.step(NEW.u[12]).std > 0.0).all() and len(live.state) == 2
-
-
-def test_a_mixture_steps_as_its_members_do(mixture):
-    u, each = NEW.u, [Live(member, observe=True) for member in mixture.members]
-    path = mix_paths([live.predict(6, u[:6]) for live in each])
-    same_bands(Live(mixture, observe=True).predict(6, u[:6]), path)
