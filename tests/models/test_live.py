@@ -92,15 +92,14 @@ def test_a_sample_keeps_its_functions(single):
     assert np.ptp(last) > 1e-3
 
 
-@pytest.mark.slow
 def test_samples_are_drawn_as_trajectories_are(single):
     """After a horizon of steps their variance is that of `simulate(…, "samples")` without the output noise."""
     u = small.record(5).u[:8]
-    live = Live(single, single.final_states[0], samples=4000, horizon=100)
+    live = Live(single, single.final_states[0], samples=1000, horizon=100)
     samples = [live.step(row).samples for row in u][-1]
     start = single.final_states[0]
     known = type(start)(start.mean, np.zeros_like(start.cov), start.past_u)
-    drawn = single.simulate(u, "samples", start=known, samples=4000).samples[:, -1]
+    drawn = single.simulate(u, "samples", start=known, samples=1000).samples[:, -1]
     noise = float(single.scaling.y_std[0] ** 2 * single.trained.chain.output.sigma2)
     assert samples.var() <= drawn.var() == pytest.approx(samples.var() + noise, rel=0.25)
 
