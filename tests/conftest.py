@@ -61,11 +61,10 @@ def quiet(monkeypatch):
 @pytest.fixture(autouse=True, scope="module")
 def few_programs():
     """Release compiled programs between modules, so that none of them comes near the limit on memory mappings."""
-    from revarb.runtime import numerics
+    from revarb.runtime.numerics import release_programs
 
     yield
-    if numerics.count_mappings() > 0.6 * numerics.find_mapping_limit():
-        jax.clear_caches()
+    release_programs()
 
 
 @pytest.fixture
@@ -104,13 +103,3 @@ def in_empty_folder(tmp_path, monkeypatch):
     """The current folder, with nothing in it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Print how many cases the fuzz tests (tests/fuzz) have run."""
-    reports = [report for several in terminalreporter.stats.values() for report in several]
-    called = [report for report in reports if getattr(report, "when", "") == "call"]
-    lines = [text for report in called for key, text in report.user_properties if key == "fuzzed"]
-    if lines:
-        terminalreporter.section("fuzzing and killing")
-        terminalreporter.write_line("\n".join(lines))

@@ -71,22 +71,3 @@ def test_public_names(name):
 @pytest.mark.parametrize("name", MEMBERS)
 def test_methods_and_properties(name):
     assert find_problems(MEMBERS[name], is_member=True) == []
-
-
-def test_the_rules_find_what_is_missing():
-    class Example:
-        def method(self, x) -> int:
-            """Do something."""
-
-        def other(self, x) -> int:
-            """Do something; as in `method`."""
-
-        value = property(lambda self: 0, doc="A number.")
-        undocumented = property(lambda self: 0)
-
-    Example.__module__ = "revarb.example"
-    found = {name: find_problems(member, is_member=True) for name, member in public_members(Example)}
-    incomplete = ['no "Parameters"', 'no "Returns"']
-    assert found == {"method": incomplete, "other": [], "value": [], "undocumented": ["no docstring"]}
-    assert find_problems(Example) == ["no docstring"]
-    assert find_problems(Example.method) == ['no "Examples"', *incomplete]

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from revarb import baselines, datasets
-    from revarb.analysis.compare import compare
-    from revarb.analysis.comparison import Comparison
+    from revarb.analysis.comparison import Comparison, compare
     from revarb.analysis.scores import Scores, scores
     from revarb.baselines import GPNARX, GPSSM, LSTM, MLPNARX, Mean, ReducedRankGPSSM
     from revarb.data.record_files import read_records
@@ -34,8 +33,7 @@ else:
     # Public names are imported when they are first used (PEP 562): JAX and SciPy take seconds, and `revarb --help`
     # needs neither.
     _MODULES = {
-        "revarb.analysis.compare": ("compare",),
-        "revarb.analysis.comparison": ("Comparison",),
+        "revarb.analysis.comparison": ("Comparison", "compare"),
         "revarb.analysis.scores": ("Scores", "scores"),
         "revarb.baselines": ("GPNARX", "GPSSM", "LSTM", "MLPNARX", "Mean", "ReducedRankGPSSM"),
         "revarb.data.record_files": ("read_records",),

@@ -6,9 +6,10 @@ import os
 import numpy as np
 import pytest
 
-from revarb.analysis.compare import compare, default_models, family_models
+from revarb.analysis.comparison import compare
 from revarb.analysis.figures import draw_comparison
 from revarb.analysis.report import write_results
+from revarb.analysis.runs import default_models, family_models
 from revarb.analysis.scores import scores
 from revarb.analysis.verdict import describe_verdict
 from revarb.baselines import ARX, LSTM, Mean
@@ -48,14 +49,6 @@ def test_the_numbers_are_those_of_fitting_and_simulating_by_hand(quick):
     assert (row["rmse"], row["nlpd"], row["coverage95"]) == (by_hand.rmse, by_hand.nlpd, by_hand.coverage95)
     assert list(quick.residuals) == ["ARX", "REVARB"]  # of the models that predict, with the first seed
     np.testing.assert_array_equal(quick.residuals["REVARB"].errors, first.residuals(test).errors)
-
-
-def test_lines_have_smallest_median_and_largest(quick):
-    line = quick.lines[-2]
-    values = [row["rmse"] for row in quick.rows if row["model"] == "REVARB" and row["method"] == "mean"]
-    assert (line.model, line.method, line.seeds) == ("REVARB", "mean", 2)
-    assert line.ranges["rmse"] == (min(values), np.median(values), max(values))
-    assert np.isnan(line.ranges["nlpd"].median)
 
 
 @pytest.mark.slow
@@ -112,14 +105,6 @@ def test_huge_outputs(quick):
     train, test = Series(train.u, -1e306 + 1e105 * train.y), Series(test.u, 1.795e308 + 1e105 * test.y)
     [line] = compare(train, test, {"Mean": Mean()}, seeds=1).lines
     assert line.reasons == ["1 of 1 seed(s) failed: its error is inf: the outputs are too large"]
-
-
-@pytest.mark.slow
-def test_a_warning_of_a_model_is_given_once():
-    models = {"REVARB": small.spec(inducing=1000)}
-    with pytest.warns(UserWarning, match="REVARB: inducing=1000, but there are only") as caught:
-        compare(small.record(), small.record(1), models, seeds=2)
-    assert len(caught) == 1
 
 
 def test_what_all_models_warn_of_is_given_once_without_their_names():

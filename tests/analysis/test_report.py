@@ -5,7 +5,7 @@ import re
 import matplotlib.image
 import pytest
 
-from revarb.analysis.compare import compare
+from revarb.analysis.comparison import compare
 from revarb.analysis.report import comparison_page, output_grid
 from revarb.baselines import ARX, Mean
 from revarb.data.series import Series

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from revarb.analysis import runs
-from revarb.analysis.compare import compare
-from revarb.analysis.comparison import ComparisonInterrupted
+from revarb.analysis.comparison import ComparisonInterrupted, compare
 from revarb.analysis.runs import FinishedFit, FitStore
 from revarb.baselines import ARX, Mean
 from revarb.data.trajectory import Trajectory

@@ -13,7 +13,7 @@ from revarb.baselines.lstm import LSTM, LSTMNetwork
 from revarb.baselines.mean import Mean
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.errors import RevarbError
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.numerics import with_numerics
 from support import small
 

@@ -16,7 +16,7 @@ from revarb.baselines.per_output import PerOutput
 from revarb.data.series import Series
 from revarb.errors import InputError
 from revarb.fitting.arx import ARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.simulation.mean import scan_mean
 from revarb.simulation.moments import scan_moments
 from support import small

@@ -8,7 +8,7 @@ import pytest
 import revarb
 from revarb.cli import fit_request
 from revarb.fitting.weight_path import ALL
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support import command_line, small
 from support.command_line import COLUMNS, FIT, START, refuse, run, succeed, write_record
 from support.journals import count_evaluations
@@ -58,13 +58,6 @@ def test_a_failed_fit_is_a_warning(capsys, folder, monkeypatch, status, steps, w
     monkeypatch.setattr(revarb.RGP, "fit", fit_badly)
     said = "" if why is None else f"warning: the fit with seed 0 failed: {why}; try another --seed, or fewer lags\n"
     assert f"seed 0: {status} after {steps} iterations" in succeed(capsys, *FIT, "--no-calibrate", err=said)
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_compiling_is_deferred_until_there_is_a_model(folder):
-    """Before the first evaluation there is no model to keep; after it, the fit returns its initial values."""
-    code, _, screen = command_line.press_ctrl_c(b"Compiling", "-m", "revarb", *FIT, JAX_LOG_COMPILES="1")
-    assert code == 130 or (code == 0 and revarb.load("m.rgp").bound < 0), screen
 
 
 @pytest.mark.slow

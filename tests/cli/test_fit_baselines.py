@@ -15,7 +15,7 @@ from revarb.data.table_file import Table
 from revarb.errors import ComputationError
 from revarb.models.base import Fitted
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support.command_line import START, run, succeed
 
 

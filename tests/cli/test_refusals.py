@@ -100,7 +100,7 @@ CASES = [
     ("predict rgp.rgp slow.csv -o p.csv --time t", "slow.csv is sampled every 2, but the model was fitted with dt=1"),
     ("predict mean.rgp test.csv -o p.csv", "mean.rgp contains a FittedMean, which cannot predict; use revarb simulate"),
     # Checks
-    ("check mean.rgp test.csv", "mean.rgp contains a FittedMean, which cannot predict and has no residuals"),
+    ("check mean.rgp test.csv", "mean.rgp contains a FittedMean, which cannot predict; use revarb simulate"),
     ("check arx.rgp test.csv -o check.svg", "the picture is a PNG file; choose a name that ends in .png"),
     ("check arx.rgp test.csv -o no/check.png", "the folder no does not exist"),
     ("check arx.rgp table.png -o table.png", "-o table.png would overwrite table.png, which is read"),

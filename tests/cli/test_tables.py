@@ -58,23 +58,6 @@ def test_sampling_is_checked_without_being_asked(capsys, model, command):
     assert list(pd.read_csv("p.csv").columns[:2]) == ["row", "scored"]
 
 
-def test_jitter_is_noted(capsys, model):
-    write_record("jitter.csv", small.record(2), TIMES + 0.02 * (TIMES == 3.5))
-    code, _, err = run(capsys, *SIMULATE, "jitter.csv", "-o", "p.csv")
-    assert code == 0 and err.startswith("warning: jitter.csv, column 't': steps differ by up to 4.0% from their median")
-    assert err.count("\n") == 1
-
-
-def test_records_in_python_are_sampled_like_the_model(model):
-    record = small.record(2)
-    for dt in (None, 1.0, 0.51):
-        with pytest.raises(revarb.InputError, match=r"the record has dt=.*, but the model was trained with dt=0.5"):
-            model.predict(revarb.Series(record.u, record.y, dt))
-        with pytest.raises(revarb.InputError, match=r"the record has dt=.*, but the model was trained with dt=0.5"):
-            model.simulate(record.u, start=revarb.Window(record.u, record.y, dt))
-    assert len(model.predict(revarb.Series(record.u, record.y, 0.5001))) == 60
-
-
 def test_a_logger_file_from_fit_to_prediction(capsys, folder):
     """Decimal comma, semicolons, units, a comment, dates with the day first, UTF-16."""
     for name, seed in (("train.csv", 0), ("test.csv", 2)):
@@ -145,7 +128,6 @@ def test_a_pipe_that_closes_early(model):
     assert process.returncode == 0
 
 
-QUICK = (*FIT[2:], "--no-calibrate")
 BASELINE = (*START[2:], "--model", "arx")
 
 
@@ -155,13 +137,6 @@ def interrupted(folder):
     times = np.concatenate([np.arange(40.0), 3600.0 + np.arange(5.0), 3606.0 + np.arange(35.0)])
     write_record("gaps.csv", small.record(samples=80), times)
     return folder
-
-
-@pytest.mark.parametrize("command", ["fit", "compare"])
-def test_a_gap_in_time_is_refused_with_the_option(capsys, interrupted, command):
-    err = refuse(capsys, command, "gaps.csv", "gaps.csv", *COLUMNS, "--time", "t", "-o", "out.rgp")
-    assert err.startswith("error: gaps.csv, line 42, column 't': time goes from 39.0 to 3600.0, but it must increase")
-    assert err.endswith("or read it as two records with --split-gaps (split_gaps=True)\n")
 
 
 def test_pieces_that_are_too_short_for_the_lags_are_left_out(capsys, interrupted):
@@ -195,12 +170,9 @@ def clipped(folder, monkeypatch):
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
-        ("fit", "train.csv", *QUICK),
-        ("fit", "train.csv", *BASELINE),
         pytest.param(("fit", "train.csv", *START[2:], "--jobs", "1"), marks=pytest.mark.slow),
         ("compare", "train.csv", "test.csv", *COLUMNS, "--only", "Mean", "--only", "ARX", "--seeds", "2"),
     ],

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from revarb.analysis.compare import compare
+from revarb.analysis.comparison import compare
 from revarb.analysis.scores import scores
 from revarb.baselines import ARX
 from revarb.data import dataframes

@@ -11,8 +11,7 @@ from revarb.errors import ComputationError
 from revarb.fitting import calibrate, held_out
 from revarb.fitting.calibration_rule import SCALES
 from revarb.fitting.reference_errors import measure_linear, measure_mean
-from revarb.models.recipe import R0_FREE, Recipe, Stage
-from revarb.models.status import Status
+from revarb.models.recipe import R0_FREE, Recipe, Stage, Status
 from support import small
 from support.journals import count_evaluations
 

@@ -11,9 +11,8 @@ from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import QualityWarning
 from revarb.fitting import objective
-from revarb.models.recipe import GROUPS, R0_FREE, Recipe, Stage
+from revarb.models.recipe import GROUPS, R0_FREE, Recipe, Stage, Status
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 from revarb.variational.parameters import flatten, select_entries
 from support import small
 from support.journals import count_evaluations

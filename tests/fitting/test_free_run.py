@@ -18,8 +18,7 @@ from revarb.fitting.objective import make_objective
 from revarb.fitting.weight_path import _compute_posteriors, optimise_alone
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import PosteriorMean
-from revarb.models.recipe import GROUPS, WEIGHTS, Recipe, Stage
-from revarb.models.status import Status
+from revarb.models.recipe import GROUPS, WEIGHTS, Recipe, Stage, Status
 from revarb.runtime.journal import Journal
 from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_mean_cold

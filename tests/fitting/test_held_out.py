@@ -25,7 +25,7 @@ from revarb.fitting.held_out import (
 )
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.simulation.mean import run_mean_cold
 from support import small
 from support.linear_systems import first_order_model, first_order_record

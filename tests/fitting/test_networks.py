@@ -9,8 +9,7 @@ import pytest
 import revarb
 from revarb.fitting import networks
 from revarb.fitting.networks import _locate_targets, run_adam_rounds
-from revarb.models.recipe import Recipe, Recognition, Stage
-from revarb.models.status import Status
+from revarb.models.recipe import Recipe, Recognition, Stage, Status
 from revarb.runtime.journal import Journal
 from revarb.runtime.numerics import with_numerics
 from revarb.variational.bound import revarb_bound

@@ -11,7 +11,7 @@ import pytest
 from revarb.errors import ComputationError
 from revarb.fitting.batched_lbfgs import evaluate_batch, find_direction, maximise_batch
 from revarb.fitting.lbfgs import Phase, Settings, maximise
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.numerics import with_numerics
 
 SETTINGS = Settings(memory=6, ftol=1e-12, gtol=1e-8)

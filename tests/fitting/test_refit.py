@@ -12,8 +12,7 @@ from revarb.fitting import weight_path
 from revarb.fitting.fit import infer_states
 from revarb.models.calibration import Calibration
 from revarb.models.model_file import load
-from revarb.models.recipe import R0_FREE, RECIPES, Recipe, Stage
-from revarb.models.status import Status
+from revarb.models.recipe import R0_FREE, RECIPES, Recipe, Stage, Status
 from revarb.runtime.numerics import with_numerics
 from revarb.variational.parameters import flatten
 from support import small

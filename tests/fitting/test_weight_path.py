@@ -12,8 +12,7 @@ from revarb.fitting.held_out import mask_fold
 from revarb.fitting.lbfgs import DEFAULT_SETTINGS, Optimum, Phase
 from revarb.fitting.problem import Plan, initialise, prepare
 from revarb.fitting.weight_path import ALL, fit_whole_path, raise_weights, set_weight
-from revarb.models.recipe import FIXED_FREE, Recipe, Stage
-from revarb.models.status import Status, Step
+from revarb.models.recipe import FIXED_FREE, Recipe, Stage, Status, Step
 from revarb.runtime.numerics import with_numerics
 from support import small
 

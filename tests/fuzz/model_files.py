@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from safetensors.numpy import load_file, save
 import revarb
 from fuzz import samples
 from fuzz.harness import Property, attempt, check_path
-from fuzz.junk import NAMES, REAL, plain, spoiled_json
+from fuzz.junk import NAMES, REAL, spoiled_json
 from revarb.models.model_file import checksum
 
 FILE = "m.rgp"
@@ -29,21 +28,20 @@ def sound(kind: str) -> tuple[bytes, str, dict[str, np.ndarray]]:
     return content, container["__metadata__"]["revarb"], load_file(FILE)
 
 
-def opens_or_is_refused(content: bytes, methods: Sequence[str] | None = None) -> bool:
+def opens_or_is_refused(content: bytes) -> None:
     """Load this file, use the model, and check that no other file was written."""
     Path(FILE).write_bytes(content)
     model = attempt(lambda: revarb.load(FILE))
     if model is not None:
-        _use(model, model.methods if methods is None else methods)
+        _use(model)
     tree = [(len(folders), files) for _, folders, files in os.walk("../..")]
     assert tree == [(1, []), (1, []), (0, [FILE])], tree
-    return model is not None
 
 
-def _use(model, methods: Sequence[str]) -> None:
+def _use(model) -> None:
     assert repr(model) and (model.choice is None or (str(model.choice) and repr(model.choice)))
     steps = {"steps": samples.ROWS} if not model.input_names else {"u": samples.U}
-    for method in methods:
+    for method in model.methods:
         for start in ("cold", "continue"):
             check_path(attempt(lambda how=(method, start): model.simulate(**steps, method=how[0], start=how[1])))
 
@@ -84,25 +82,6 @@ def spoiled_bytes(draw) -> bytes:
 
 
 @st.composite
-def spoiled_container(draw) -> bytes:
-    """The table of arrays changed: names, types, shapes and places that the file claims."""
-    content = sound(draw(kinds))[0]
-    end = 8 + int.from_bytes(content[:8], "little")
-    container = json.loads(content[8:end])
-    entries = [name for name in container if name != "__metadata__"]
-    for _ in range(draw(st.integers(1, 2))):
-        entry = container[draw(st.sampled_from(entries))]
-        what = draw(st.sampled_from(["dtype", "shape", "data_offsets"]))
-        sizes = st.sampled_from([0, 1, 5, 8, 2**31, 2**40, 2**61, 2**63, 2**64 - 1, -1])
-        types = ["F32", "F16", "BF16", "I64", "BOOL", "U8", "F8_E4M3", "C64", "F4", "F64 "]
-        entry[what] = draw(
-            st.sampled_from(types) if what == "dtype" else st.lists(sizes, min_size=0, max_size=3) | plain
-        )
-    text = json.dumps(container).encode()
-    return len(text).to_bytes(8, "little") + text + content[end:]
-
-
-@st.composite
 def spoiled_header(draw) -> bytes:
     """The model's own header changed, and signed again."""
     _, header, arrays = sound(draw(kinds))
@@ -110,44 +89,12 @@ def spoiled_header(draw) -> bytes:
 
 
 @st.composite
-def spoiled_part(draw, kind: str, *keys: str) -> bytes:
-    """Only this part of the header changed."""
-    _, header, arrays = sound(kind)
-    tree = json.loads(header)
-    part = draw(spoiled_json(json.dumps({key: tree.pop(key) for key in keys})))
-    return signed(json.dumps(tree | part), arrays)
-
-
-def choice_is_drawn_or_refused(content: bytes) -> bool:
-    """The choice as text, table and figure, and written again."""
-    Path(FILE).write_bytes(content)
-    model = attempt(lambda: revarb.load(FILE))
-    if model is None or model.choice is None:
-        return False
-    choice = model.choice
-    assert str(choice) and choice.taken_candidate in choice.candidates
-    assert np.isfinite(choice.plot().axes[0].get_xlim()).all()
-    assert revarb.Choice.from_dict(json.loads(json.dumps(choice.to_dict(), allow_nan=False))) == choice
-    return True
-
-
-@st.composite
-def spoiled_header_text(draw) -> bytes:
-    """The text of the header changed in ways that no JSON writer produces."""
-    _, header, arrays = sound(draw(kinds))
-    place = draw(st.integers(0, len(header)))
-    pieces = ["9" * 5000, "1e999", "-", "[" * 100_000, "NaN", "Infinity", '"\\ud800"', "\x00", "}", "{}", ",", '"', "0"]
-    replaced = draw(st.integers(0, 12))
-    return signed(header[:place] + draw(st.sampled_from(pieces)) + header[place + replaced :], arrays)
-
-
-@st.composite
-def spoiled_arrays(draw, kinds=kinds, prefix: str = "") -> bytes:
-    """The arrays changed whose names begin so, and signed again."""
+def spoiled_arrays(draw) -> bytes:
+    """Arrays changed, and signed again."""
     _, header, sound_arrays = sound(draw(kinds))
     arrays = dict(sound_arrays)
     for _ in range(draw(st.integers(1, 2))):
-        name = draw(st.sampled_from(sorted(name for name in arrays if name.startswith(prefix))))
+        name = draw(st.sampled_from(sorted(arrays)))
         value = draw(st.sampled_from([*REAL, 1e-9, 30.0, 1e5, 1e10, 1e100, 1e150, 1e160, -1e5]))
         array = np.array(arrays[name], dtype=np.float64)
         match draw(st.sampled_from(["entry", "entry", "all", "scale", "shape", "dtype", "name", "remove", "another"])):
@@ -177,15 +124,6 @@ def spoiled_arrays(draw, kinds=kinds, prefix: str = "") -> bytes:
 
 PROPERTIES = {
     "model files: bytes": Property(opens_or_is_refused, spoiled_bytes(), 500),
-    "model files: table of arrays": Property(opens_or_is_refused, spoiled_container(), 300),
-    "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 500),
-    "model files: calibration and gaps, signed": Property(
-        opens_or_is_refused, spoiled_part("calibrated", "calibration", "outputs_apart"), 100
-    ),
-    "model files: choice, signed": Property(choice_is_drawn_or_refused, spoiled_part("chosen", "choice"), 100),
-    "model files: header text, signed": Property(opens_or_is_refused, spoiled_header_text(), 150),
+    "model files: header, signed": Property(opens_or_is_refused, spoiled_header(), 700),
     "model files: arrays, signed": Property(opens_or_is_refused, spoiled_arrays(), 500),
-    "model files: arrays of networks, signed": Property(
-        partial(opens_or_is_refused, methods=("network",)), spoiled_arrays(st.just("with_networks"), "networks."), 10
-    ),  # a third of a second each
 }

@@ -9,7 +9,7 @@ import revarb
 from revarb.data.windows import initial_states
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.weight_path import build_model
-from revarb.models.status import Status, Step
+from revarb.models.recipe import Status, Step
 from revarb.variational.parameters import Parameters, flatten
 from revarb.variational.states import RecognisedStates, draw_networks
 from support import small

@@ -1,7 +1,6 @@
-"""Thousands of spoiled cases, in separate processes: see the package. The counts are printed at the end."""
+"""Thousands of spoiled cases, in separate processes: see the package."""
 
 import ast
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,23 +16,14 @@ RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
     ("group", "length"),
     [
         ("arguments", "short"),
-        *(pytest.param(*run, marks=pytest.mark.slow) for run in (
-            ("model_files", "short"), ("model_files", "long"), ("arguments", "long"), ("fits", "long"),
-        )),
+        *(pytest.param(group, "long", marks=pytest.mark.slow) for group in ("model_files", "arguments", "fits")),
     ],
-)  # fmt: skip
-def test_every_case_is_a_result_or_a_clear_error(group, length, record_property):
+)
+def test_every_case_is_a_result_or_a_clear_error(group, length):
     """A crash or a hang of their process is a failure too."""
     command = [sys.executable, "-m", "fuzz", group, length]
     done = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, check=False)
-    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
-    for outcome in outcomes:
-        results = outcome["cases"] - outcome["refused"]
-        record_property("fuzzed", f"{outcome['name']}: {outcome['cases']} cases, {results} results")
-    failures = [outcome["name"] + "\n" + outcome["failure"] for outcome in outcomes if outcome["failure"]]
-    assert not failures, "\n".join(failures)
     assert done.returncode == 0, done.stderr[-6000:]
-    assert sum(outcome["cases"] for outcome in outcomes) > 0
 
 
 def test_the_package_executes_no_data():

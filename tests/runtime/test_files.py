@@ -62,13 +62,12 @@ def test_what_killed_writers_left_behind_is_removed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [fresh.name, "m.rgp"]
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_writer_killed_at_any_moment_leaves_one_complete_model(tmp_path, record_property, kills):
+def test_a_writer_killed_at_any_moment_leaves_one_complete_model(tmp_path):
     """SIGKILL while one of two models is written over the other, repeatedly: the file is one of them."""
+    kills = 40
     done = run_python("-m", "support.killed_writers", tmp_path, kills)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
-    record_property("fuzzed", f"killed writers of a model file: {counts}")
     assert counts["kills"] == counts["whole"] == kills
     assert counts["killed while writing"] > kills / 10  # otherwise no kill came during a write
 

@@ -16,7 +16,7 @@ from revarb.fitting.held_out import FOLDS
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.selection import ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.final_fit import fit_members
@@ -65,7 +65,7 @@ def make(error, path=None, weight=0.0, deviation=0.0):
 
 BEST = make(0.2, A, 5.0)
 CLOSE = [make(0.21, A, 2.0, 0.1), make(0.215, B, 5.0, 0.1), make(0.22, deviation=0.2)]
-WORSE = [make(0.23, A), make(0.25, B, 2.0), make(0.3, B)]
+WORSE = [make(0.31, A), make(0.33, B, 2.0), make(0.35, B)]  # more than 1.5 times the best
 RESULTS = [BEST, *CLOSE, *WORSE]
 
 

@@ -12,7 +12,7 @@ from revarb.errors import ComputationError, InputError
 from revarb.fitting.calibration_rule import MIN_CONFORMAL
 from revarb.fitting.held_out import simulate_blocks
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.selection import linear
 from revarb.selection.candidates import CandidateKey

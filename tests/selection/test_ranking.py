@@ -79,20 +79,18 @@ def test_a_linear_model_that_is_best_is_alone(make, held_out):
     assert "the best nonlinear model" not in alone and alone.endswith("Nothing nonlinear was found that is better.")
 
 
-def test_members_are_within_one_standard_error_of_the_best(make, held_out):
-    """Their difference is the mean of log(error / error of the best): what makes a block hard for all drops out."""
-    best = make("best", 0.5, A)
-    for number, deviation in enumerate((0.02, 0.1, 0.5)):
-        for share, close in ((0.98, True), (1.02, False), (-0.02, True), (3.0, False)):
-            other = make("other", 0.5 * np.exp(abs(share) * deviation), B, deviation=np.sign(share) * deviation)
-            found = rank([other, best], held_out, {}, 5)
-            assert names(found.members) == (["best", "other"] if close else ["best"]), (number, share)
-            assert (found.taken is found.mixture) == close
-            row = found.describe().candidates[0]
-            assert row.standard_error == pytest.approx(deviation) and row.note == ("member" if close else "")
-    # The best may sway too: only where the errors differ does a standard error arise.
+@pytest.mark.parametrize(("ratio", "close"), [(1.0, True), (1.49, True), (1.51, False), (3.0, False)])
+def test_members_are_not_far_behind_the_best(make, held_out, ratio, close):
+    found = rank([make("other", 0.5 * ratio, B, deviation=0.1), make("best", 0.5, A)], held_out, {}, 5)
+    assert set(names(found.members)) == ({"best", "other"} if close else {"best"})
+    assert (found.taken is found.mixture) == close
+
+
+def test_standard_errors_are_those_of_the_difference_to_the_best(make, held_out):
+    """The mean of log(error / error of the best): what makes a block hard for all drops out."""
     swaying = [make("a", 0.5, A, deviation=0.3), make("b", 0.51, B, deviation=0.3), make("c", 0.51, C, deviation=0.2)]
-    assert names(rank(swaying, held_out, {}, 5).members) == ["a", "c"]
+    table = {row.name: row.standard_error for row in rank(swaying, held_out, {}, 1).describe().candidates}
+    assert table == {"a": None, "b": pytest.approx(0.0, abs=1e-12), "c": pytest.approx(0.1)}
 
 
 def test_members_are_at_most_so_many_whatever_their_path(make, held_out):
@@ -101,14 +99,14 @@ def test_members_are_at_most_so_many_whatever_their_path(make, held_out):
         make("l", 0.53, deviation=0.1), make("b", 0.54, B, deviation=0.1), make("ll", 0.545, deviation=0.1),
         make("lll", 0.55, deviation=0.1),
     ]  # fmt: skip
-    clear = [make("llll", 0.5001), make("c", 0.56, C, deviation=0.1), make("d", 0.9, D, 2.0, deviation=0.1)]
+    behind = [make("c", 0.56, C, deviation=0.1), make("d", 0.9, D, 2.0, deviation=0.1)]
     ordered = names(close)
-    for count in range(1, 10):
-        found = rank([*clear, *close], held_out, {}, count)
+    for count in range(1, 8):
+        found = rank([*behind, *close], held_out, {}, count)
         assert names(found.members) == ordered[:count] and found.best.name == "a2"
-        assert (found.mixture is None) == (count == 1) and names(found.compared)[1] == "llll"  # no worse, but for sure
-    choice = rank([*clear, *close], held_out, {}, 5).describe()
-    assert notes(choice) == {**dict.fromkeys(["llll", "c", "d", "ll", "lll"], ""),
+        assert (found.mixture is None) == (count == 1)
+    choice = rank([*behind, *close], held_out, {}, 5).describe()
+    assert notes(choice) == {**dict.fromkeys(["c", "d", "ll", "lll"], ""),
                              **dict.fromkeys(ordered[:5], "member"), "mixture of 5": "taken"}  # fmt: skip
     assert names(choice.members) == ordered[:5] and {each.weight for each in choice.members} == {0.2}
     assert sum(each.weight for each in choice.candidates) == 1.0
@@ -147,17 +145,16 @@ def test_the_error_of_the_mixture_is_that_of_the_mean_of_its_members(make, held_
 
 
 def test_the_sentence_has_the_error_of_the_mixture(make, held_out):
-    results = [make("linear", 1.0), make("a", 0.5, A, 2.0), make("b", 0.8, B, deviation=0.5)]
+    results = [make("linear", 1.0), make("a", 0.5, A, 2.0), make("b", 0.7, B, deviation=0.5)]
     found = rank(results, held_out, {}, 5)
     choice, [best, other] = found.describe(), [compute_held_out_error(each.errors) for each in found.members]
     taken = choice.taken_candidate
     assert taken.name == "mixture of 2" and taken.error == compute_held_out_error(found.mixture.errors)
     assert choice.sentence == (
         f"mixture of 2: its held-out error is {taken.error:.3g} of the output's standard deviation, that of the best "
-        f"linear model {2 * best:.3g}. Its members have {best:.3g} to {other:.3g} alone; held-out blocks cannot tell "
-        "them apart."
+        f"linear model {2 * best:.3g}. Its members have {best:.3g} to {other:.3g} alone."
     )
-    assert other == pytest.approx(1.6 * best) and choice.linear_error == pytest.approx(2.0 * best)
+    assert other == pytest.approx(1.4 * best) and choice.linear_error == pytest.approx(2.0 * best)
     alone = rank(results, held_out, {}, 1).describe()
     assert alone.taken == "a" and alone.taken_candidate.error == best
     assert alone.sentence.startswith(f"a: its held-out error is {best:.3g} of") and alone.sentence.endswith(

@@ -4,36 +4,11 @@ import numpy as np
 import pytest
 
 from revarb.data.windows import input_windows_after
-from revarb.gp.posterior import predict_certain
 from revarb.runtime.numerics import with_numerics
-from revarb.simulation.chain import StartState, locate_windows, make_cold_start
+from revarb.simulation.chain import StartState, locate_windows
 from revarb.simulation.filtering import filter_states, predict_ahead, smooth_means
 from revarb.simulation.moments import run_moments
 from support import small
-from support.chains import smooth_chain
-
-
-@with_numerics
-def test_states_agree_with_weighted_samples(shallow_model):
-    """Importance sampling of one step: states weighted by how well they explain y."""
-    chain = smooth_chain(shallow_model.trained.chain, 0.02)
-    rng, count = np.random.default_rng(2), 200_000
-    start = make_cold_start(chain.latent_dims, chain.lags, shallow_model.order.reach, 1)
-    start = StartState(start.mean, 0.05 * start.cov, start.past_u)
-    u_bar = np.zeros((1, chain.hidden[0].zeta.shape[1] - chain.lags))
-    y = np.array([[0.2]])
-    got = filter_states(chain, start, u_bar, y)
-    drawn = rng.multivariate_normal(start.mean, start.cov, size=count)
-    x_hat = np.hstack([drawn, np.zeros((count, u_bar.shape[1]))])
-    layer, output = chain.hidden[0], chain.output
-    mean, variance = (np.asarray(part) for part in predict_certain(layer, x_hat))
-    x = mean[:, 0] + np.sqrt(variance + float(layer.sigma2)) * rng.normal(size=count)
-    window = np.column_stack([x, drawn[:, : chain.lags - 1]])
-    f, spread = (np.asarray(part) for part in predict_certain(output, window))
-    total = spread + float(output.sigma2)
-    weights = np.exp(-0.5 * (y[0, 0] - f[:, 0]) ** 2 / total) / np.sqrt(total)
-    expected = np.average(window, weights=weights, axis=0)
-    np.testing.assert_allclose(np.asarray(got.mean), expected, atol=0.02)
 
 
 @with_numerics

@@ -1,7 +1,6 @@
 """The mean-only run against a plain loop."""
 
 import numpy as np
-import pytest
 
 from revarb.gp.posterior import predict_certain
 from support import small
@@ -31,8 +30,6 @@ def loop_mean(model, u):
     return model.scaling.raw_outputs(np.array(rows))
 
 
-@pytest.mark.parametrize("which", ["model", pytest.param("wide_model", marks=pytest.mark.slow)])
-def test_mean_run_equals_a_plain_loop(which, request):
-    model = request.getfixturevalue(which)
+def test_mean_run_equals_a_plain_loop(model):
     u = small.record(3).u
     np.testing.assert_allclose(model.simulate(u, method="mean").mean, loop_mean(model, u), atol=1e-10)

@@ -9,16 +9,13 @@ from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import compute_known_part
 from revarb.runtime.numerics import round_up_rows
-from revarb.simulation import filtering, narx_filtering, samples
+from revarb.simulation import filtering, narx_filtering
 from revarb.simulation.chain import Chain, make_cold_start
 from revarb.simulation.filtering import filter_states, predict_ahead
 from revarb.simulation.mean import run_mean, scan_mean
 from revarb.simulation.moments import JointState, advance_moments, observe_moments, run_moments, scan_moments
-from revarb.simulation.samples import run_samples
 from revarb.simulation.starts import infer_state
 from support import small
-
-PADDED = (17, 19, 100, 205)
 
 
 def assert_same(got, expected):
@@ -53,24 +50,13 @@ def draw_rows(model, rows, rng):
     return start, rng.normal(size=(rows, order.input_lags)), np.where(rng.random(y.shape) < 0.1, np.nan, y)
 
 
-@pytest.mark.parametrize(
-    "rows", [rows if rows in (17, 205) else pytest.param(rows, marks=pytest.mark.slow) for rows in PADDED]
-)
+@pytest.mark.parametrize("rows", [17, 205])
 def test_runs_are_those_without_padding(model, rows, rng):
     chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
     assert round_up_rows(rows) > rows
     assert_same(run_mean(chain, start, u_bar, 2), scan_mean(chain, start, u_bar, 2))
     expected = run_unpadded(chain, start, u_bar, 2)
     for got, wanted in zip(run_moments(chain, start, u_bar, 2), expected, strict=True):
-        assert_same(got, wanted)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [17, 100])
-def test_samples_are_those_without_padding(model, rows, rng):
-    chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
-    arguments = chain, start, u_bar, 2, jax.random.key(3), 5
-    for got, wanted in zip(run_samples(*arguments), samples._scan_samples(*arguments), strict=True):
         assert_same(got, wanted)
 
 
@@ -83,21 +69,15 @@ def test_the_filter_stops_at_the_last_row(shallow_model, rng):
 RUNS = {
     "mean": (scan_mean, lambda chain, start, u_bar, y: run_mean(chain, start, u_bar, 2)),
     "moments": (scan_moments, lambda chain, start, u_bar, y: run_moments(chain, start, u_bar, 2).variance),
-    "samples": (
-        samples._scan_samples,
-        lambda chain, start, u_bar, y: run_samples(chain, start, u_bar, 2, jax.random.key(0), 3)[1][0],
-    ),
     "prediction": (
         filtering._predict_later,
         lambda chain, start, u_bar, y: predict_ahead(chain, chain, start, u_bar, y, 2, 3).mean,
     ),
-    "smoothing": (filtering._filter_means, lambda *rows: filtering.smooth_means(*rows)[0]),
     "filter": (filtering._filter_rows, filter_states),
 }
-SLOW = ("samples", "prediction", "smoothing")
 
 
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] if k in SLOW else []) for k in RUNS])
+@pytest.mark.parametrize("kind", RUNS)
 @pytest.mark.usefixtures("kept_programs")
 def test_records_of_nearby_length_share_one_compilation(shallow_model, rng, kind):
     program, run = RUNS[kind]

@@ -4,8 +4,6 @@ import os
 import re
 import socket
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -107,18 +105,6 @@ def test_a_model_is_trained_once(capsys, tmp_path, model, monkeypatch):
     here.write_bytes(b"cut short")
     study._load_or_train_model()
     assert len(trainings) == 2 and here != avatar_model.cached_model_path(replace(TINY, inducing=31))
-    (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr(avatar_model.pooch, "os_cache", lambda name: tmp_path / "file" / name)
-    assert study._load_or_train_model() is model
-    assert "the trained model could not be cached: cannot create" in capsys.readouterr().out
-
-
-def test_training_takes_the_settings_and_the_motions(recorded_data, monkeypatch):
-    monkeypatch.setattr(avatar_model.Gaits, "load", gaits)
-    recipe = revarb.Recipe(stages=(revarb.Stage(("mu",), 1),))
-    monkeypatch.setattr(avatar_model, "AVATAR", replace(TINY, recipe=recipe))
-    found = avatar_model.train_model()
-    assert avatar_model.check_model(found) is found and found.seed == avatar_model.SEED
 
 
 def test_the_frames_are_the_mean_only_run_under_the_commanded_speed(model, avatar):
@@ -176,27 +162,6 @@ def test_the_curves_are_the_last_seconds_and_the_history_is_limited(model, avata
     monkeypatch.setattr(live_avatar, "HISTORY_SECONDS", 0.5)
     short = LiveAvatar(model, gaits())
     assert walk_on(short, 40)[-1].time == pytest.approx(40 * short.dt) and len(short.history().speeds) == 15
-
-
-def test_calls_from_several_threads(avatar):
-    """viser calls every button's handler in its own thread, while frames are computed."""
-    stop = threading.Event()
-
-    def click(number):
-        rng = np.random.default_rng(number)
-        actions = [
-            avatar.reset, lambda: avatar.set_speed(rng.uniform(-9, 9)), lambda: avatar.follow_preset("sine"),
-            avatar.history, lambda: avatar.traces(8.0), lambda: avatar.play(rng.random() < 0.7),
-        ]  # fmt: skip
-        while not stop.wait(0.002):
-            actions[rng.integers(len(actions))]()
-
-    with ThreadPoolExecutor(6) as threads:
-        clicks = [threads.submit(click, number) for number in range(6)]
-        scenes = [avatar.tick(2) for _ in range(150)]
-        stop.set()
-    assert [each.exception() for each in clicks] == [None] * 6
-    assert all(np.isfinite(scene.joints).all() for scene in scenes)
 
 
 def test_the_played_motion_is_exported(avatar, tmp_path):

@@ -3,13 +3,12 @@
 import dataclasses
 from types import SimpleNamespace
 
-import pytest
-
 import revarb
-from studies.benchmarks import CHOSEN, R0, RECORDS, Benchmarks, Outcome, Record, list_outcomes
+from studies.benchmarks import CHOSEN, R0, Benchmarks, Outcome, Record, list_outcomes
 from studies.records import Benchmark
 from studies.study import run_fits
 from studies.tables import select
+from support.study_rows import score_row
 
 REPORT = ["drive", "actuator", "artificial_recorded"]
 SCALED = ["robot_arm", "heating", "thermic", "cstr", "winding"]
@@ -38,30 +37,11 @@ def quick(*records, models=None):
     return study
 
 
-def row(model, rmse, dataset="one", method="mean", seed=0, **others):
-    scores = {"nrmse": rmse, "nlpd": 0.0, "coverage95": 0.95, "fit_seconds": 2.0, "simulate_seconds": 1.0}
-    return {"dataset": dataset, "model": model, "method": method, "seed": seed, "reason": None, "rmse": rmse,
-            **scores, **others}  # fmt: skip
-
-
 def rows_of(dataset, arx, r0, chosen, **others):
     """Rows of a record; the chosen model has two methods of the same error."""
     pairs = (("Mean", 1.0), ("ARX", arx), (R0, r0))
-    ours = [row(CHOSEN, chosen, dataset, method, **others) for method in ("mean", "moments")]
-    return [*(row(model, rmse, dataset) for model, rmse in pairs), *ours]
-
-
-def test_the_study_has_two_sets_their_aims_and_its_models():
-    assert [record.name for record in RECORDS if record.set == "report"] == REPORT and len(RECORDS) == 12
-    assert [record.name for record in RECORDS if record.units == "z-scored"] == SCALED
-    assert all(name in Benchmarks.protocol for name in SCALED)
-    aims = {record.name: record.aim_text for record in RECORDS}
-    assert (aims["drive"], aims["cstr"], aims["artificial_recorded"]) == ("0.22", "0.05", "0.5 by moments")
-    assert RECORDS[0].published["EnVI"] == 0.703 and "DRGP-SS" not in RECORDS[5].published
-    models = Benchmarks().models(5)
-    assert list(models) == ["Mean", "ARX", "GP-NARX", "LSTM", R0, CHOSEN]
-    assert models[R0] == revarb.RGP(5, 5, hidden=2, inducing=100, calibrate=False)
-    assert len(Benchmarks(seeds=3).list_fits()) == 6 * (11 * 3 + 5)
+    ours = [score_row(dataset, CHOSEN, chosen, method, **others) for method in ("mean", "moments")]
+    return [*(score_row(dataset, model, rmse) for model, rmse in pairs), *ours]
 
 
 def test_a_quick_study():
@@ -98,17 +78,8 @@ def test_targets_are_computed_from_the_rows():
     ]
 
 
-@pytest.mark.parametrize(("wide", "met"), [([], True), (REPORT, True), ([*REPORT, "dryer"], False)])
-def test_bands_are_counted_over_the_records_that_are_not_drawn(wide, met):
-    rows = [each for record in RECORDS for each in rows_of(record.name, 1.0, 1.0, 0.01)]
-    rows = [{**each, "coverage95": 1.0} if each["dataset"] in wide else each for each in rows]
-    *_, counted, least = Benchmarks().targets(rows)
-    assert counted.what == "95 % bands hold 90% to 99% on at least 8 of 11 records" and least.met
-    assert counted.met is met
-
-
 def test_a_failed_seed_misses_the_targets_of_its_record():
-    failed = row(CHOSEN, None, seed=1, method="") | {"reason": "diverged", "coverage95": None}
+    failed = score_row("one", CHOSEN, None, "", seed=1, reason="diverged", coverage95=None)
     record = Record(Benchmark("one"), "report", aim=0.2)
     rows = [*rows_of("one", 0.2, 0.2, 0.1), failed]
     assert not any(target.met for target in quick(record).targets(rows))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import revarb
-from studies.export import RECORDS, Export
+from studies.export import Export
 from studies.study import run_fits
 from studies.timed_exports import C_DOUBLE, C_FLOAT, EXPORTED, JAX, JAX_FIXED, LIVE, run_program
 from support import small
@@ -18,12 +18,6 @@ class QuickExport(Export):
     def load(self, name):
         split = revarb.datasets.load("artificial")
         return split.train, split.test, small.spec(lags=split.lags, input_lags=split.lags, hidden=1, inducing=10)
-
-
-def test_the_models_of_the_study(recorded_data):
-    assert list(RECORDS) == ["drive", "actuator", "cstr", "winding"]
-    assert Export().load("drive")[2] == revarb.RGP(10, 10, hidden=2, inducing=100, calibrate=False)
-    assert Export().load("cstr")[2].latent_dims == (2, 2)
 
 
 def test_every_format_has_the_outputs_of_simulate():

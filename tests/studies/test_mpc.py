@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 
 import revarb
 from studies import mpc
-from studies.mpc import ARX_MPC, CONTROLLER, PLANT, RGP_MPC, TIGHTENED, ModelPredictiveControl
+from studies.mpc import ARX_MPC, PLANT, RGP_MPC, TIGHTENED, ModelPredictiveControl
 from studies.mpc.controller import Controller, ControlSettings
 from studies.mpc.estimators import ARXEstimator, PlantEstimator, RGPEstimator, make_plant_step
-from studies.mpc.loop import ClosedLoop, Excitation, Scenario, Task, draw_scenario, record_plant, record_rest, run_loop
+from studies.mpc.loop import ClosedLoop, Excitation, Scenario, Task, draw_scenario, record_plant, run_loop
 from studies.mpc.reactor import ReactorState, _find_rates, advance_reactor, find_rest, run_reactor
 from studies.study import Fit, run_fits
 from support import small
@@ -64,9 +64,8 @@ def follow(estimator, record, rows):
 def test_the_plant_is_that_of_the_literature():
     rest = find_rest(103.41)
     assert rest.concentration == pytest.approx(0.1, abs=5e-5) and rest.temperature == pytest.approx(438.54, abs=0.01)
-    # The reaction goes out above 111 L/min, and the levels of the record keep it burning.
+    # The reaction goes out above 111 L/min.
     assert find_rest(112.0).concentration > 0.9 and find_rest(110.0).concentration == pytest.approx(0.13, abs=1e-3)
-    assert max(record_plant(mpc.EXCITATION, 0.0, seed).y.max() for seed in range(3)) < 0.2
 
 
 @pytest.mark.parametrize("coolant", [85.0, 110.0])
@@ -86,22 +85,11 @@ def test_a_sample_is_that_of_a_better_integrator_and_of_casadi(coolant):
 def test_a_row_has_the_output_after_its_input_has_acted(record):
     quiet = record_plant(EXCITATION, 0.0, seed=0)
     u, rest = quiet.u[:, 0], find_rest(float(np.mean(EXCITATION.levels)))
-    np.testing.assert_array_equal(quiet.u, record.u)
-    assert set(u) == set(EXCITATION.levels) and np.diff(np.flatnonzero(np.diff(u, prepend=np.nan) != 0.0)).min() >= 4
+    assert set(u) == set(EXCITATION.levels)
     assert quiet.y[0, 0] == advance_reactor(rest, float(u[0])).concentration
     np.testing.assert_array_equal(quiet.y[:, 0], run_reactor(rest, u))
     assert (record.y - quiet.y).std() == pytest.approx(NOISE, rel=0.2)
     assert (record.dt, record.input_names, record.output_names) == (0.1, ("coolant",), ("concentration",))
-    assert (record_plant(EXCITATION, NOISE, seed=1).y != record.y).any()
-
-
-def test_a_task_is_drawn_from_its_seed():
-    one, again, other = (draw_scenario(TASK, NOISE, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one.noise, again.noise)
-    np.testing.assert_array_equal(one.targets, [0.08] * 5 + [0.1] * 25)
-    np.testing.assert_array_equal(one.disturbance, [0.0] * 20 + [-2.0] * 10)
-    at_rest = record_rest(TASK, 0.0, seed=0)
-    assert (one.noise != other.noise).any() and np.ptp(at_rest.y) == 0.0 and (at_rest.u == 97.0).all()
 
 
 def test_without_limits_it_is_the_least_squares_solution():
@@ -122,17 +110,6 @@ def test_inputs_keep_to_their_limits_and_outputs_to_theirs():
     low = solve(Controller(lag_step(), FREE), limit=0.5)
     outputs = np.convolve(0.2 * 0.8 ** np.arange(10), low.inputs)[:10]
     assert low.solved and max(outputs) == pytest.approx(0.5, abs=1e-3)
-    # A state beyond the limit has a plan too.
-    plan = solve(Controller(lag_step(), replace(FREE, lowest=-1.0, highest=1.0)), state=2.0, limit=0.5)
-    assert plan.solved and plan.inputs[0] == pytest.approx(-1.0, abs=1e-4)
-
-
-def test_a_solve_starts_at_the_last_solution():
-    controller = Controller(lag_step(), FREE)
-    first = solve(controller)
-    again = solve(controller, state=float(0.2 * first.inputs[0]), last=float(first.inputs[0]))
-    assert controller._solvers[0].stats()["iter_count"] <= 10
-    np.testing.assert_allclose(again.inputs[:5], first.inputs[1:6], atol=0.2)
 
 
 def test_where_gauss_and_newton_do_not_converge_the_exact_hessian_does():
@@ -176,19 +153,14 @@ def test_the_kalman_filter_finds_the_temperature():
 def test_the_loop_reaches_its_set_point_and_rejects_the_disturbance():
     task = Task(97.0, ((0.08, 10), (0.1, 90)), 50, -2.0)
     scenario, rest = draw_scenario(task, 2e-4, seed=0), find_rest(97.0)
-    loop = run_loop(PlantEstimator(rest, 2e-4), rest, 97.0, scenario, SETTINGS, gain=0.3)
+    loop = run_loop(PlantEstimator(rest, 2e-4), rest, 97.0, scenario, SETTINGS, gain=0.3, tighten=2.0)
+    np.testing.assert_allclose(loop.limits, 0.13 - 2.0 * 2e-4)  # lower by two predicted standard deviations
     assert loop.solved == len(scenario.targets)
     for rows in (slice(40, 50), slice(90, 100)):  # before the disturbance, and long after it
         np.testing.assert_allclose(loop.outputs[rows].mean(), 0.1, atol=1e-3)
     assert loop.inputs[95:].mean() - loop.inputs[40:50].mean() == pytest.approx(2.0, abs=0.5)
     drifting = run_loop(PlantEstimator(rest, 2e-4), rest, 97.0, scenario, SETTINGS, gain=0.0)
     assert abs(drifting.outputs[90:].mean() - 0.1) > 2e-3  # without the disturbance estimate there is an offset
-
-
-def test_a_tightened_limit_is_lower_by_the_predicted_deviation():
-    rest, scenario = find_rest(97.0), draw_scenario(TASK, NOISE, seed=0)
-    loop = run_loop(PlantEstimator(rest, NOISE), rest, 97.0, scenario, SETTINGS, gain=0.3, tighten=2.0)
-    np.testing.assert_allclose(loop.limits, 0.13 - 2.0 * NOISE)
 
 
 def test_scores_of_a_loop():
@@ -226,13 +198,6 @@ def test_targets_are_computed_from_the_rows(changed, met):
     assert "".join("ny"[target.met] for target in ModelPredictiveControl().targets(rows)) == f"{met}y"
 
 
-def test_cells_are_over_the_seeds_and_the_task_is_within_the_limit():
-    assert max(value for value, _ in mpc.TASK.targets) < CONTROLLER.limit
-    assert (min(mpc.EXCITATION.levels), max(mpc.EXCITATION.levels)) == (CONTROLLER.lowest, CONTROLLER.highest)
-    cells = mpc.control_table([*GOOD, row(ARX_MPC, 0.008, 2, seed=1)])[-1]
-    assert cells[:4] == [ARX_MPC, "8.500 (8.000–9.000)", "5", "3.00"]
-
-
 class Quick(ModelPredictiveControl):
     """The study with a quick model."""
 
@@ -253,14 +218,12 @@ def test_a_quick_study():
     figure.canvas.draw()
 
 
-def test_a_choice_that_is_linear_has_no_observer(linear):
+def test_refusals(linear, monkeypatch):
+    """A choice that is linear, which has no observer; no casadi, before the fits."""
     study = Quick(seeds=1)
     study.fit_models = lambda record, seed: (linear, linear)
     with pytest.raises(revarb.ComputationError, match="the choice of seed 0 is a FittedARX, not a recurrent GP"):
         study.run_fit(Fit("reactor", "chosen", 0))
-
-
-def test_without_casadi_there_is_a_line_before_the_fits(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
     with pytest.raises(revarb.InputError, match=r'predictive control needs casadi; pip install "revarb\[casadi\]"'):
-        Quick(seeds=1).run(SimpleNamespace(json=None, page=None, rows=None, pictures=None, only=None), "")
+        study.run(SimpleNamespace(json=None, page=None, rows=None, pictures=None, only=None), "")

@@ -12,6 +12,7 @@ from studies.records import Benchmark
 from studies.study import Fit, run_fits
 from studies.tables import select
 from support import small
+from support.study_rows import score_row
 
 SHARES = (0.02, 0.05, 0.10, 0.20)
 DRAWN = Benchmark("drawn", "artificial", drawn=True)
@@ -87,17 +88,6 @@ def test_a_model_is_trained_with_the_outliers_of_its_seed_and_tested_without(kin
     assert (row["dataset"], row["kind"], row["share"], row["seed"], row["rmse"]) == ("drawn", kind, 0.1, 1, 0.0)
 
 
-def test_the_records_conditions_and_models_of_the_study():
-    study = Outliers(seeds=5)
-    drive, robot = (study.models(study.records[number], 10) for number in (0, 3))
-    assert drive[GAUSSIAN] == revarb.RGP(10, 10, calibrate=False)
-    assert drive[STUDENT] == replace(drive[GAUSSIAN], noise="student-t")
-    spec = robot[GAUSSIAN]
-    assert (spec.hidden, spec.inducing, spec.linear, spec.recipe.free_run_weight) == (1, 50, True, 50.0)
-    assert spec.recipe.kernel_variance == 0.1 and robot[STUDENT] == replace(spec, noise="student-t")
-    assert len(study.list_fits()) == 4 * 9 * 7 * 5
-
-
 def test_a_quick_study():
     study = QuickOutliers(seeds=2)
     rows, drawn = run_fits(study)
@@ -114,10 +104,8 @@ def test_a_quick_study():
     assert list(study.figures(rows, {})) == ["outliers"] and "<svg" in page and "RMSE with stuck samples" in page
 
 
-def row(model, rmse, kind=CLEAN, share=0.0, dataset="drive", method="mean", seed=0, **others):
-    scores = {"nrmse": rmse, "nlpd": 0.0, "coverage95": 0.95, "fit_seconds": 2.0, "simulate_seconds": 1.0}
-    return {"dataset": dataset, "model": model, "method": method, "seed": seed, "kind": kind, "share": share,
-            "reason": None, "rmse": rmse, **scores, **others}  # fmt: skip
+def row(model, rmse, kind=CLEAN, share=0.0, dataset="drive", **others):
+    return score_row(dataset, model, rmse, kind=kind, share=share, **others)
 
 
 def both(model, rmse, **others):
@@ -157,15 +145,9 @@ def test_a_ratio_is_of_medians_over_the_seeds_and_a_failed_seed_is_a_miss():
         *both(STUDENT, 1.0, kind=SPIKES, share=0.10, seed=2, found=1.0, listed=0.0, listed_falsely=0.0),
     ]
     assert judge(rows)[0][1:] == (True, "1.100 (by moments 1.100)")
-    failed = row(STUDENT, None, SPIKES, 0.10, method="", seed=3) | {"reason": "diverged"}
+    failed = row(STUDENT, None, SPIKES, 0.10, method="", seed=3, reason="diverged")
     assert judge([*rows, failed])[0][1:] == (False, "1.100 (by moments 1.100), 1 seed(s) failed")
     assert not judge([*rows, failed])[-1][1]
-
-
-def test_the_tables_of_made_up_rows():
-    spikes, _, detection = Outliers().tables(made_up(1.1))
-    assert spikes.rows[0] == [GAUSSIAN, "1.000", "3.000"]
-    assert detection.rows[1] == ["10 % spikes", "95.0 %", "50.0 %", "1.0 %"]
 
 
 def test_outliers_are_found_by_their_weights():

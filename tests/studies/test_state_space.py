@@ -7,62 +7,9 @@ import pytest
 
 import revarb
 from studies import state_space
-from studies.state_space import CHOSEN, MARKOV, MEAN_FIELD, MODELS, PRIOR, R0, REDUCED_RANK, SYSTEMS, StateSpace
+from studies.state_space import PRIOR, SYSTEMS, StateSpace
 from studies.study import Fit, run_fits
 from support import small
-
-
-def record_row(dataset, model, seed, rmse, start="continue", method="samples", reason=None):
-    return {"part": "records", "dataset": dataset, "model": model, "seed": seed, "start": start, "method": method,
-            "rmse": rmse, "nrmse": rmse, "coverage95": 0.9, "fit_seconds": 1.0, "reason": reason}  # fmt: skip
-
-
-@pytest.fixture
-def rows():
-    errors = [
-        record_row(record, model, seed, 0.9 * published.get(model, 1.0), start)
-        for record, published in state_space.PUBLISHED.items()
-        for model in MODELS
-        for seed in range(2)
-        for start in ("continue", "cold")
-    ]
-    known = [
-        {"part": "known states", "dataset": name, "model": model, "seed": 0, "reason": None, "transition_error": 0.1,
-         "process_std": 0.1 * ratio, "process_ratio": ratio, "output_std": 0.2}
-        for name in SYSTEMS
-        for model, ratio in ((PRIOR, 0.5), (MARKOV, 1.1), (MEAN_FIELD, 2.0))
-    ]  # fmt: skip
-    curve = {"part": "curve", "dataset": "kink", "model": PRIOR, "seed": 0, "reason": None}
-    points = [{**curve, "x": x, "truth": x, "learnt": x, "learnt_std": 0.1} for x in (0.0, 1.0)]
-    long = [record_row("narendra_li", model, 0, 0.2, "cold") for model in (REDUCED_RANK, CHOSEN)]
-    return [*errors, *known, *points, *long]
-
-
-def test_long_fits_have_fewer_seeds():
-    study = StateSpace(seeds=5)
-    fits = study.list_fits()
-    long = [(fit.model, fit.seed) for fit in fits if fit.dataset == "narendra_li"]
-    assert set(long) == {(CHOSEN, 0), *((REDUCED_RANK, seed) for seed in range(3))}
-    assert len(fits) == len(set(fits)) and study.models("drive", 10)[R0].lags == 10
-
-
-def test_tables_targets_picture_and_page(rows):
-    study = StateSpace()
-    continued, cold, *others = study.tables(rows)
-    assert len(others) == 2 and "continued" in continued.title and "cold" in cold.title
-    assert continued.rows[0][1] == "0.622 [0.691]" and continued.rows[-1][0] == "EnVI (published)"
-    assert len(study.targets(rows)) == 9 and all(target.met for target in study.targets(rows))
-    figure = study.figures(rows, {})["state_space_transitions"]
-    assert len(figure.axes) == 1 and len(figure.axes[0].lines) == 2
-    assert "Known states" in (page := study.page(rows, {}, {})) and "<svg" in page
-    assert study.figures([row for row in rows if row["part"] != "curve"], {}) == {}
-
-
-def test_a_failed_seed_is_no_median(rows):
-    spoilt = [*rows, record_row("drive", PRIOR, 2, None, method="", reason="diverged")]
-    assert "–" in StateSpace().tables(spoilt)[0].rows[0][3]
-    first, *_ = StateSpace().targets(spoilt)
-    assert first == ("no run failed", False, "1 run(s) failed: drive, GPSSM, prior: diverged")
 
 
 @pytest.mark.slow

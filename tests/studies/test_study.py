@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from studies.study import Fit, Result, RowsFile, Study, check_rows, run_fits
 from studies.tables import Grid, Target, default_lines, is_linear_enough, mean_only_lines, over_seeds, summarise
 from support import small
 from support.small_rivals import Broken, Runaway
+from support.study_rows import score_row
 
 ROOT = Path(__file__).parents[2] / "studies"
 INTERNAL = {"draw_reliability", "advance_mean", "draw_artificial"}  # names that are imported, but not public
@@ -173,8 +175,7 @@ def test_z_scored_outputs_pool_outputs_of_different_units(rng):
     assert (drawn.load(1).train.y != drawn.load(0).train.y).any() and drawn.source["record"] == "artificial"
 
 
-def row(model, rmse, method="mean", seed=0, reason=None):
-    return {"dataset": "one", "model": model, "method": method, "seed": seed, "rmse": rmse, "reason": reason}
+row = partial(score_row, "one")
 
 
 def test_lines_are_over_all_seeds():

@@ -1,6 +1,5 @@
 """A headless Chromium: one page opened by a command, or driven through the DevTools protocol."""
 
-import base64
 import itertools
 import json
 import shutil
@@ -32,8 +31,8 @@ DRAWS += ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftsha
 class Chromium:
     """A browser process; `open` gives a tab."""
 
-    def __init__(self, binary, folder, size=(1280, 800)):
-        options = [*DRAWS, f"--user-data-dir={folder}", f"--window-size={size[0]},{size[1]}"]
+    def __init__(self, binary, folder):
+        options = [*DRAWS, f"--user-data-dir={folder}", "--window-size=640,480"]
         self.process = subprocess.Popen(
             [binary, *options, "--remote-debugging-port=0", "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -79,36 +78,6 @@ class Tab:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def press(self, text, kind="button"):
-        """Click on the element of this kind with this text, once it is there."""
-        find = f"[...document.querySelectorAll('{kind}')].find((each) => each.textContent.trim() === {text!r})"
-        wait_until(lambda: self.value(f"Boolean({find})"))
-        self.value(f"{find}.click()")
-
-    def type(self, place, text):
-        """Replace the text of the input that an expression gives."""
-        self.value(f"{place}.focus(), {place}.select()")
-        self.call("Input.insertText", text=text)
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13)
-
-    def pull(self, place, share):
-        """Drag from the left end of the element that an expression gives to this share of its width."""
-        corner = "(({ x, y, width, height }) => [x, y + height / 2, width])"
-        x, y, width = self.value(f"{corner}({place}.getBoundingClientRect())")
-        steps = [("mousePressed", 0.02), ("mouseMoved", 0.5 * share), ("mouseMoved", share), ("mouseReleased", share)]
-        for kind, where in steps:
-            at = {"x": x + where * width, "y": y, "button": "left", "buttons": 1, "clickCount": 1}
-            self.call("Input.dispatchMouseEvent", type=kind, **at)
-
-    def choose(self, place, text):
-        """Pick an option of the dropdown that an expression gives."""
-        self.value(f"{place}.click()")
-        self.press(text, "[role=option]")
-
-    def picture(self):
-        return base64.b64decode(self.call("Page.captureScreenshot")["data"])
-
     def asked_for(self):
         """Every URL that the page requested."""
         events = [event["params"] for event in self.events() if "params" in event]
@@ -123,7 +92,3 @@ class Tab:
     def events(self):
         self.value("0")  # reads those that have come since the last call
         return self._events
-
-    def close(self):
-        self.call("Page.close")
-        self._socket.close()

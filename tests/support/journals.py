@@ -16,7 +16,6 @@ from support import small
 
 TWO_STAGES = Recipe(stages=(Stage(R0_FREE, 6), Stage(R0_FREE, 8)))
 NETWORKS = Recognition(hidden=(6,), start_steps=100, rounds=(50, 50))  # as in support/recognised.py: compiled once
-LONG = small.spec(recipe=Recipe(stages=(Stage(R0_FREE, 400),), ftol=0.0, gtol=0.0))
 
 
 class Killed(BaseException):

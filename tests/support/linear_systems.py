@@ -9,7 +9,7 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 
 
 def arx_record(seed, samples, noise=0.02, delay=1):

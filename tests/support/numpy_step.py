@@ -3,8 +3,7 @@
 import numpy as np
 
 from revarb.export.step_model import StepMember, StepModel
-from revarb.simulation.chain import locate_regressors
-from revarb.simulation.formulas import Affine, Formula, RadialBasis
+from revarb.simulation.chain import Affine, Formula, RadialBasis, locate_regressors
 
 
 def evaluate(formula: Formula, x: np.ndarray) -> np.ndarray:

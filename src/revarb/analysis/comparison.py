@@ -1,20 +1,28 @@
-"""Comparison of models on the test records: scores, simulations, residuals and a verdict."""
+"""Comparison of models under equal conditions: the same records, the same cold start, the same rows scored."""
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revarb.analysis.reliability import BandCheck, check_bands
-from revarb.analysis.runs import Run
-from revarb.analysis.scores import SCORE_NAMES, pooled_scores
+from revarb.analysis.runs import FitStore, Run, default_models, run_all
 from revarb.analysis.verdict import Line, Score, describe_verdict, summarise
-from revarb.data.series import Series
+from revarb.baselines import GPSSM, ReducedRankGPSSM
+from revarb.baselines.state_space.fitted_state_space import SETTLING
+from revarb.data.quality import warn_about_quality
+from revarb.data.sampling import is_same_interval
+from revarb.data.scaling import Standardiser
+from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, check_integer
+from revarb.errors import InputError, check_integer, check_seed, warn_user
+from revarb.models.base import ModelSpec
 from revarb.models.residuals import Residuals
+from revarb.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,43 +155,145 @@ class ComparisonInterrupted(KeyboardInterrupt):
         self.comparison = comparison
 
 
-def collect_runs(
+def compare(
+    train: Series | Sequence[Series],
+    test: Series | Sequence[Series],
+    models: Mapping[str, ModelSpec] | None = None,
+    seeds: int | Sequence[int] = 3,
+    *,
+    jobs: int = 1,
+    skip: int | None = None,
+    progress: bool = False,
+    resume: bool = False,
+) -> Comparison:
+    """Fit every model to `train` with every seed and score its free simulation of `test`.
+
+    All models have the same records, the same cold start and the same scored rows. A model that fails is a row with
+    its reason. Finished fits of a comparison that is killed, or interrupted by Ctrl-C, are kept on disk.
+
+    Parameters
+    ----------
+    train, test : Series or list of Series
+        Records with the same columns and sampling.
+    models : dict of str to configuration, optional
+        Configurations by the names of their rows; default: REVARB and the baselines with ten lags, and the model that
+        `revarb.fit` chooses.
+    seeds : int or list of int
+        How many seeds (0, 1, …), or which.
+    jobs : int
+        Number of processes; the numbers do not depend on it.
+    skip : int, optional
+        First rows of every test record that are not scored; default: what the slowest model needs to settle.
+    progress : bool
+        Draw a bar where the output is a terminal.
+    resume : bool
+        Continue a comparison of the same models and records that was killed or interrupted.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If the records, the models or the seeds are not valid.
+    ComparisonInterrupted
+        After Ctrl-C, a `KeyboardInterrupt` whose `comparison` has the models that were done before it.
+
+    Examples
+    --------
+    >>> import numpy as np, revarb
+    >>> u = np.sin(np.arange(80.0))
+    >>> record = revarb.Series(u, np.convolve(u, [0.0, 0.5, 0.3])[:80])
+    >>> models = {"Mean": revarb.Mean(), "ARX": revarb.ARX(lags=2, input_lags=2)}
+    >>> print(revarb.compare(record, record, models, seeds=1).verdict.partition(":")[0])
+    Use ARX
+    """
+    records, tests = as_records(train), as_records(test)
+    Standardiser.from_records(records)  # a constant column is the caller's mistake, not every model's failure
+    _check_columns(records, tests)
+    jobs = check_integer("jobs", jobs, least=1)
+    chosen, numbers = _check_models(default_models(jobs=jobs) if models is None else models), _check_seeds(seeds)
+    known_skip = SETTLING if any(isinstance(spec, GPSSM | ReducedRankGPSSM) for spec in chosen.values()) else 0
+    _check_skip(known_skip if skip is None else skip, tests)  # before the fits, which may take hours
+    warn_about_quality(records)  # once; the fits below do not repeat it
+    store = FitStore.open(chosen, numbers, records, resume)
+    ordered, runs = list(itertools.product(chosen, numbers)), {}
+    try:
+        with progress_bar("comparing", len(ordered), progress) as update:
+            for run in run_all(chosen, numbers, records, tests, jobs, store):
+                runs[run.model, run.seed] = run
+                update(len(runs), f"{run.model} done")
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        done, missing = [runs[key] for key in ordered if key in runs], tuple(key for key in ordered if key not in runs)
+        raise ComparisonInterrupted(_collect_runs(done, tests, skip, missing)) from None
+    died = "a worker process died (out of memory?); use fewer jobs"
+    done = [runs.get(key) or Run(*key, "failed", reason=died) for key in ordered]
+    for message in _collect_warnings(done):
+        warn_user(message)
+    comparison = _collect_runs(done, tests, skip)
+    store.parts.discard()
+    return comparison
+
+
+def _collect_runs(
     runs: Sequence[Run], test: tuple[Series, ...], skip: int | None, missing: tuple[tuple[str, int], ...] = ()
 ) -> Comparison:
-    """Score finished runs; by default `skip` is the number of rows that the slowest model needs to settle."""
+    # By default `skip` is the number of rows that the slowest model needs to settle.
     paths: dict[tuple[str, str], tuple[Trajectory, ...]] = {}
     for run in runs:
         for method, simulated in run.simulated.items():
             paths.setdefault((run.model, method), simulated.paths)
     if skip is None:
         skip = max((path.skip for several in paths.values() for path in several), default=0)
-    check_skip(skip, test)
-    rows = tuple(row for run in runs for row in _rows(run, test, skip))
+    skip = _check_skip(skip, test)
+    rows = tuple(row for run in runs for row in run.score(test, skip))
     residuals = {run.model: run.residuals for run in runs if run.residuals is not None}
     return Comparison(rows, paths, test, skip, residuals, missing)
 
 
-def _rows(run: Run, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
-    common = {"model": run.model, "start": "cold", "seed": run.seed, "status": run.status, "reason": run.reason,
-              "fit_seconds": run.fit_seconds}  # fmt: skip
-    if run.taken is not None:
-        common["taken"] = run.taken
-    if run.reason is not None:
-        nothing = dict.fromkeys(SCORE_NAMES, float("nan"))
-        return [{**common, "method": "", **nothing, "skip": skip, "simulate_seconds": float("nan")}]
-    outputs = [record.y for record in test]
-    rows = []
-    for method, simulated in run.simulated.items():
-        result = pooled_scores(simulated.paths, outputs, skip)
-        row = {**common, "method": method, **result.to_row(), "simulate_seconds": simulated.seconds}
-        if not np.isfinite(result.rmse):
-            row |= {"status": "failed", "reason": f"its error is {result.rmse}: the outputs are too large"}
-        rows.append(row)
-    return rows
+def _collect_warnings(runs: Sequence[Run]) -> list[str]:
+    # Each once: with the names of its models, or without where all that worked have it, as of inputs out of range.
+    worked, messages = {run.model for run in runs if run.reason is None}, []
+    for text in dict.fromkeys(text for run in runs for text in run.warnings):
+        names = dict.fromkeys(run.model for run in runs if text in run.warnings)
+        shared = len(worked) > 1 and worked <= names.keys()
+        messages.append(text if shared else f"{', '.join(names)}: {text}")
+    return messages
 
 
-def check_skip(skip: int, test: Sequence[Series]) -> int:
-    """The number of rows to leave out of every record, which must leave some."""
+def _check_columns(train: tuple[Series, ...], test: tuple[Series, ...]) -> None:
+    for what, agree in (("input_names", eq), ("output_names", eq), ("dt", is_same_interval)):
+        ours, theirs = getattr(train[0], what), getattr(test[0], what)
+        if not agree(ours, theirs):
+            raise InputError(f"train and test must agree in {what}: train has {ours}, test has {theirs}")
+    if all(np.isnan(record.y).all() for record in test):
+        raise InputError("the test part has no measured output value, so there is nothing to score")
+
+
+def _check_models(models: Mapping[str, ModelSpec]) -> dict[str, ModelSpec]:
+    if not isinstance(models, Mapping) or not models:
+        raise InputError(f"models must name at least one, such as {{'REVARB': revarb.RGP()}}, received {models!r}")
+    for name, spec in models.items():
+        if not isinstance(name, str):
+            raise InputError(f"a model must be named by a text, received {name!r}")
+        if isinstance(spec, type) or not isinstance(spec, ModelSpec):
+            raise InputError(f"model {name!r} must be a configuration with fit(train, seed=…), received {spec!r}")
+    return dict(models)
+
+
+def _check_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(seeds, Sequence) and not isinstance(seeds, str):
+        numbers = tuple(check_seed(seed) for seed in seeds)
+        if not numbers or len(set(numbers)) < len(numbers):
+            raise InputError(f"seeds must name at least one seed, each once, received {seeds!r}")
+        return numbers
+    return tuple(range(check_integer("seeds (how many, or a list of them)", seeds, least=1)))
+
+
+def _check_skip(skip: int, test: Sequence[Series]) -> int:
     skip, shortest = check_integer("skip", skip, least=0), min(len(record) for record in test)
     if skip >= shortest:
         raise InputError(f"a test record has {shortest} rows, but {skip} are left out; use a longer one or fewer lags")

@@ -1,4 +1,4 @@
-"""Fits of every model with every seed, in parallel where asked: simulations of the test records and their times.
+"""The models of a comparison and their fits with every seed, in parallel where asked: simulations, times and scores.
 
 Finished fits of an unfinished comparison are kept as model files in the user's cache folder, and resumed from there.
 """
@@ -19,19 +19,52 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-import revarb.baselines  # noqa: F401 (so that `load` knows the file formats of all models)
+from revarb.analysis.scores import SCORE_NAMES, pooled_scores
+from revarb.baselines import ARX, GPNARX, GPSSM, LSTM, MLPNARX, Mean, ReducedRankGPSSM
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, RevarbError
 from revarb.models.base import ModelSpec
 from revarb.models.model_file import load, save_model
 from revarb.models.prediction import Predictor
+from revarb.models.recipe import Status
 from revarb.models.residuals import Residuals
-from revarb.models.status import Status
+from revarb.models.rgp import RGP
 from revarb.runtime.files import write_atomic
 from revarb.runtime.interrupts import ignore_interrupts
 from revarb.runtime.machine import collect_versions
 from revarb.runtime.unfinished import UnfinishedParts
+from revarb.selection.choose import Chosen
+
+
+def default_models(spec: RGP | None = None, jobs: int = 1) -> dict[str, ModelSpec]:
+    """REVARB as configured, the baselines with its lags, and the model that `revarb.fit` chooses.
+
+    ARX chooses its order up to these lags, or up to ten if more. `jobs` is that of `compare`.
+    """
+    spec = spec or RGP()
+    lags, input_lags, input_delay = spec.lags, spec.input_lags, spec.input_delay
+    return {
+        "Mean": Mean(),
+        "ARX": ARX(max(lags, 10), max(input_lags, 10), input_delay),
+        "MLP-NARX": MLPNARX(lags, input_lags, input_delay),
+        "LSTM": LSTM(input_delay=input_delay),
+        "GP-NARX": GPNARX(lags, input_lags, input_delay),
+        "REVARB": spec,
+        "revarb (chosen)": Chosen(jobs=None if jobs == 1 else 1),  # processes do not start processes of their own
+    }
+
+
+def family_models(input_delay: int = 1, outputs: int = 1) -> dict[str, ModelSpec]:
+    """GP state-space models: the three structures of `GPSSM`, and reduced rank; at least one state per output."""
+    structured = GPSSM(states=max(GPSSM.states, outputs), input_delay=input_delay)
+    reduced = ReducedRankGPSSM(states=max(ReducedRankGPSSM.states, outputs), input_delay=input_delay)
+    return {
+        "GPSSM, prior": structured,
+        "GPSSM, markov": replace(structured, structure="markov"),
+        "GPSSM, mean-field": replace(structured, structure="mean-field"),
+        "reduced-rank GPSSM": reduced,
+    }
 
 
 class Simulated(NamedTuple):
@@ -58,6 +91,24 @@ class Run:
     warnings: tuple[str, ...] = ()
     taken: str | None = None
     residuals: Residuals | None = None
+
+    def score(self, test: Sequence[Series], skip: int) -> list[dict[str, Any]]:
+        """Rows of the results, one per method; a single one without scores where the fit failed."""
+        common = {"model": self.model, "start": "cold", "seed": self.seed, "status": self.status,
+                  "reason": self.reason, "fit_seconds": self.fit_seconds}  # fmt: skip
+        if self.taken is not None:
+            common["taken"] = self.taken
+        if self.reason is not None:
+            nothing = dict.fromkeys((*SCORE_NAMES, "simulate_seconds"), float("nan"))
+            return [{**common, "method": "", **nothing, "skip": skip}]
+        rows = []
+        for method, simulated in self.simulated.items():
+            result = pooled_scores(simulated.paths, [record.y for record in test], skip)
+            row = {**common, "method": method, **result.to_row(), "simulate_seconds": simulated.seconds}
+            if not np.isfinite(result.rmse):
+                row |= {"status": "failed", "reason": f"its error is {result.rmse}: the outputs are too large"}
+            rows.append(row)
+        return rows
 
 
 class FinishedFit(NamedTuple):

@@ -35,7 +35,7 @@ from revarb.models.model_file import (
     register_format,
 )
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics

@@ -33,9 +33,8 @@ from revarb.models.model_file import (
     fill_template,
     register_format,
 )
-from revarb.models.recipe import MAX_UNITS
+from revarb.models.recipe import MAX_UNITS, Status
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
-from revarb.models.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar

@@ -26,8 +26,8 @@ from revarb.models.model_file import (
     fill_template,
     register_format,
 )
+from revarb.models.recipe import Status
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
-from revarb.models.status import Status
 
 
 @dataclass(frozen=True)

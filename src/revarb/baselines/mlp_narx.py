@@ -35,14 +35,12 @@ from revarb.models.model_file import (
     fill_template,
     register_format,
 )
-from revarb.models.recipe import MAX_UNITS
+from revarb.models.recipe import MAX_UNITS, Status
 from revarb.models.residual_band import FittedNarx, check_residual_std
-from revarb.models.status import Status
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import Chain
-from revarb.simulation.formulas import Affine, TanhNetwork
+from revarb.simulation.chain import Affine, Chain, TanhNetwork
 
 
 class Perceptron(eqx.Module):

@@ -22,7 +22,7 @@ from revarb.models.model_file import (
     members_parts,
     register_format,
 )
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.progress import progress_bar
 
 WORST_FIRST = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STALLED, Status.ITERATION_LIMIT, Status.CONVERGED)

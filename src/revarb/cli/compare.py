@@ -95,7 +95,7 @@ def compare_models(
 def _list_models(spec: "RGP", jobs: int, only: Sequence[str] | None, family: int) -> dict[str, "ModelSpec"]:
     # By their names in the table: REVARB as configured, and all others with its lags. With `family`, a number of
     # outputs, the GP state-space models too.
-    from revarb.analysis.compare import default_models, family_models
+    from revarb.analysis.runs import default_models, family_models
 
     relatives = family_models(spec.input_delay, family) if family else {}
     models = {**default_models(spec, jobs), **relatives}

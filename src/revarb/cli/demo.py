@@ -40,7 +40,7 @@ def demo(
         import revarb
         from revarb.analysis.report import write_results
         from revarb.data.table_file import write_table
-        from revarb.models.status import Status
+        from revarb.models.recipe import Status
         from revarb.runtime.figure_style import save_figure
         from revarb.runtime.files import make_folder
     split = revarb.datasets.load("two_tanks", seed)

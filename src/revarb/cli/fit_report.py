@@ -13,8 +13,8 @@ from revarb.fitting.held_out import MIN_HELD_OUT_ROWS, cut_held_out_blocks
 from revarb.models.base import Fitted
 from revarb.models.choice import describe_held_out
 from revarb.models.fitted_arx import FittedARX
+from revarb.models.recipe import Status
 from revarb.models.residual_band import FittedByResiduals
-from revarb.models.status import Status
 from revarb.simulation.chain import find_noise_variance
 
 MIN_STEPS = 5  # of a fit that has left its start values

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
@@ -58,7 +58,8 @@ class GraphParts:
         )
 
 
-class Value(NamedTuple):
+@dataclass(frozen=True)
+class Value:
     """A value of a graph, which goes by its name; vectors have rank 1."""
 
     graph: GraphParts

@@ -24,7 +24,7 @@ from revarb.fitting.quarters import (
 from revarb.gp.layer import Linear
 from revarb.models.configuration import Lagged
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.machine import on_host
 from revarb.runtime.numerics import with_numerics

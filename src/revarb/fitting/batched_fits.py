@@ -35,9 +35,8 @@ from revarb.fitting.weight_path import (
     raise_weights,
 )
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recipe import RECIPES
+from revarb.models.recipe import RECIPES, Status, Step
 from revarb.models.rgp import RGP
-from revarb.models.status import Status, Step
 from revarb.runtime.journal import Journal
 from revarb.runtime.workers import TaskReport, call_task
 from revarb.variational.bound import Rows

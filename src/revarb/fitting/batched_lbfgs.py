@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 
 from revarb.errors import ComputationError
 from revarb.fitting.lbfgs import Optimum, Phase, Settings
-from revarb.models.status import Status, Step
+from revarb.models.recipe import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray
 

@@ -37,7 +37,7 @@ from revarb.fitting.reference_errors import measure_linear, measure_mean
 from revarb.fitting.weight_path import count_steps, solve
 from revarb.models.calibration import Calibration, replace_noises
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.simulation.chain import StartState

@@ -52,8 +52,8 @@ from revarb.models.configuration import check_flag
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.recipe import Status
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.machine import collect_versions, count_devices

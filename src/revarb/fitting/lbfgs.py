@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64
 from scipy.optimize import OptimizeResult, minimize
 
 from revarb.errors import ComputationError
-from revarb.models.status import Status, Step
+from revarb.models.recipe import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
 
 Tree = TypeVar("Tree")

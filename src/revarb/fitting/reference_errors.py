@@ -32,7 +32,7 @@ from revarb.fitting.held_out import (
 )
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.simulation.chain import Chain
 
 MIN_ROWS_PER_COEFFICIENT = 10  # of a linear model; orders with more coefficients are not tried

@@ -32,9 +32,8 @@ from revarb.fitting.problem import (
 )
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import Trained
-from revarb.models.recipe import Recipe
+from revarb.models.recipe import Recipe, Status, Step
 from revarb.models.rgp import RGP
-from revarb.models.status import Status, Step
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.runtime.machine import replicate_results

@@ -15,7 +15,7 @@ from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.models.choice import COLD_RUNS, Choice, describe_held_out
 from revarb.models.model_file import save_model
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.models.summary import Summary, SummaryTable
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from revarb.models.model_file import (
     register_format,
 )
 from revarb.models.prediction import Predictor
+from revarb.models.recipe import Status, Step
 from revarb.models.rgp import RGP
-from revarb.models.status import Status, Step
 from revarb.models.summary import Outlier, Summary, SummaryTable
 from revarb.runtime.numerics import map_in_threads, with_numerics
 from revarb.simulation.chain import StartState

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_measured
-from revarb.models.status import Step
+from revarb.models.recipe import Step
 from revarb.runtime.figure_style import (
     ALERT,
     BAND,

@@ -21,8 +21,8 @@ from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out
 from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.recipe import Step
 from revarb.models.rgp import RGP
-from revarb.models.status import Step
 from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
@@ -507,16 +507,15 @@ def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
         trained=read_trained(arrays, spec, fields.preprocessor, lengths, records, inducing, apart),
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
-        history=tuple(_read_step(*step) for step in header["history"]),
+        history=tuple(
+            Step(
+                check_integer("a stage of the history", stage, 1),
+                check_integer("an iteration of the history", iteration, 1),
+                check_number("a bound of the history", bound),
+            )
+            for stage, iteration, bound in header["history"]
+        ),
         calibration=None if header.get("calibration") is None else Calibration.from_dict(header["calibration"]),
-    )
-
-
-def _read_step(stage: object, iteration: object, bound: object) -> Step:
-    return Step(
-        check_integer("a stage of the history", stage, 1),
-        check_integer("an iteration of the history", iteration, 1),
-        check_number("a bound of the history", bound),
     )
 
 

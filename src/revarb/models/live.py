@@ -1,6 +1,7 @@
 """A trained model one step at a time, for control loops and interactive use."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from revarb.data.scaling import safe_rms, safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.configuration import check_flag
-from revarb.models.ensemble import Ensemble, list_starts, mix_paths, run_members
+from revarb.models.ensemble import Ensemble, list_starts
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.live_runs import LinearRun, LiveStep, RecurrentRun
@@ -254,12 +255,11 @@ class Live:
         steps, names = check_integer("k", k, least=1), self._model.input_names
         if names and u is None:
             u = self._hold(steps)
-        count, name = None if names else steps, f"live run, step {self._steps}"
-        paths = run_members(self._runs, lambda _, run: run.predict(u, count, self._recent_u[1:], name))
-        path = paths[0] if len(self._runs) == 1 else mix_paths(paths)
+        state: Any = self.state
+        path = self._model.simulate(u, start=state, steps=None if names else steps)
         if len(path) != steps:
             raise InputError(f"u has {len(path)} row(s), but k={steps}; pass the inputs of the next {steps} step(s)")
-        return path
+        return replace(path, start=f"live run, step {self._steps}")
 
     def _hold(self, steps: int) -> Float64[np.ndarray, "T Du"]:
         if not self._steps:

@@ -1,25 +1,27 @@
 """The runs of the members of a live run: each has the state of one model, and the inputs are read by `Live`."""
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Int, Key
 
 from revarb.data.preprocessor import check_finite
-from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows
 from revarb.gp.pathwise import DrawnFunctions
-from revarb.gp.posterior import Posterior
+from revarb.gp.posterior import Posterior, compute_known_part
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.observer import LONG, Observer
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.filtering import make_update
 from revarb.simulation.mean import advance_mean
+from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
 from revarb.simulation.samples import advance_samples, draw_chain
 from revarb.simulation.starts import StartChoice
+
+LONG = 10**9  # steps since the last measured output of a run without any: more than any calibration distinguishes
 
 
 class LiveStep(NamedTuple):
@@ -52,31 +54,54 @@ class LiveStep(NamedTuple):
     std: Float64[np.ndarray, " Dy"] | None = None
 
 
+Part = TypeVar("Part")
+
+
+class ByNoise(NamedTuple, Generic[Part]):
+    """The layers of a model, or the joint Gaussian of its states, with the noise of the fit and the calibrated noise.
+
+    Corrections are made with the noise of the fit, predictions with the calibrated noise, as in `predict_ahead`. Right
+    after a correction both Gaussians are the same.
+    """
+
+    fitted: Part
+    calibrated: Part
+
+
 class RecurrentRun:
-    """The run of a recurrent GP: of the mean until it observes, with sampled trajectories beside it."""
+    """The run of a recurrent GP: of the mean until it observes, then of the belief, the joint Gaussian of its states.
+
+    Sampled trajectories run beside it. Equations: docs/theory/derivation.md, Eqs. 31 to 34, 43 and 55.
+    """
 
     def __init__(self, model: FittedRGP, start: StartChoice, samples: int, horizon: int, seed: int, observe: bool):
         self.model, self.origin = model, model.resolve_start(start)
         self._samples, self._horizon, self._observe = samples, horizon, observe
+        # On the device once: copies of the layers in every step would take longer than the step.
+        self._chains = jax.device_put(ByNoise(model.trained.chain, model.chain))
         function_key, self._key = jax.random.split(jax.random.key(seed))
-        self._observer = Observer(model, self.origin)
-        self._drawn = draw_chain(self._observer.chains.calibrated, function_key, samples)
+        self._drawn = draw_chain(self._chains.calibrated, function_key, samples)
         self.reset()
 
     @property
     def observes(self) -> bool:
         """Whether it has the covariance of the states."""
-        return self._observer.active
+        return self._belief is not None
 
     def reset(self) -> None:
         """Return to the first step."""
         self._steps = 0
+        self._belief: Any = None
         self._state: Any = np.asarray(self.origin.state.mean)
         self._before = self._state, np.empty(0)  # the state before the last step of a mean-only run, and its inputs
         self._sampled_states: Any = np.tile(self._state, (self._samples, 1))
-        self._observer.stop()
         if self._observe:
-            self._observer.begin(self._state)
+            self._begin(self._state)
+
+    def _begin(self, mean: Float[AnyArray, " S"]) -> None:
+        # Observe from a mean with the covariance of the start; `_cold` says that no output was measured before it.
+        state = JointState(mean, np.asarray(self.origin.state.cov))
+        self._belief, self._cold, self._age = ByNoise(state, state), self.origin.cold, self.origin.age
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
@@ -85,30 +110,34 @@ class RecurrentRun:
             self._restart()
         if self._steps % self._horizon == 0:
             self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
-        step = self._advance(input_windows(recent_u[-order.reach - 1 :], order)[0])
+        inputs_now = input_windows(recent_u[-order.reach - 1 :], order)[0]
+        mean, variance, samples = None, None, np.empty((0, len(self.model.output_names)))
+        self._before = self._state, inputs_now
+        if self._samples or not self.observes:
+            self._state, self._sampled_states, mean, samples = _advance_samples(
+                self._chains.calibrated, self._drawn, self._state, self._sampled_states, inputs_now, self._key,
+                self._steps,
+            )  # fmt: skip
+        if self.observes:
+            mean, variance = self._advance_belief(inputs_now)
         self._steps += 1
-        return step
+        return self._to_raw(mean, variance, samples)
 
     def _restart(self) -> None:
         # As in `simulate`: a cold run starts where the input window is full, unless its states were corrected before.
         mean = np.asarray(self.origin.state.mean)
-        if not self._observer.active:
+        if not self.observes:
             self._state = mean
-        elif self._observer.cold:
-            self._observer.begin(mean)
+        elif self._cold:
+            self._begin(mean)
 
-    def _advance(self, inputs_now: Float64[np.ndarray, " D"]) -> LiveStep:
-        mean, variance, samples = None, None, np.empty((0, len(self.model.output_names)))
-        self._before = self._state, inputs_now
-        if self._samples or not self._observer.active:
-            self._state, self._sampled_states, mean, samples = _advance(
-                self._observer.chains.calibrated, self._drawn, self._state, self._sampled_states, inputs_now, self._key,
-                self._steps,
-            )  # fmt: skip
-        if self._observer.active:
-            mean, variance = self._observer.advance(inputs_now)
-            self._state = self._observer.mean
-        return self._to_raw(mean, variance, samples)
+    def _advance_belief(self, inputs_now: Float64[np.ndarray, " D"]) -> Moments:
+        # The calibrated moments of y.
+        self._belief, y = _advance_joint(self._chains, self._belief, inputs_now)
+        self._state, self._age = np.asarray(self._belief.calibrated.mean), self._age + 1
+        calibration = self.model.calibration
+        width = 1.0 if calibration is None else calibration.width_factors(np.array([self._age]), self._cold)
+        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2)
 
     def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
         scaling = self.model.scaling
@@ -120,20 +149,25 @@ class RecurrentRun:
 
     def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
         """Condition the states on measured outputs, raw units."""
-        if not self._observer.active:
+        if not self.observes:
             state, inputs_now = self._before
-            self._observer.begin(state)
-            self._observer.advance(inputs_now)
-        self._observer.correct(self.model.scaling.outputs(y)[0])
-        self._state = self._observer.mean
+            self._begin(state)
+            self._advance_belief(inputs_now)
+        self._belief = _correct_joint(self._chains.fitted, self._belief, self.model.scaling.outputs(y)[0])
+        self._cold, self._age = False, 0
+        check_finite("live", *(np.asarray(part) for part in self._belief.fitted))
+        self._state = np.asarray(self._belief.calibrated.mean)
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
-        """The state as a start, with the z-scored inputs before it."""
-        return self._observer.make_state(_cut(past_u, self.model))
+        """The state as the start of a simulation, with the z-scored inputs before it.
 
-    def predict(self, u: Any, steps: int | None, past_u: Float64[np.ndarray, "_ Du"], name: str) -> Trajectory:
-        """Predict the next steps; see `Live.predict`."""
-        return self._observer.predict(u, steps, _cut(past_u, self.model), name)
+        A simulation has the calibrated noise, and so have the steps since the last correction. The band of a cold run
+        is that of long runs.
+        """
+        mean, cov = self._belief.calibrated
+        return StartState(
+            np.asarray(mean), np.asarray(cov), _cut(past_u, self.model), LONG if self._cold else self._age
+        )
 
 
 class LinearRun:
@@ -181,10 +215,6 @@ class LinearRun:
         size, age = len(self._state), LONG if self._cold else self._age
         return StartState(self._state, np.zeros((size, size)), _cut(past_u, self.model), age)
 
-    def predict(self, u: Any, steps: int | None, past_u: Float64[np.ndarray, "_ Du"], name: str) -> Trajectory:
-        """Predict the next steps; see `Live.predict`."""
-        return replace(self.model.simulate(u, start=self.make_state(past_u), steps=steps), start=name)
-
 
 def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> Float64[np.ndarray, "reach Du"]:
     # Members look back differently far.
@@ -195,7 +225,7 @@ _advance_linear = jax.jit(advance_mean)
 
 
 @jax.jit
-def _advance(
+def _advance_samples(
     chain: Chain[Posterior],
     drawn: Chain[DrawnFunctions],
     state: Float[AnyArray, " S"],
@@ -207,3 +237,22 @@ def _advance(
     state, mean = advance_mean(chain, state, inputs_now)
     samples, (f, _) = advance_samples(drawn, samples, inputs_now, jax.random.fold_in(key, steps))
     return state, samples, mean, f
+
+
+@jax.jit
+def _advance_joint(
+    chains: ByNoise[Chain[Posterior]], belief: ByNoise[JointState], inputs_now: Float[AnyArray, " Du"]
+) -> tuple[ByNoise[JointState], Moments]:
+    known = jax.tree.map(lambda rows: rows[0], compute_known_part(chains.fitted.hidden[0], inputs_now[None]))
+    states = [advance_moments(chain)(state, known) for chain, state in zip(chains, belief, strict=True)]
+    y = observe_moments(chains.calibrated)(states[1])
+    return ByNoise(*states), Moments(y.mean, jnp.diagonal(y.cov))
+
+
+@jax.jit
+def _correct_joint(
+    chain: Chain[Posterior], belief: ByNoise[JointState], y: Float[AnyArray, " Dy"]
+) -> ByNoise[JointState]:
+    state = belief.fitted
+    corrected = make_update(chain)(state, observe_moments(chain)(state), y)
+    return ByNoise(corrected, corrected)

@@ -1,7 +1,8 @@
-"""Start values, stages and recognition model of a fit: every number of the training recipe, with its reason."""
+"""Recipe of a fit: start values, stages, recognition model, each number with its reason; steps and status of a fit."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
 
 from revarb.errors import InputError, check_integer, check_number, describe
 from revarb.models.configuration import Configuration, check_integers, check_word
@@ -261,3 +262,26 @@ class Recognition(Configuration):
         self._check(("weight_decay",), check_number, least=0.0)
         self._check(("variance",), check_word, ("free", "shared"))
         self._check(("start",), check_word, ("output-error", "random", "free-form"))
+
+
+class Step(NamedTuple):
+    """One iteration of a stage, both counted from 1, and the bound after it."""
+
+    stage: int
+    iteration: int
+    bound: float
+
+
+class Status(StrEnum):
+    """How an optimisation ended."""
+
+    CONVERGED = "converged"
+    ITERATION_LIMIT = "iteration limit"  # the usual end of recipe R0
+    STALLED = "stalled"  # the line search found no better point in floating-point arithmetic
+    INTERRUPTED = "interrupted"  # by Ctrl-C
+    NOT_FINITE = "not finite"  # every step from the best point gave NaN or infinity
+
+    @property
+    def label(self) -> str:
+        """The status as people read it; model files and results contain the value."""
+        return "finished" if self is Status.ITERATION_LIMIT else self.value

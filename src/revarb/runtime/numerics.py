@@ -68,12 +68,12 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-def map_in_threads(function: Callable[[Item], T], items: Iterable[Item], workers: int | None = None) -> list[T]:
+def map_in_threads(function: Callable[[Item], T], items: Iterable[Item]) -> list[T]:
     """Call a function that computes for every item, in threads: XLA compiles and runs without Python's lock.
 
     The caller is wrapped in `with_numerics`: the number of LAPACK threads is a setting of the process, which must not
-    be restored while another thread still computes. By default there are a few more threads than cores, which share
-    these evenly.
+    be restored while another thread still computes. There are a few more threads than cores, which share these
+    evenly.
     """
     device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue] (a setting of the thread)
 
@@ -81,7 +81,7 @@ def map_in_threads(function: Callable[[Item], T], items: Iterable[Item], workers
         with jax.enable_x64(True), jax.default_device(device):  # likewise
             return function(item)
 
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    with ThreadPoolExecutor() as pool:
         return list(pool.map(call, items))
 
 
@@ -170,22 +170,11 @@ def release_programs() -> None:
     if now - _last_check < CHECK_SECONDS:
         return
     _last_check = now
-    if count_mappings() > SHARE * find_mapping_limit():
-        jax.clear_caches()
-
-
-def count_mappings() -> int:
-    """Count the memory mappings of this process; 0 where the system does not list them."""
     try:
         with MAPPINGS.open("rb") as file:
-            return sum(1 for _ in file)
-    except OSError:
-        return 0
-
-
-def find_mapping_limit() -> float:
-    """The largest number of mappings that the system allows; infinite where it is unknown."""
-    try:
-        return float(LIMIT.read_text())
-    except (OSError, ValueError):
-        return float("inf")
+            mappings = sum(1 for _ in file)
+        limit = float(LIMIT.read_text())
+    except (OSError, ValueError):  # not Linux
+        return
+    if mappings > SHARE * limit:
+        jax.clear_caches()

@@ -37,17 +37,13 @@ def progress_lines(titles: Sequence[str], total: int, show: bool, waiting: str =
     console = Console(stderr=True)
     if not show:
         yield lambda line, done, text: None
-    elif _can_draw(console):
+    # In a notebook rich redraws a bar through ipywidgets, which most of them have.
+    elif console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None):
         with _draw_bars(console, titles, total, waiting) as update:
             yield update
     else:
         with _write_log(titles, total, waiting) as update:
             yield update
-
-
-def _can_draw(console: Console) -> bool:
-    # In a notebook rich redraws a bar through ipywidgets, which most of them have.
-    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
 
 
 @contextmanager

@@ -176,7 +176,6 @@ DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are wi
 LINEAR_PART = "linear part"  # the name of a recurrent GP that has one
 INDUCING = 100  # of a fit with many; fewer where the records are short
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
-ITERATIONS, FREE_RUN_ITERATIONS = (50, 50), 20  # without a linear part; with one fewer give other rankings
 
 
 @dataclass(frozen=True)
@@ -202,40 +201,38 @@ class DefaultCandidates:
         """The structures, the most promising first; `delay` is that of the linear models that did best."""
         few, lags, more = (limit_lags(records, most) for most in (FEW_LAGS, LAGS, MORE_LAGS))
         outputs, linear = records[0].y.shape[1], {"recipe": "linear", "hidden": 1, "linear": True}
-        with_linear_part = _make(LINEAR_PART, records, lags, delay, latent_dim=outputs, **linear)
+        with_linear_part = _halve(_make(LINEAR_PART, records, lags, delay, latent_dim=outputs, **linear))
         if self.linear_only:
             return [with_linear_part]
+        few_lags = _make("smooth layer", records, few, delay, recipe="smooth", hidden=1)
         paths = [
             with_linear_part,
-            _make("smooth layer", records, more, delay, recipe="smooth", hidden=1),
+            _halve(_make("smooth layer", records, more, delay, recipe="smooth", hidden=1)),
             # A state more than outputs: what is not measured.
             _make(LINEAR_PART, records, lags, delay, latent_dim=outputs + 1, **linear),
-            _make_full("smooth layer", records, few, delay, recipe="smooth", hidden=1),
-            _make("free variances", records, lags, delay, recipe="R0"),  # the paper's model
+            # Fitted to all records as its recipe says: drawn records of Artificial are simulated better so.
+            replace(few_lags, spec=_add_inducing(few_lags.spec, records), trial=_halve(few_lags).spec),
+            _halve(_make("free variances", records, lags, delay, recipe="R0")),  # the paper's model
         ]
         return list({path.trial_spec: path for path in paths}.values())  # short records have fewer different lags
 
 
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> CandidatePath:
-    known = RECIPES[recipe]
-    if options.get("linear", False):
-        known = replace(known, free_run_weight=LINEAR_WEIGHT)
-    else:
-        stages = tuple(replace(stage, iterations=most) for stage, most in zip(known.stages, ITERATIONS, strict=True))
-        known = replace(known, stages=stages, free_run_weight=WEIGHT, free_run_iterations=FREE_RUN_ITERATIONS)
-    input_lags = _limit_input_lags(records, lags, delay)
+    weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
+    known, input_lags = replace(RECIPES[recipe], free_run_weight=weight), _limit_input_lags(records, lags, delay)
     return CandidatePath(RGP(lags, input_lags, delay, inducing=FEW_INDUCING, recipe=known, **options), name)
 
 
-def _make_full(
-    name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any
-) -> CandidatePath:
-    # With the recipe's own iterations and more inducing inputs in its fit to all records: drawn records of Artificial
-    # are simulated better so.
-    trial = _make(name, records, lags, delay, recipe, **options).spec
-    known = replace(RECIPES[recipe], free_run_weight=WEIGHT)
-    spec = replace(trial, inducing=min(INDUCING, count_enough_inducing(records)), recipe=known)
-    return CandidatePath(spec, name, trial)
+def _halve(path: CandidatePath) -> CandidatePath:
+    # Half of the iterations, with which its simulations are as good.
+    recipe = path.spec.recipe
+    stages = tuple(replace(stage, iterations=stage.iterations // 2) for stage in recipe.stages)
+    half = replace(recipe, stages=stages, free_run_iterations=recipe.free_run_iterations // 2)
+    return replace(path, spec=replace(path.spec, recipe=half))
+
+
+def _add_inducing(spec: RGP, records: Sequence[Series]) -> RGP:
+    return replace(spec, inducing=min(INDUCING, count_enough_inducing(records)))
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:

@@ -17,7 +17,7 @@ from revarb.data.series import Series, as_records
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
 from revarb.models.base import Fitted, ModelSpec
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import collect_versions
 from revarb.runtime.numerics import with_numerics
@@ -34,7 +34,7 @@ from revarb.selection.validation import Validation
 
 EFFORTS = ("normal", "quick")
 QUICK = 'With the effort "quick" no recurrent GP without a linear part was tried.'
-MEMBERS = 5  # of the mixture; settled on the development set (docs/design/decisions)
+MEMBERS = 3  # of the mixture; settled on the development set (docs/design/decisions)
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
 
@@ -54,7 +54,7 @@ def fit(
     """Train the mixture of the models that simulate held-out blocks of the training records best.
 
     Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
-    best ones that held-out blocks cannot tell apart, at most five, are fitted to all records, and their mixture is
+    three best are fitted to all records, without those that are far behind the best one, and their mixture is
     calibrated on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
     `revarb.RGP(...).fit`.
 
@@ -75,7 +75,7 @@ def fit(
         that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
         models have `simulate`.
     members : int
-        At most so many candidates are mixed: the best ones that held-out blocks cannot tell apart; 1 for the best one.
+        At most so many candidates are mixed: the best ones, unless far behind the best; 1 for the best alone.
     effort : "normal" or "quick"
         "quick" tries linear models and recurrent GPs with a linear part only, in a third of the time.
     time_limit : float, optional

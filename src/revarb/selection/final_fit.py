@@ -18,9 +18,8 @@ from revarb.models.base import Fitted
 from revarb.models.choice import Candidate, Choice
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
-from revarb.models.recipe import RECIPES
+from revarb.models.recipe import RECIPES, Status
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import LINEAR_PART, CandidateKey, CandidatePath
 from revarb.selection.linear import collect_linear_bands, fit_linear_candidate

@@ -14,6 +14,7 @@ from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
 
+MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one; settled on the development set
 PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
 
@@ -87,28 +88,18 @@ def rank(
 
 
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
-    """The ranking with its members: the best candidates, at most `count`, within one standard error of the best one.
+    """The ranking with its members: the `count` best candidates, but none that is much worse than the best one.
 
-    The mean of a few candidates that held-out blocks cannot tell apart is better than each of them; the mean with
-    others is worse than the best (docs/design/decisions). A linear model that is best is alone.
+    Which of the best candidates is the first depends on rounding, and their mean is better than each of them; that of
+    more is worse (docs/design/decisions). A linear model that is best is alone.
     """
     [best, *_] = ranking.compared
-    close = [each for each in list_close(ranking.compared) if can_be_mixed(each)][:count]
-    if best.path is None or len(close) < 2 or not can_be_mixed(best):
+    most = MAX_RATIO * compute_held_out_error(best.scores)
+    close = [each for each in ranking.compared if can_be_mixed(each) and compute_held_out_error(each.scores) <= most]
+    members = tuple(close[:count])
+    if best.path is None or len(members) < 2 or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
-    return replace(ranking, members=tuple(close), mixture=mix_candidates(close, held_out, ranking.scored_by))
-
-
-def list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
-    """The candidates whose mean log error is within one standard error of the smallest, best first."""
-    best, differences, deviations = _compare_scores(compared)
-    return [each for n, each in enumerate(compared) if n in (0, best) or differences[n] <= deviations[n]]
-
-
-def _compare_scores(compared: Sequence[CandidateResult]) -> tuple[int, np.ndarray, np.ndarray]:
-    # On the blocks that all have.
-    known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
-    return compare_with_best(np.stack([each.scores[known] for each in compared]))
+    return replace(ranking, members=members, mixture=mix_candidates(members, held_out, ranking.scored_by))
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
@@ -140,8 +131,9 @@ def _list_rows(ranking: Ranking) -> list[Candidate]:
 
 
 def _measure_deviations(compared: Sequence[CandidateResult]) -> dict[CandidateKey, float | None]:
-    # Standard errors of log(error / error of the best).
-    best, _, deviations = _compare_scores(compared)
+    # Standard errors of log(error / error of the best), on the blocks that all have.
+    known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
+    best, _, deviations = compare_with_best(np.stack([each.scores[known] for each in compared]))
     return {each.key: float(deviations[n]) if n != best else None for n, each in enumerate(compared)}
 
 
@@ -186,4 +178,4 @@ def _explain(ranking: Ranking) -> str:
         fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
         return f"{text}; it is the best{fitted}."
     alone = [compute_held_out_error(each.scores) for each in ranking.members]
-    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone; held-out blocks cannot tell them apart."
+    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone."

@@ -20,8 +20,8 @@ from revarb.fitting.held_out import FOLDS, HeldOutBlock, cut_out_fold, mask_fold
 from revarb.fitting.problem import Report
 from revarb.fitting.weight_path import ALL, WeightPath, fit_whole_path
 from revarb.models.model_file import load, save_model
+from revarb.models.recipe import Status
 from revarb.models.rgp import RGP
-from revarb.models.status import Status
 from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import count_devices
 from revarb.runtime.unfinished import UnfinishedParts

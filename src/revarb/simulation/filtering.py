@@ -48,11 +48,10 @@ def _filter_rows(
     count: int | Int[AnyArray, ""],
 ) -> JointState:
     # The first `count` rows.
-    advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
+    filter_step = _make_filter_step(chain)
 
     def step(row, state):
-        state = advance(state, jax.tree.map(lambda values: values[row], known))
-        return condition(state, observe(state), y[row])
+        return filter_step(state, jax.tree.map(lambda values: values[row], known), y[row])
 
     first = JointState(jnp.asarray(start.mean), jnp.asarray(start.cov))
     return jax.lax.fori_loop(0, count, step, first)
@@ -88,7 +87,7 @@ def _predict_later(
     horizon: int,
 ) -> Moments:
     # The rows from `horizon` on.
-    advance, observe, condition = advance_moments(fitted), observe_moments(fitted), make_update(fitted)
+    filter_step = _make_filter_step(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
 
     def predict_step(state, known_now):
@@ -97,8 +96,7 @@ def _predict_later(
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     def step(state, row):
-        state = advance(state, jax.tree.map(lambda values: values[row], known))
-        state = condition(state, observe(state), y[row])
+        state = filter_step(state, jax.tree.map(lambda values: values[row], known), y[row])
         following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), known)
         return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, following)[1])
 
@@ -128,15 +126,24 @@ def _read_window(windows: Float64[np.ndarray, "T L Dx"]) -> Float64[np.ndarray, 
 def _filter_means(
     chain: Chain[Posterior], start: StartState, known: KnownPart, y: Float[AnyArray, "T Dy"]
 ) -> Float[AnyArray, "T S"]:
-    advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
+    filter_step = _make_filter_step(chain)
 
     def step(state, now):
-        known_now, y_now = now
-        state = advance(state, known_now)
-        state = condition(state, observe(state), y_now)
+        state = filter_step(state, *now)
         return state, state.mean
 
     return jax.lax.scan(step, JointState(start.mean, start.cov), (known, y))[1]
+
+
+def _make_filter_step(chain: Chain[Posterior]) -> Callable[[JointState, KnownPart, AnyArray], JointState]:
+    # Advance by one step (Eqs. 32 and 33), then condition on the measured outputs.
+    advance, observe, condition = advance_moments(chain), observe_moments(chain), make_update(chain)
+
+    def filter_step(state: JointState, known: KnownPart, y: Float[AnyArray, " Dy"]) -> JointState:
+        state = advance(state, known)
+        return condition(state, observe(state), y)
+
+    return filter_step
 
 
 def make_update(chain: Chain[Posterior]) -> Callable[[JointState, OutputMoments, AnyArray], JointState]:

@@ -36,14 +36,10 @@ def simulate_chain(
     seed: int,
 ) -> Trajectory:
     """Simulate a chain of GPs; see `FittedRGP.simulate`."""
-    if method == "network":
-        raise InputError(
-            "method 'network' needs an RGP with a recognition model, and this model has no networks; use "
-            + _list_methods()
-        )
     if method not in METHODS:
+        known = ", ".join(map(repr, METHODS))
         raise InputError(
-            f"method must be {_list_methods()}, or 'network' for an RGP with a recognition model, received {method!r}"
+            f"method must be {known}, or 'network' for an RGP with a recognition model, received {method!r}"
         )
     start, inputs = origin.state, prep.read_inputs(u, steps, warm=not origin.cold)
     u_bar = input_windows_after(start.past_u, inputs.z, prep.order)
@@ -61,10 +57,6 @@ def simulate_chain(
     disagreement = _measure_disagreement(mean, sample_variance / count, moments, skip)
     variance = find_noise_variance(chain) + sample_variance  # law of total variance (Eq. 36)
     return prep.to_trajectory(method, skip, mean, variance, drawn, disagreement, origin.name, inputs)
-
-
-def _list_methods() -> str:
-    return ", ".join(repr(method) for method in METHODS)
 
 
 def _measure_disagreement(

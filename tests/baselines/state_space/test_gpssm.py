@@ -11,7 +11,7 @@ from revarb.baselines.state_space import gpssm
 from revarb.baselines.state_space.gpssm import GPSSM
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.errors import ComputationError
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from support import small
 
 QUICK = GPSSM(states=2, inducing=8, subsequence=20, window=4, batch=3, samples=2, updates=50)

@@ -42,7 +42,7 @@ from revarb.models.model_file import (
     fill_template,
     register_format,
 )
-from revarb.models.status import Status
+from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import with_numerics

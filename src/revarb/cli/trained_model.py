@@ -1,5 +1,6 @@
-"""`revarb simulate`, `revarb predict` and `revarb check`: a trained model on a table."""
+"""Commands for a trained model: `revarb simulate`, `predict` and `check` on a table, `revarb export` as a program."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from revarb.data.table_file import Table
+    from revarb.models.prediction import Predictor
 
 
 @app.command()
@@ -79,6 +81,16 @@ def _read_measured(table: "Table", names: tuple[str, ...]) -> "np.ndarray | None
         return None
 
 
+def _load_predictor(file: Path) -> "Predictor":
+    from revarb import load
+    from revarb.models.prediction import Predictor
+
+    model = load(file)
+    if not isinstance(model, Predictor):  # most baselines only simulate
+        raise InputError(f"{file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")
+    return model
+
+
 @app.command()
 def predict(
     model_file: options.ModelFile,
@@ -96,12 +108,10 @@ def predict(
     predictions.
     """
     with exit_on_interrupt():
-        from revarb import Series, load
+        from revarb import Series
         from revarb.cli.tables import check_target, make_record, open_table, write_path
         from revarb.data.csv_file import CsvForm
-    model = load(model_file)
-    if not hasattr(model, "predict"):  # most baselines only simulate
-        raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict; use revarb simulate")
+    model = _load_predictor(model_file)
     targets = check_target(path_file, [model_file, record_file])
     table, time_name = open_table(record_file, model, time_column, CsvForm(decimal, separator, skip_rows))
     record = make_record(Series, table, model)
@@ -130,16 +140,14 @@ def check(
     with exit_on_interrupt():
         from dataclasses import replace
 
-        from revarb import Series, load
+        from revarb import Series
         from revarb.cli.tables import make_record, open_table
         from revarb.data.csv_file import CsvForm
         from revarb.runtime.figure_style import save_figure
     if picture.suffix.lower() != ".png":
         raise InputError(f"-o {picture}: the picture is a PNG file; choose a name that ends in .png")
     check_targets(f"-o {picture}", [picture], [model_file, record_file])
-    model = load(model_file)
-    if not hasattr(model, "residuals"):  # most baselines only simulate
-        raise InputError(f"{model_file} contains a {type(model).__name__}, which cannot predict and has no residuals")
+    model = _load_predictor(model_file)
     table, _ = open_table(record_file, model, time_column, CsvForm(decimal, separator, skip_rows))
     residuals = model.residuals(make_record(Series, table, model), max_lag)
     for sentence in residuals.sentences:
@@ -147,3 +155,61 @@ def check(
     screen.print(replace(residuals.summary(), title=record_file.name))
     with capture_interrupts():
         print_written(save_figure(picture, residuals.plot()))
+
+
+@app.command()
+def export(
+    model_file: options.ModelFile,
+    target: Annotated[
+        Path, Option("-o", "--out", help="The file: .c (a header is written beside it), .fmu, .onnx or .casadi.")
+    ],
+    to: Annotated[
+        str | None, Option(metavar="c|fmu|onnx|casadi", help="The format; default: by the ending of the file.")
+    ] = None,
+    single: Annotated[bool, Option("--float", help="C and FMU: compute in float instead of double.")] = False,
+    with_std: Annotated[
+        bool,
+        Option(
+            "--with-std",
+            help="Also the standard deviation; C: by propagated moments; CasADi, ONNX: of one step from a known state.",
+        ),
+    ] = False,
+    step_only: Annotated[
+        bool, Option("--step", help="ONNX: the step alone, instead of a run over any number of rows.")
+    ] = False,
+    name: Annotated[
+        str | None, Option(help="C and FMU: prefix of the functions; default: the name of the file.")
+    ] = None,
+    unit: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN=UNIT", help="C and FMU: unit of a column; default: what its name has in brackets."),
+    ] = None,
+) -> None:
+    """Export one step of a model to C, FMU, ONNX or CasADi.
+
+    From state and inputs to the next state and outputs, by the mean-only run. An ensemble is exported as the mean of
+    its members.
+    """
+    with exit_on_interrupt():
+        from revarb import load
+        from revarb.export.exportable import find_format
+    if str(target) == "-":
+        raise InputError("-o -: an export cannot be written to the standard output; name a file")
+    kind = find_format(target, to)  # before a large file is read
+    check_targets(f"-o {target}", [target, *([target.with_suffix(".h")] if kind == "c" else [])], [model_file])
+    written = load(model_file).export(
+        target, kind, name=name, precision="float" if single else "double", with_std=with_std,
+        units=_read_units(unit or []) or None, step_only=step_only,
+    )  # fmt: skip
+    for path in written:
+        say(f"wrote {path}, {path.stat().st_size / 1000:.1f} kB")
+
+
+def _read_units(given: Sequence[str]) -> dict[str, str]:
+    units = {}
+    for text in given:
+        column, _, unit = text.rpartition("=")
+        if not column or not unit:
+            raise InputError(f"--unit takes COLUMN=UNIT, received {text!r}")
+        units[column] = unit
+    return units
