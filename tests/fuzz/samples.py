@@ -78,11 +78,6 @@ def chosen():
 
 
 @cache
-def ensemble():
-    return revarb.Ensemble.from_members([model(0), model(1)])
-
-
-@cache
 def path():
     return model().simulate(U)
 
@@ -90,7 +85,7 @@ def path():
 def warm_up() -> None:
     """Make all of them, and compile what they need."""
     path()
-    for each in (model(), with_networks(), ensemble(), chosen(), linear(), state_space(), reduced_rank()):
+    for each in (model(), with_networks(), chosen(), linear(), state_space(), reduced_rank()):
         for method in each.methods:
             each.simulate(U, method=method)
 

@@ -71,7 +71,7 @@ def test_the_controls_move_the_avatar(avatar, tmp_path):
         draw_frame(page)
         assert avatar.preset is None and page._preset.value == BY_HAND and avatar.traces(0.1).speed[-1] == 2.0
         page._press("Pause")
-        assert not avatar.playing
+        assert not avatar.playing and avatar.tick().time == avatar.tick().time
         page._press("Reset")
         page._press("Play")
         assert avatar.playing and len(avatar.history().speeds) == 1
