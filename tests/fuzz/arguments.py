@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import revarb
 from fuzz import samples, tables
-from fuzz.arrays import arrays, finite, measured, odd_objects
+from fuzz.arrays import arrays, finite, odd_objects, with_gaps
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import NAMES, plain, real, simple, text, whole
 from revarb import cli
@@ -154,7 +154,7 @@ PROPERTIES = {
         | st.tuples(record_kinds, finite | st.none(), finite, st.just(1.0), st.none()),
         400,
     ),
-    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite | measured(2)), 250),
+    "numbers into z-scores": Property(z_scores_are_finite, st.tuples(finite | st.none(), finite | with_gaps), 250),
     "arrays into simulate": Property(simulation_is_finite, finite | arrays, 200),
     "arrays into scores": Property(
         scores_are_numbers, st.tuples(finite | arrays, st.none() | st.just(0) | whole | simple), 250
