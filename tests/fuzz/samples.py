@@ -78,6 +78,11 @@ def chosen():
 
 
 @cache
+def ensemble():
+    return revarb.Ensemble.from_members([model(0), model(1)])
+
+
+@cache
 def path():
     return model().simulate(U)
 
