@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import revarb
 from revarb import datasets
-from revarb.datasets.generated import draw_artificial
+from revarb.datasets.benchmarks import draw_artificial
 from studies.output import BAND, MEASURED, MODEL, finish_figure
 from studies.records import raise_if_interrupted, run_model, score_record
 from studies.study import Fit, Result, Study, no_failures

@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 import revarb
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.models.residual_findings import LEAST_PAIRS, correlate, inflate_variance, joint_factor
+from revarb.models.residual_findings import LEAST_PAIRS, correlate, inflate_variance
 from revarb.models.residuals import analyse_residuals
 from support import small
 
@@ -197,12 +197,6 @@ def test_too_few_pairs_and_constant_signals_have_no_correlation(rng):
     assert np.isfinite(found).tolist() == [True, True, False] and found[0] == pytest.approx(1.0)
     assert np.isnan(correlate(a, np.full(50, 0.1), np.arange(3)).values).all()
     assert np.isnan(correlate(np.full(50, np.nan), a, np.arange(3)).values).all()
-
-
-def test_the_joint_factor_holds_all_of_many_normal_values(rng):
-    assert joint_factor(0.95, 1) == pytest.approx(1.959964)
-    drawn = np.abs(rng.normal(size=(20000, 40))).max(axis=1)
-    assert np.mean(drawn < joint_factor(0.95, 40)) == pytest.approx(0.95, abs=0.01)
 
 
 def test_the_variance_of_a_cross_correlation_of_coloured_signals():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from revarb.analysis.comparison import compare
 from revarb.analysis.figures import draw_reliability
 from revarb.analysis.reliability import (
     LEVELS,
@@ -19,11 +18,8 @@ from revarb.analysis.reliability import (
 )
 from revarb.analysis.report import write_results
 from revarb.analysis.scores import scores
-from revarb.baselines.mean import Mean
 from revarb.data.trajectory import Trajectory
-from revarb.fitting.arx import ARX
 from revarb.runtime.figure_style import encode_figure
-from support import small
 
 
 def trajectory(mean, std=None, skip=0):
@@ -124,19 +120,6 @@ def test_an_output_may_be_constant():
     result = error_by_horizon([trajectory(np.zeros((20, 1)), 2.0)], [np.ones((20, 1))])
     np.testing.assert_allclose(result.error, 1.0)
     np.testing.assert_allclose(result.predicted, 2.0)
-
-
-def test_a_comparison_has_the_reliability_of_every_simulation_with_a_band():
-    models = {"ARX": ARX(2, 2), "Mean": Mean(), "REVARB": small.spec()}
-    test = [small.record(1), small.record(2, samples=40)]
-    result = compare(small.record(), test, models, seeds=1)
-    judged = result.reliability()
-    assert list(judged) == [("ARX", "residuals"), ("Mean", "residuals"), ("REVARB", "moments")]
-    for row in result.rows:
-        if row["method"] != "mean":
-            each = judged[row["model"], row["method"]]
-            assert each.skip == row["skip"]
-            assert each.reliability.observed[LEVELS.index(0.95)] == pytest.approx(row["coverage95"])
 
 
 def test_the_picture_is_reproducible_and_not_spoilt_by_a_model_that_diverged(records):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import RevarbError
 from revarb.fitting.arx import ARX
@@ -17,12 +16,6 @@ def linear_record(seed, samples=400, noise=0.0, delay=1):
     for i in range(3, before + samples):
         y[i] = 1.4 * y[i - 1] - 0.6 * y[i - 2] + 0.5 * u[i - delay] + 0.3 * u[i - delay - 1] + 2.0
     return Series(u[before:], y[before:] + noise * rng.normal(size=samples))
-
-
-def test_a_known_linear_system_is_recovered():
-    model = ARX(lags=2, input_lags=2).fit(linear_record(0))
-    coefficients, unit = model.model.coefficients[:, 0], model.scaling.y_std / model.scaling.u_std
-    np.testing.assert_allclose(coefficients * [1.0, 1.0, *unit, *unit], [1.4, -0.6, 0.5, 0.3], atol=1e-8)
 
 
 @pytest.mark.parametrize(("delay", "lags"), [(1, 4), (0, 2), (2, 2)])
@@ -70,12 +63,6 @@ def test_the_order_is_the_one_that_simulates_the_training_tail_best():
 def test_a_short_record_is_tried_with_fewer_lags():
     model = ARX(lags=10, input_lags=10).fit(linear_record(0, samples=20))
     assert model.order.lags <= 4 and model.order.input_lags <= 4
-
-
-def test_the_band_is_as_wide_as_the_errors_on_the_training_tail():
-    """Output noise of known size: the band covers the nominal share of new data."""
-    path = ARX(lags=5, input_lags=5).fit(linear_record(2, samples=1600, noise=0.3)).simulate(linear_record(1).u)
-    assert 0.90 <= scores(path, linear_record(1, noise=0.3).y).coverage95 <= 1.0
 
 
 def test_where_every_order_diverges_there_is_no_model():

@@ -87,13 +87,11 @@ def test_the_mean_run_equals_a_plain_loop(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_moments_agree_with_monte_carlo(outputs, steps, rng):
+def test_moments_agree_with_monte_carlo(rng):
     """10⁵ trajectories from a narrow correlated start: one step is exact, the next match moments."""
-    chain = smooth_chain(SPEC.fit(small.record(outputs=outputs)).chain, 1e-3)
+    chain = smooth_chain(SPEC.fit(small.record(outputs=2)).chain, 1e-3)
     start = correlated_start(chain, rng, scale=0.2)
-    u_bar = rng.uniform(-1, 1, size=(steps, 2))
+    u_bar = rng.uniform(-1, 1, size=(3, 2))
     got = run_moments(chain, start, u_bar, 0)
     drawn = monte_carlo(chain, start, u_bar, 100_000, rng)
     std = drawn.std(0)
@@ -115,22 +113,14 @@ def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
     np.testing.assert_allclose(drawn, np.broadcast_to(mean, drawn.shape), atol=1e-6)
 
 
-def test_it_learns_and_its_band_is_reliable(model):
-    test = small.record(7, samples=200)
-    result = scores(model.simulate(test.u), test.y)
-    assert result.nrmse < 0.3 and 0.85 <= result.coverage95 <= 1.0
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.0, 1e-3])
-def test_a_record_almost_without_noise_has_a_band(noise):
+def test_a_record_without_noise_has_a_band():
     """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
     rng = np.random.default_rng(0)
     u = rng.uniform(-1, 1, size=300)
-    x = np.zeros(300)
+    y = np.zeros(300)
     for k in range(1, 300):
-        x[k] = 0.7 * x[k - 1] + 0.6 * np.tanh(2.0 * u[k - 1])
-    y = x + noise * rng.normal(size=300)
+        y[k] = 0.7 * y[k - 1] + 0.6 * np.tanh(2.0 * u[k - 1])
     model = GPNARX(lags=2, input_lags=2).fit(Series(u[:150], y[:150]))
     assert model.chain.hidden[0].sigma2 == pytest.approx(1e-4, rel=1e-2)
     moments, samples = model.simulate(u[150:]), model.simulate(u[150:], "samples", samples=1000)
@@ -169,7 +159,6 @@ def test_one_step_ahead_is_the_gp_at_measured_lags(outputs):
     assert (path.method, path.start, path.skip) == ("moments", "1 step ahead", model.skip)
 
 
-@pytest.mark.slow
 def test_several_steps_ahead_propagate_moments_from_measured_lags(model):
     record, rows = small.record(3), range(5, 60, 6)
     path, runs = model.predict(record, 4), [run_after(model, record, row - 4, 4) for row in rows]
@@ -189,16 +178,12 @@ def test_a_prediction_right_after_a_gap_is_one_over_the_gap(model):
     np.testing.assert_allclose(path.std[same], complete.std[same], rtol=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", [SPEC, GPNARX(lags=2, input_lags=2, inducing=15)], ids=["exact", "sparse"])
-def test_rows_that_a_gap_touches_are_left_out(spec):
+def test_rows_that_a_gap_touches_are_left_out():
     """The fit to two records that end where the gap begins and begin where it ends is the same."""
     record = small.with_gaps(small.record(samples=80), slice(40, 43))
-    with_gap = spec.fit(record)
+    with_gap = SPEC.fit(record)
     rows, expected = (build_narx_rows(with_gap.preprocessor, each) for each in ([record], [record[:40], record[43:]]))
     complete = mark_complete(rows)
     np.testing.assert_allclose(rows.x_hat[complete], expected.x_hat)
     np.testing.assert_allclose(rows.y[complete], expected.y)
-    if spec is SPEC:
-        np.testing.assert_allclose(with_gap.chain.hidden[0].zeta, expected.x_hat)
-    assert scores(with_gap.simulate(small.record(5).u), small.record(5).y).nrmse < 0.4
+    np.testing.assert_allclose(with_gap.chain.hidden[0].zeta, expected.x_hat)

@@ -21,19 +21,17 @@ from revarb.simulation.mean import scan_mean
 from revarb.simulation.moments import scan_moments
 from support import small
 
-QUICK = {"exact": GPNARX(2, 2, iterations=5), "sparse": GPNARX(2, 2, inducing=8, iterations=5)}
-either = pytest.mark.parametrize("spec", QUICK.values(), ids=QUICK)
+QUICK = GPNARX(2, 2, inducing=8, iterations=5)
 
 
 def column(record, k):
     return Series(record.u, record.y[:, k], record.dt, record.input_names, (record.output_names[k],))
 
 
-@either
-def test_per_output_is_the_separate_models_side_by_side(spec):
+def test_per_output_is_the_separate_models_side_by_side():
     records, u = [small.record(0, outputs=2), small.record(1, samples=30, outputs=2)], small.record(4).u
-    together = PerOutput(spec).fit(records, seed=3)
-    apart = [spec.fit([column(record, k) for record in records], seed=3) for k in range(2)]
+    together = PerOutput(QUICK).fit(records, seed=3)
+    apart = [QUICK.fit([column(record, k) for record in records], seed=3) for k in range(2)]
     assert together.methods == apart[0].methods == ("mean", "moments")
     for method in together.methods:
         path, singles = together.simulate(u, method), [model.simulate(u, method) for model in apart]
@@ -45,13 +43,11 @@ def test_per_output_is_the_separate_models_side_by_side(spec):
     np.testing.assert_array_equal(together.simulate(u).std, together.simulate(u, "moments").std)
 
 
-@pytest.mark.slow
-@either
 @pytest.mark.usefixtures("kept_programs")
-def test_outputs_of_one_shape_compile_once(spec):
+def test_outputs_of_one_shape_compile_once():
     compiled = [gp_narx._compute_evidence, gp_narx._compute_posterior, scan_mean, scan_moments]
     before = [function._cache_size() for function in compiled]
-    model = PerOutput(spec).fit(small.record(samples=43, outputs=3))
+    model = PerOutput(QUICK).fit(small.record(samples=43, outputs=3))
     for method in model.methods:
         model.simulate(small.record(1, samples=37).u, method)
     assert [function._cache_size() for function in compiled] == [size + 1 for size in before]
@@ -107,7 +103,7 @@ def interrupt_at(monkeypatch, name, call):
 def test_ctrl_c_keeps_all_models_once_every_output_has_one(name, call, kept, monkeypatch):
     interrupt_at(monkeypatch, name, call)
     with nullcontext() if kept else pytest.raises(KeyboardInterrupt):
-        model = PerOutput(QUICK["exact"]).fit(small.record(outputs=2))
+        model = PerOutput(QUICK).fit(small.record(outputs=2))
         assert model.status is Status.INTERRUPTED and np.isfinite(model.simulate(small.record(1).u).mean).all()
 
 

@@ -275,7 +275,6 @@ def test_a_damaged_parquet_file(tmp_path):
 
 def test_without_optional_libraries_it_says_what_to_install(tmp_path, monkeypatch):
     parquet_table(tmp_path, {"y": [1.0]})
-    monkeypatch.delitem(sys.modules, "revarb.data.parquet_file")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(dataframes, "DEFAULT_BACKENDS", ("no_such_library",))
     for use in (Table, check_table_file):

@@ -6,8 +6,8 @@ import pytest
 from scipy.io import loadmat
 
 from revarb import datasets
-from revarb.datasets import generated
-from revarb.datasets.generated import simulate_artificial, simulate_two_tanks
+from revarb.datasets import benchmarks
+from revarb.datasets.benchmarks import simulate_artificial, simulate_two_tanks
 from revarb.errors import InputError
 
 
@@ -35,19 +35,19 @@ def test_two_tanks_are_generated_from_a_seed():
     split, again, other = (datasets.load("two_tanks", seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(split.train.y, again.train.y)
     assert not np.array_equal(split.train.u, other.train.u) and not np.array_equal(split.test.u, other.test.u)
-    assert (len(split.train), len(split.test), split.train.dt) == (400, 400, generated.DT)
+    assert (len(split.train), len(split.test), split.train.dt) == (400, 400, benchmarks.DT)
     for record in (split.train, split.test):
         noise = record.y[:, 0] - simulate_two_tanks(record.u[:, 0])
-        assert noise.std() == pytest.approx(generated.NOISE_STD, rel=0.15)
+        assert noise.std() == pytest.approx(benchmarks.NOISE_STD, rel=0.15)
     for split in (datasets.load("two_tanks", seed=seed) for seed in range(10)):
         assert split.train.u.min() <= split.test.u.min() and split.test.u.max() <= split.train.u.max()
 
 
 def test_levels_at_rest_follow_torricelli_a_closed_pump_drains_and_a_strong_one_overflows():
-    outflow = generated.OUTLET * np.sqrt(2.0 * generated.GRAVITY * simulate_two_tanks(np.full(20, 3.0)))
-    np.testing.assert_allclose(outflow, generated.PUMP * 3.0)
+    outflow = benchmarks.OUTLET * np.sqrt(2.0 * benchmarks.GRAVITY * simulate_two_tanks(np.full(20, 3.0)))
+    np.testing.assert_allclose(outflow, benchmarks.PUMP * 3.0)
     assert simulate_two_tanks(np.concatenate([[5.0], np.zeros(100)]))[-1] == pytest.approx(0.0, abs=1e-3)
-    assert simulate_two_tanks(np.full(50, 8.0)).max() == generated.HEIGHT
+    assert simulate_two_tanks(np.full(50, 8.0)).max() == benchmarks.HEIGHT
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,6 @@ def test_a_name_takes_two_lines_at_most_on_a_narrow_screen():
     assert len(body) == 4 and all(len(line) <= 80 for line in body)
 
 
-def test_the_figure_of_a_mixture_tells_its_members_apart():
-    [axes] = MIXED.plot().axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["taken", "member, weight 0.5", "tried"]
-    colours = [lines.get_color() for lines, *_ in axes.containers]
-    assert len(set(colours)) == 3
-
-
 def test_the_figure_shows_every_candidate_with_an_error():
     [axes] = CHOICE.plot().axes
     drawn = [label.get_text() for label in axes.get_yticklabels()]
@@ -85,6 +78,13 @@ def test_the_figure_shows_every_candidate_with_an_error():
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.1", "0.15", "0.2", "0.25", "0.3"]
     alone = Choice((FAILED,), FAILED.name, "Nothing was compared.", "nothing")
     assert isinstance(alone.plot(), Figure)
+    for choice, labels in (
+        (MIXED, ["taken", "member, weight 0.5", "tried"]),
+        (CHOICE, ["taken", "tried", "fewer blocks (dropped, or not finished)"]),
+    ):
+        [axes] = choice.plot().axes
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == labels
+        assert len({lines.get_color() for lines, *_ in axes.containers}) == 3
 
 
 def test_a_choice_survives_json_and_a_model_file(tmp_path):
@@ -95,22 +95,6 @@ def test_a_choice_survives_json_and_a_model_file(tmp_path):
         assert revarb.load(chosen.save(tmp_path / "m.rgp")).choice == CHOICE
         assert "candidates, by cold runs" in str(chosen.summary())
         assert revarb.load(model.save(tmp_path / "m.rgp")).choice is None
-
-
-@pytest.mark.parametrize("note", ["dropped", "unfinished"])
-def test_what_was_scored_on_fewer_blocks_comes_last(note):
-    fewer = replace(DROPPED, note=note)
-    choice = replace(CHOICE, candidates=(fewer, LINEAR, TAKEN))
-    assert [row[0] for row in choice.table().rows] == [TAKEN.name, LINEAR.name, fewer.name]
-    labels = [text.get_text() for text in choice.plot().axes[0].get_legend().get_texts()]
-    assert labels == ["taken", "tried", "fewer blocks (dropped, or not finished)"]
-
-
-def test_the_label_of_the_figure_is_inside_of_it():
-    figure = replace(CHOICE, scored_by="predictions 1 to 3 steps ahead, because cold runs tell nothing " * 5).plot()
-    figure.savefig(io.BytesIO())
-    box = figure.axes[0].xaxis.label.get_window_extent()
-    assert 0.0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
 @pytest.mark.parametrize("log_spread", [0.0, 800.0])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fuzz import samples
 from revarb.data.series import Window
 from revarb.fitting.arx import ARX
 from revarb.models import live_runs
@@ -23,6 +24,22 @@ NEW = small.record(5, samples=30, inputs=2, outputs=2)
 @pytest.fixture(scope="module")
 def model():
     return replace(small.spec(latent_dim=2).fit(TWO), calibration=CALIBRATION)
+
+
+@pytest.fixture(scope="module")
+def uncalibrated(model):
+    return replace(model, calibration=None)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return replace(ARX(3, 4).fit(TWO), horizon_std=np.array([[0.1, 0.2], [0.3, 0.4]]))
+
+
+@pytest.fixture(scope="module")
+def mixture(model, linear):
+    """Members that look back differently far."""
+    return Ensemble.from_candidates([model, linear])
 
 
 @pytest.fixture(scope="module")
@@ -88,17 +105,17 @@ def test_samples_are_drawn_as_trajectories_are(single):
     assert samples.var() <= drawn.var() == pytest.approx(samples.var() + noise, rel=0.25)
 
 
-@pytest.mark.parametrize("calibration", [CALIBRATION, None])
-def test_steps_with_corrections_are_predictions_along_a_record(model, calibration):
+@pytest.mark.parametrize("kind", ["model", "uncalibrated", "linear", "mixture"])
+def test_steps_with_corrections_are_predictions_along_a_record(kind, request):
     """Which are those of a Kalman filter for a linear chain: tests/simulation/test_linear_chain.py."""
-    model, record = replace(model, calibration=calibration), small.with_gaps(NEW, (7, 0), (12, 1))
-    if calibration is None:  # with one, the band of a step is wider after a step without any measurement
+    model, record = request.getfixturevalue(kind), small.with_gaps(NEW, (7, 0), (12, 1))
+    if kind == "uncalibrated":  # else the band of a step is wider after a step without any measurement
         record = small.with_gaps(record, slice(9, 11))
     live, ahead = Live(model, observe=True), {k: model.predict(record, horizon=k) for k in (1, 4)}
     steps = run(live, record.u[:15], record.y[:15])
     same_bands(steps, rows(ahead[1], slice(15)), rtol=1e-9)
     path = live.predict(4, record.u[15:19])
-    assert (path.start, path.skip, len(path)) == ("live run, step 15", 0, 4)
+    assert (path.start, path.method, path.skip, len(path)) == ("live run, step 15", ahead[4].method, 0, 4)
     for k, expected in ahead.items():
         same_bands(rows(path, k - 1), rows(expected, 14 + k), rtol=1e-9)
 
@@ -114,44 +131,28 @@ def test_the_state_is_that_after_a_measured_window(model):
         np.testing.assert_allclose(getattr(live.state, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("start", ["cold", "continue"])
-def test_a_run_that_observes_nothing_is_a_free_run_of_the_moments(model, start):
-    live, expected = Live(model, start, observe=True), model.simulate(NEW.u, start=start)
-    same_bands(run(live, NEW.u, np.full(NEW.y.shape, np.nan)), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("start", ["cold", "continue"])
+@pytest.mark.parametrize("kind", ["model", "linear", "mixture"])
+@pytest.mark.parametrize("start", ["cold", "continue", Window(TWO.u, TWO.y)])
 @pytest.mark.parametrize("corrected", [0, 10])
-def test_a_simulation_from_the_state_is_the_prediction_also_between_corrections(model, start, corrected):
+def test_a_simulation_from_the_state_is_the_prediction_also_between_corrections(kind, start, corrected, request):
     """With the calibrated noise of the steps since the last correction, and the band width of as many steps."""
+    model = request.getfixturevalue(kind)
     live = Live(model, start, observe=True)
+    same_bands(run(live, NEW.u, np.full(NEW.y.shape, np.nan)), model.simulate(NEW.u, start=start), rtol=1e-9)
+    live.reset()
     if corrected:
         run(live, NEW.u[:corrected], NEW.y[:corrected])
-    for inputs in NEW.u[corrected : corrected + 3]:
-        live.step(inputs)
-    u = NEW.u[corrected + 3 :]
-    path, simulated = live.predict(len(u), u), model.simulate(u, start=live.state)
-    same_bands(simulated, path)
+    for inputs in NEW.u[corrected : corrected + 5]:
+        live.step()
+        live.apply(inputs)
+    u = NEW.u[corrected + 5 :]
+    path = live.predict(len(u), u)
+    same_bands(model.simulate(u, start=live.state), path)
     again = Live(model, live.state, observe=True)
-    for row, inputs in enumerate(u[:4]):  # and so are further steps
+    for row, inputs in enumerate(u[:3]):  # and so are further steps
         step = again.step(inputs)
         same_bands(step, live.step(inputs))
         same_bands(step, rows(path, row), rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_a_run_is_mean_only_until_its_first_correction(single):
-    record = small.record(3)
-    live, free = Live(single), single.simulate(record.u, "mean")
-    for row in range(20):
-        step = live.step(record.u[row])
-        live.correct(np.nan)
-        assert step.std is None
-        np.testing.assert_allclose(step.mean, free.mean[row], rtol=1e-10)
-    live.correct(record.y[19])
-    step = live.step(record.u[20])
-    assert step.std[0] > 0.0
-    assert abs(step.mean[0] - record.y[20, 0]) < abs(free.mean[20, 0] - record.y[20, 0]) + 2 * step.std[0]
 
 
 @pytest.mark.parametrize("observe", [True, False])
@@ -164,14 +165,6 @@ def test_reset_forgets_corrections(single, observe):
     again = live.step(0.3)
     np.testing.assert_array_equal(again.mean, first.mean)
     assert (again.std is None) == (not observe)
-
-
-@pytest.mark.slow
-def test_samples_restart_at_the_corrected_state(single):
-    record = small.record(3)
-    mean, samples, std = run(Live(single, samples=300, horizon=1, observe=True), record.u, record.y)
-    error = abs(samples[-1].mean() - mean[-1, 0])
-    assert error < 5.0 * samples[-1].std() / np.sqrt(300) + 0.1 * std[-1, 0]
 
 
 def test_inputs_can_be_given_after_the_correction(model):
@@ -189,10 +182,9 @@ def test_inputs_can_be_given_after_the_correction(model):
     same_bands(held, given)
 
 
-@pytest.mark.slow
 def test_a_system_without_inputs():
     record = small.record(inputs=0)
-    model = small.spec(hidden=1).fit(record)
+    model = samples.at_the_start(small.spec(hidden=1), 0, [record])
     live = Live(model, observe=True)
     steps = run(live, [None] * len(record), record.y)
     np.testing.assert_allclose(steps.mean, model.predict(record).mean, rtol=1e-8)
@@ -216,52 +208,6 @@ def test_no_step_of_a_loop_compiles(kind, request):
     run(live, NEW.u[:3], NEW.y[:3])
     run(live, NEW.u[3:5], small.with_gaps(NEW, (3, 0)).y[3:5])
     assert sizes == count_programs()
-
-
-# Mixtures, with members that look back differently far
-
-
-@pytest.fixture(scope="module")
-def linear():
-    return replace(ARX(3, 4).fit(TWO), horizon_std=np.array([[0.1, 0.2], [0.3, 0.4]]))
-
-
-@pytest.fixture(scope="module")
-def mixture(model, linear):
-    return Ensemble.from_candidates([model, linear])
-
-
-@pytest.mark.parametrize("kind", ["linear", "mixture"])
-def test_steps_of_linear_models_and_mixtures_are_predictions_along_a_record(kind, request):
-    model, record = request.getfixturevalue(kind), small.with_gaps(NEW, (7, 0), (12, 1))
-    live = Live(model, observe=True)
-    steps = run(live, record.u[:15], record.y[:15])
-    same_bands(steps, rows(model.predict(record), slice(15)), rtol=1e-9)
-    path, ahead = live.predict(4, record.u[15:19]), model.predict(record, horizon=4)
-    assert (path.start, path.method, len(path)) == ("live run, step 15", ahead.method, 4)
-    same_bands(rows(path, 3), rows(ahead, 18), rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["linear", "mixture"])
-@pytest.mark.parametrize("start", ["cold", "continue", Window(TWO.u, TWO.y)])
-@pytest.mark.parametrize("corrected", [0, 10])
-def test_a_simulation_from_the_states_of_all_members_is_the_prediction(kind, start, corrected, request):
-    model = request.getfixturevalue(kind)
-    live = Live(model, start, observe=True)
-    free = [live.step(inputs) for inputs in NEW.u[:8]]
-    same_bands(
-        LiveStep(*map(np.array, zip(*free, strict=True))), rows(model.simulate(NEW.u, start=start), slice(8)), rtol=1e-9
-    )
-    live.reset()
-    if corrected:
-        run(live, NEW.u[:corrected], NEW.y[:corrected])
-    for inputs in NEW.u[corrected : corrected + 5]:
-        live.step()
-        live.apply(inputs)
-    u = NEW.u[corrected + 5 :]
-    path = live.predict(len(u), u)
-    same_bands(model.simulate(u, start=live.state), path)
-    same_bands(Live(model, live.state, observe=True).step(u[0]), rows(path, 0), rtol=1e-9)
 
 
 def test_a_mixture_is_mean_only_until_its_first_correction(mixture):

@@ -104,6 +104,7 @@ MIXTURES = {
         lambda: Ensemble.from_members([rgp(), replace(wide(), seed=3)]),
         "one configuration to the same records; the one of seed 3 differs from .* 0",
     ),
+    "the bound of linear models": (lambda: Ensemble.from_candidates([arx()]).bound, "none of the members is a recurr"),
     "candidates of other records": (lambda: Ensemble.from_candidates([rgp(), wide()]), "fits to the same records"),
 }
 LIVE = {

@@ -42,27 +42,10 @@ def test_relevance_follows_the_lengthscales(model):
     assert len(rows) == 4 + 4 + 2  # two states and two inputs; two layers of states; the states below the output
 
 
-@pytest.mark.slow
-def test_a_model_without_inputs_has_only_states():
-    rng = np.random.default_rng(0)
-    record = revarb.Series(None, np.sin(0.3 * np.arange(80)) + 0.01 * rng.normal(size=80))
-    summary = small.spec(hidden=1).fit(record).summary()
-    assert {row[1] for row in table(summary, "lengthscales").rows} == {"state of layer 1"}
-    assert table(summary, "model").rows[0] == ("inputs", "none")
-
-
 def test_the_noise_of_an_output_is_in_its_own_unit(model):
     name, fitted, _ = table(model.summary(), "noise").rows[-1]
     expected = float(model.scaling.y_std[0] * np.sqrt(model.trained.chain.last_layer.sigma2))
     assert (name, fitted) == ("y", f"{expected:.3g}")
-
-
-def test_summaries_of_other_models():
-    record = small.record(samples=80)
-    assert "FittedARX" in str(revarb.ARX(2, 2).fit(record).summary())
-    many = small.spec(hidden=1).fit(record, restarts=2)
-    names = [row[0] for row in table(many.summary(), "members").rows]
-    assert names == [f"2 + 2 lags, 1 hidden, w = 0, seed {seed}" for seed in (0, 1)]
 
 
 def test_columns_of_numbers_are_on_the_right():

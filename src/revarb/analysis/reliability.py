@@ -5,12 +5,13 @@ Records are pooled, as in `pooled_scores`. NaN in the measured outputs is a miss
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
 from numpy.typing import ArrayLike
 
-from revarb.analysis.scores import check_outputs, share_inside
+from revarb.analysis.scores import pool_records, share_inside
 from revarb.data.scaling import share_below
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer
@@ -117,9 +118,8 @@ def check_bands(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip:
     >>> check.reliability.count, check.pit.shape, check.horizon.counts.sum().item()
     (200, (200,), 200)
     """
-    _, skip = _check_outputs(paths, outputs, skip)
     diagram, pit = reliability_diagram(paths, outputs, skip), pit_values(paths, outputs, skip)
-    return BandCheck(diagram, pit, error_by_horizon(paths, outputs), skip)
+    return BandCheck(diagram, pit, error_by_horizon(paths, outputs), _pool_bands(paths, outputs, skip)[0].skip)
 
 
 def reliability_diagram(
@@ -155,10 +155,9 @@ def reliability_diagram(
     >>> bool(abs(diagram.observed - diagram.levels).max() < 0.1)
     True
     """
-    measured, skip = _check_outputs(paths, outputs, skip)
-    observed = [share_inside(paths, measured, skip, level) for level in levels]
-    count = sum(np.count_nonzero(~np.isnan(y[skip:])) for y in measured)
-    return Reliability(np.array(levels, dtype=np.float64), np.array(observed), int(count))
+    path, y = _pool_bands(paths, outputs, skip)
+    observed = [share_inside(path, y, level) for level in levels]
+    return Reliability(np.array(levels, dtype=np.float64), np.array(observed), int(np.count_nonzero(~np.isnan(y))))
 
 
 def pit_values(
@@ -192,13 +191,8 @@ def pit_values(
     >>> pit_values([path], [[0.0, 1.96]]).round(3).tolist()
     [0.5, 0.975]
     """
-    measured, skip = _check_outputs(paths, outputs, skip)
-    shares = [
-        share_below((y - path.mean)[skip:] / path.std[skip:], path.degrees_of_freedom)[~np.isnan(y[skip:])]
-        for path, y in zip(paths, measured, strict=True)
-        if path.std is not None
-    ]
-    return np.concatenate(shares)
+    path, y = _pool_bands(paths, outputs, skip)
+    return share_below((y - path.mean) / path.std, path.degrees_of_freedom)[~np.isnan(y)]
 
 
 def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], bins: int = 20) -> ErrorByHorizon:
@@ -230,12 +224,11 @@ def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], 
     (True, 200)
     """
     bins = check_integer("bins", bins, least=1)
-    y = np.concatenate(_check_outputs(paths, outputs, skip=0)[0])
-    mean, std = (np.concatenate([getattr(path, of) for path in paths]) for of in ("mean", "std"))
-    since_start = np.concatenate([np.arange(1, len(path) + 1) for path in paths])
+    path, y = _pool_bands(paths, outputs, skip=0)
+    since_start = np.concatenate([np.arange(1, len(each) + 1) for each in paths])
     y_std = np.ma.masked_invalid(y).std(axis=0).filled(0.0)
     scale = np.where(y_std > 0.0, y_std, 1.0)  # a constant output has no scale of its own
-    scaled = (np.broadcast_to(since_start[:, None], y.shape), (y - mean) / scale, std / scale)
+    scaled = (np.broadcast_to(since_start[:, None], y.shape), (y - path.mean) / scale, path.std / scale)
     steps, error, std = (values[~np.isnan(y)] for values in scaled)
     place = np.searchsorted(_inner_edges(steps, bins), steps, side="right")
     counts = np.bincount(place)
@@ -243,17 +236,18 @@ def error_by_horizon(paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], 
     return ErrorByHorizon(step, np.sqrt(square), np.sqrt(variance), counts)
 
 
-def _check_outputs(
+def _pool_bands(
     paths: Sequence[Trajectory], outputs: Sequence[ArrayLike], skip: int | None
-) -> tuple[list[np.ndarray], int]:
+) -> tuple[Any, Float64[np.ndarray, "T Dy"]]:
     # Of simulations that have a band, and of which a measured value is judged.
-    measured, skip = check_outputs(paths, outputs, skip)
-    for path in paths:
-        if path.std is None:
-            raise InputError(f"a simulation with method={path.method!r} has no band; use method='moments'")
-    if all(np.isnan(y[skip:]).all() for y in measured):
-        raise InputError(f"no output was measured after the first {skip} rows: all of y is NaN; leave out fewer rows")
-    return measured, skip
+    path, y = pool_records(paths, outputs, skip)
+    if path.std is None:
+        raise InputError(f"a simulation with method={path.method!r} has no band; use method='moments'")
+    if np.isnan(y).all():
+        raise InputError(
+            f"no output was measured after the first {path.skip} rows: all of y is NaN; leave out fewer rows"
+        )
+    return path, y
 
 
 def _inner_edges(steps: Int64[np.ndarray, " V"], bins: int) -> list[float]:

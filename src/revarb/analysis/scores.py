@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
 from revarb.data.dataframes import as_matrix, row_index, same_labels
 from revarb.data.scaling import log_density, safe_rms, safe_std
@@ -111,68 +112,56 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int
     -------
     Scores
     """
-    checked, skip = check_outputs(paths, outputs, skip)
-    together = _score(paths, checked, skip)
-    names = paths[0].output_names
-    if len(names) == 1:
+    path, y = pool_records(paths, outputs, skip)
+    together = _score(path, y)
+    if len(path.output_names) == 1:
         return together
     apart = {
-        name: _score([_select_output(path, column) for path in paths], [y[:, [column]] for y in checked], skip)
-        for column, name in enumerate(names)
-        if any(np.isfinite(y[skip:, column]).any() for y in checked)
+        name: _score(_select_output(path, column), y[:, [column]])
+        for column, name in enumerate(path.output_names)
+        if np.isfinite(y[:, column]).any()
     }
     return replace(together, by_output=apart)
 
 
 def _select_output(path: Trajectory, column: int) -> Trajectory:
-    name, degrees = path.output_names[column], path.degrees_of_freedom
     std = None if path.std is None else path.std[:, [column]]
-    return Trajectory(path.mean[:, [column]], std, path.method, path.skip, (name,), degrees_of_freedom=degrees)
+    return replace(path, mean=path.mean[:, [column]], std=std, output_names=(path.output_names[column],))
 
 
-def _score(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int) -> Scores:
-    y = np.concatenate([values[skip:] for values in outputs])
+def _score(path: Trajectory, y: np.ndarray) -> Scores:
     measured = ~np.isnan(y)
     if not measured.any():
-        raise InputError(f"y has no measured value after the first {skip} rows; there is nothing to score")
+        raise InputError(f"y has no measured value after the first {path.skip} rows; there is nothing to score")
     std = safe_std(np.where(measured.any(0), y, 0.0))  # 0 for an output that is constant in the scored rows
     with np.errstate(over="ignore"):  # differences of huge numbers, or a huge error divided by a tiny std
-        error = y - np.concatenate([path.mean[skip:] for path in paths])
+        error = y - path.mean
         relative = np.divide(error, std, out=np.full_like(error, np.nan), where=std > 0.0)
     errors = float(safe_rms(error[measured])), float(safe_rms(relative[measured]))
-    if any(path.std is None for path in paths):
-        return Scores(*errors, np.nan, np.nan, np.nan, np.nan, skip)
-    shares = (share_inside(paths, outputs, skip, level) for level in COVERAGE_LEVELS)
-    return Scores(*errors, _measure_nlpd(paths, outputs, skip), *shares, skip=skip)
+    if path.std is None:
+        return Scores(*errors, np.nan, np.nan, np.nan, np.nan, path.skip)
+    nlpd = -float(np.mean(log_density(error, path.std, path.degrees_of_freedom)[measured]))
+    return Scores(*errors, nlpd, *(share_inside(path, y, level) for level in COVERAGE_LEVELS), skip=path.skip)
 
 
-def _measure_nlpd(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int) -> float:
-    with np.errstate(over="ignore"):  # differences of huge numbers
-        densities = [
-            log_density(y[skip:] - path.mean[skip:], path.std[skip:], path.degrees_of_freedom)[~np.isnan(y[skip:])]
-            for path, y in zip(paths, outputs, strict=True)
-            if path.std is not None
-        ]
-    return -float(np.mean(np.concatenate(densities)))
+def share_inside(path: Trajectory, y: np.ndarray, level: float) -> float:
+    """Share of the measured values inside the central interval."""
+    lower, upper = path.interval(level)
+    return float(((lower <= y) & (y <= upper))[~np.isnan(y)].mean())
 
 
-def share_inside(paths: Sequence[Trajectory], outputs: Sequence[np.ndarray], skip: int, level: float) -> float:
-    """Share of the values that were measured after the first `skip` rows inside the central interval."""
-    inside = measured = 0
-    for path, y in zip(paths, outputs, strict=True):
-        lower, upper = path.interval(level)
-        inside += np.count_nonzero(((lower <= y) & (y <= upper))[skip:])  # NaN is in no interval
-        measured += np.count_nonzero(~np.isnan(y[skip:]))
-    return float(inside / measured)
-
-
-def check_outputs(
+def pool_records(
     paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int | None
-) -> tuple[list[np.ndarray], int]:
-    """The measured output of every record as a matrix, checked against its path, and the rows to leave out."""
+) -> tuple[Trajectory, Float64[np.ndarray, "T Dy"]]:
+    """All records without their first `skip` rows as one trajectory, and the outputs measured at the same rows."""
     skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
     skip = check_integer("skip", skip, least=0)
-    return [_check_output(path, y, skip) for path, y in zip(paths, outputs, strict=True)], skip
+    y = np.concatenate([_check_output(path, y, skip)[skip:] for path, y in zip(paths, outputs, strict=True)])
+    stds = [path.std[skip:] for path in paths if path.std is not None]
+    first, mean = paths[0], np.concatenate([path.mean[skip:] for path in paths])
+    std = np.concatenate(stds) if len(stds) == len(paths) else None
+    degrees = first.degrees_of_freedom
+    return Trajectory(mean, std, first.method, skip, first.output_names, degrees_of_freedom=degrees), y
 
 
 def _check_output(path: Trajectory, y: Any, skip: int) -> np.ndarray:

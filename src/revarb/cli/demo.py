@@ -80,7 +80,7 @@ def demo(
 def _print_scores(rows: Mapping[str, "Scores"]) -> None:
     from revarb.analysis.report import Grid, format_percent
     from revarb.cli.tables import terminal_table
-    from revarb.datasets.generated import NOISE_STD
+    from revarb.datasets.benchmarks import NOISE_STD
 
     cells = [
         [name, f"{row.rmse:.3f}", f"{row.nrmse:.3f}", format_percent(row.coverage95)] for name, row in rows.items()
@@ -119,6 +119,6 @@ def fetch_datasets(
     """
     with exit_on_interrupt():
         from revarb import datasets
-        from revarb.datasets import GENERATED
+        from revarb.datasets.benchmarks import GENERATED
     for name in names or [name for name in datasets.names() if name not in GENERATED]:
         say(f"{name}: {datasets.fetch(name)}")

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,55 @@ from jaxtyping import Bool, Float64
 
 from revarb.data.csv_file import HINT, Column, CsvFile, CsvForm
 from revarb.errors import InputError, warn_user
-from revarb.runtime.files import is_stream, write_atomic
+from revarb.runtime.files import is_stream, read_bytes, write_atomic
 
 Columns = Mapping[str, np.ndarray]
+
+
+TICKS_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+class ParquetFile:
+    """A Parquet file: typed columns, nulls where there is no value."""
+
+    def __init__(self, path: Path):
+        self._path, self._pa = path, _import_pyarrow(f"reading {path}")
+        content = self._pa.BufferReader(read_bytes(path))
+        try:
+            self._table = self._pa.parquet.ParquetFile(content).read()
+            self.names = tuple(self._table.column_names)
+        except (self._pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is not a Parquet file, or it is damaged: {error}") from None
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def place(self, row: int) -> str:
+        """A row by its number."""
+        return f"row {row} (counted from 0)"
+
+    def text(self, name: str, row: int) -> str:
+        """A cell as NumPy writes it."""
+        return str(self._table.column(name).slice(row, 1).to_numpy()[0])
+
+    def numbers(self, name: str) -> Column:
+        """A column of integers, floats, decimals or booleans, NaN where it has nulls."""
+        column, types = self._table.column(name), self._pa.types
+        numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+        if not any(is_kind(column.type) for is_kind in numeric):
+            raise InputError(f"{self._path}, column {name!r} holds values of type {column.type}, which are not numbers")
+        return column.cast(self._pa.float64(), safe=False).to_numpy(), {}
+
+    def seconds(self, name: str) -> Column:
+        """A column of numbers as they are, or of timestamps or dates as seconds after the first."""
+        pa, column = self._pa, self._table.column(name)
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        if not pa.types.is_timestamp(column.type):
+            return self.numbers(name)
+        ticks = column.cast(pa.int64())  # subtracted as integers, or nanoseconds since 1970 would be rounded
+        passed = pa.compute.subtract(ticks, ticks[0])
+        return passed.cast(pa.float64(), safe=False).to_numpy() / TICKS_PER_SECOND[column.type.unit], {}
 
 
 class Table:
@@ -29,7 +74,7 @@ class Table:
     def __init__(self, path: str | os.PathLike[str], form: CsvForm | None = None):
         self.path = Path(path)
         if self.path.suffix.lower() == ".parquet":
-            self._file = _import_parquet(f"reading {path}").ParquetFile(self.path)
+            self._file = ParquetFile(self.path)
         else:
             self._file = CsvFile(self.path, form or CsvForm())
         self.names: tuple[str, ...] = self._file.names
@@ -152,20 +197,29 @@ def _list_rows(columns: Columns) -> Any:
     return zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
 
 
+def _encode_parquet(columns: Columns) -> bytes:
+    pa, buffer = _import_pyarrow("writing Parquet"), io.BytesIO()
+    table = pa.table({name: pa.array(np.asarray(values).tolist()) for name, values in columns.items()})
+    pa.parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
 def _find_encoder(path: Path) -> Callable[[Columns], bytes]:
     ending = ".csv" if is_stream(path) else path.suffix.lower()
     if ending == ".parquet":
-        return _import_parquet(f"writing {path}").encode_parquet
-    encoders = {".csv": encode_csv, ".json": _encode_json}
+        _import_pyarrow(f"writing {path}")
+    encoders = {".csv": encode_csv, ".json": _encode_json, ".parquet": _encode_parquet}
     if ending not in encoders:
         wrong = f"the ending {path.suffix} is not known" if path.suffix else "it has no ending"
-        raise InputError(f"cannot write the table {path}: {wrong}; name it .csv, .json, .parquet")
+        raise InputError(f"cannot write the table {path}: {wrong}; name it {', '.join(encoders)}")
     return encoders[ending]
 
 
-def _import_parquet(what: str) -> ModuleType:
+def _import_pyarrow(what: str) -> Any:
+    # An optional library.
     try:
-        import revarb.data.parquet_file as parquet_file  # needs an optional library
-    except ModuleNotFoundError as error:
-        raise InputError(f'{what} needs {error.name}; pip install "revarb[parquet]"') from None
-    return parquet_file
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise InputError(f'{what} needs pyarrow; pip install "revarb[parquet]"') from None
+    return pyarrow

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from revarb.data.series import Series
-from revarb.datasets.generated import draw_artificial, generate_two_tanks
-from revarb.datasets.recorded import RECORDED, Recorded
+from revarb.datasets.benchmarks import GENERATED, RECORDED, Recorded
 from revarb.errors import InputError, check_seed
 
 __all__ = ["Split", "about", "fetch", "load", "names"]
@@ -147,15 +146,3 @@ def _entry(name: str) -> Recorded:
     if name not in RECORDED:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(names())}")
     return RECORDED[name]
-
-
-GENERATED = {
-    "artificial": (
-        draw_artificial,
-        "Narendra & Li 1996, generated with a seed: 300 noisy training samples, 300 noise-free test samples",
-    ),
-    "two_tanks": (
-        generate_two_tanks,
-        "two tanks with an overflow, generated with a seed: pump voltage to level, 400 + 400 noisy samples",
-    ),
-}

@@ -3,9 +3,13 @@
 With standard deviations: of propagated moments, or those of the errors of a model with a mean only. Moments are the
 joint Gaussian of all states, with its full covariance; the algorithm is that of simulation/moments.py, and
 c_parts/gaussian_layers.c has it for layers of any size.
+
+A member has its layers, its window of inputs, its step and its outputs. The last inputs come in raw units, one row per
+sample, oldest first; the last row is the sample of the step.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -13,9 +17,96 @@ from jaxtyping import Float64
 
 import revarb
 from revarb.errors import InputError
-from revarb.export.c_layers import CMember, list_members
-from revarb.export.c_text import CProgram, check_include, make_identifiers, quote_comment
-from revarb.export.step_model import GaussianLayer, MemberParts, list_gaussian_layers
+from revarb.export.c_text import CProgram, check_include, make_identifiers, quote_comment, write_layer
+from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, list_gaussian_layers
+from revarb.simulation.chain import Formula
+
+
+@dataclass(frozen=True, eq=False)
+class CMember:
+    """A member, what its functions are called, and where its states are in the vector of all of them."""
+
+    program: CProgram
+    member: StepMember
+    offset: int  # of its states
+    tag: str  # begins the names of its functions and tables
+    title: str  # begins comments
+
+    @property
+    def reset_row(self) -> int | None:
+        """The row at which a cold run starts again; None: there is no such row."""
+        return self.member.order.reach or None
+
+    @property
+    def _has_window(self) -> bool:
+        return self.member.order.input_lags > 0 and self.program.model.inputs > 0
+
+    def call_advance(self) -> str:
+        """The call that advances its states."""
+        recent = ", state->u" if self._has_window else ""
+        return f"{self.tag}advance(state->x + {self.offset}{recent});"
+
+    def write(self) -> str:
+        """All of its tables and functions."""
+        member, order, real = self.member, self.member.order, self.program.real
+        steps = [line for number in range(len(member.hidden)) for line in self._advance_layer(number)]
+        flags = {"window": self._has_window, "readout": member.output}
+        functions = self.program.fill(
+            "c_parts/member.c",
+            [name for name, value in flags.items() if value],
+            tag=self.tag,
+            title=self.title,
+            lags=order.input_lags,
+            delay=order.input_delay,
+            newest=self.program.model.past_inputs - order.input_delay,  # the model may keep more than this member needs
+            regressors=max(layer.regressors for layer in member.hidden),
+            values=max(member.latent_dims),
+            advance="\n".join(f"    {line}" for line in steps),
+            begin=member.windows[-1][0],
+            **{name: real.table(f"{self.tag}{name}", values) for name, values in vars(member.scaling).items()},
+        )
+        return "\n".join([*self._write_layers(), functions])
+
+    def _write_layers(self) -> list[str]:
+        def write(name: str, title: str, formula: Formula) -> str:
+            return write_layer(self.program, f"{self.tag}{name}", f"{self.title}{title}", formula)
+
+        hidden = [
+            write(f"layer_{number}", f"Layer {number}", each) for number, each in enumerate(self.member.hidden, 1)
+        ]
+        output = self.member.output
+        return hidden if output is None else [*hidden, write("readout", "Output layer", output)]
+
+    def _advance_layer(self, number: int) -> list[str]:
+        window, dim = self.member.windows[number], self.member.latent_dims[number]
+        own = f"copy({len(window)}, x + {window[0]}, regressors);"
+        if number > 0:
+            below = self.member.windows[number - 1]
+            side = [f"copy({len(below)}, x + {below[0]}, regressors + {len(window)});"]
+        else:
+            side = [f"{self.tag}window(u, regressors + {len(window)});"] if self._has_window else []
+        return [
+            own,
+            *side,
+            f"{self.tag}layer_{number + 1}(regressors, f);",
+            f"shift({len(window)}, x + {window[0]}, {dim}, f);",
+        ]
+
+
+def list_members(program: CProgram) -> tuple[CMember, ...]:
+    """The members, with names of their own where there are several."""
+    model, many = program.model, len(program.model.members) > 1
+    places = enumerate(zip(model.members, model.locate_members(), strict=True), start=1)
+    return tuple(
+        CMember(
+            program,
+            member,
+            own.start,
+            f"member_{number}_" if many else "",
+            f"Member {number}. " if many else "",
+        )
+        for number, (member, own) in places
+    )
 
 
 def make_c(program: CProgram, header_file: str) -> tuple[str, str]:

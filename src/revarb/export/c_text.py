@@ -1,4 +1,7 @@
-"""Text of a C program: identifiers made from column names, comments, numbers, tables, filled templates."""
+"""Text of a C program: identifiers made from column names, comments, numbers, tables, filled templates, layers.
+
+A layer is a function void NAME(const real *x, real *f), z-scored regressors in, z-scored values out.
+"""
 
 import re
 import textwrap
@@ -15,6 +18,7 @@ from jaxtyping import Float64
 
 from revarb.errors import InputError, describe
 from revarb.export.step_model import MemberParts, StepModel
+from revarb.simulation.chain import Affine, Formula, RadialBasis, TanhNetwork
 
 LONGEST = 40  # characters of an identifier made from a column
 WIDTH = 110  # characters of a line of a table
@@ -161,3 +165,78 @@ class CProgram:
         text = (files("revarb.export") / file).read_text(encoding="utf-8")
         chosen = FLAGGED.sub(lambda line: line[3] if (line[2] in given) is (line[1] == "") else "", text)
         return Template(chosen).substitute({**known, **values})
+
+
+def write_layer(program: CProgram, name: str, title: str, formula: Formula) -> str:
+    """The tables of a layer, and the function that evaluates it."""
+    if isinstance(formula, RadialBasis):
+        return _write_radial_basis(program, name, title, formula)
+    if isinstance(formula, TanhNetwork):
+        return _write_network(program, name, title, formula)
+    return f"/* {title}: linear in {formula.regressors} regressors. */\n{_write_affine(program, name, formula)}"
+
+
+def _write_radial_basis(program: CProgram, name: str, title: str, formula: RadialBasis) -> str:
+    real = program.real
+    # With the root of w / 2 in the regressors and in the centres the exponent is a plain sum of squares. The inner loop
+    # runs over neighbours in memory, and compilers make vector instructions of it.
+    scale = np.sqrt(0.5 * formula.w)
+    tables = [
+        real.table(f"{name}_scale", scale),
+        real.table(f"{name}_centres", (scale * formula.zeta).T),
+        real.table(f"{name}_weights", formula.variance * formula.beta),
+    ]
+    # In single precision exp(−s) − 1: where a kernel is wide, s is small, and large weights of opposite signs would
+    # multiply the rounding of values near 1. The sum of the weights is in the offset then.
+    small = real.base == "float"
+    first, begin = _write_begin(program, name, formula, small)
+    return program.fill(
+        "c_parts/radial_basis.c",
+        layer=name,
+        title=title,
+        tail="" if formula.affine is None else " and a linear part",
+        centres=len(formula.zeta),
+        regressors=formula.regressors,
+        values=formula.outputs,
+        tables="\n".join(tables),
+        first=first,
+        begin=begin,
+        exp="expm1f" if small else "exp",
+    )
+
+
+def _write_begin(program: CProgram, name: str, formula: RadialBasis, add_weights: bool) -> tuple[str, str]:
+    # What the sum over the basis functions is added to: definitions, and the statement that sets f to it.
+    total = formula.variance * formula.beta.sum(axis=0)
+    if formula.affine is not None:
+        affine = formula.affine
+        if add_weights:
+            affine = affine._replace(offset=affine.offset + total)
+        return _write_affine(program, f"{name}_linear", affine), f"{name}_linear(x, f);"
+    if add_weights:
+        return f"{program.real.table(f'{name}_offset', total)}\n", f"copy({formula.outputs}, {name}_offset, f);"
+    return "", f"fill({formula.outputs}, f);"
+
+
+def _write_network(program: CProgram, name: str, title: str, formula: TanhNetwork) -> str:
+    return program.fill(
+        "c_parts/tanh_network.c",
+        layer=name,
+        title=title,
+        units=formula.hidden.outputs,
+        regressors=formula.regressors,
+        hidden=_write_affine(program, f"{name}_hidden", formula.hidden),
+        readout=_write_affine(program, f"{name}_readout", formula.readout),
+        tanh=f"tanh{program.real.suffix}",
+    )
+
+
+def _write_affine(program: CProgram, name: str, affine: Affine) -> str:
+    return program.fill(
+        "c_parts/affine.c",
+        layer=name,
+        offset=program.real.table(f"{name}_offset", affine.offset),
+        coefficients=program.real.table(f"{name}_coefficients", affine.coefficients.T),
+        values=affine.outputs,
+        regressors=affine.regressors,
+    )

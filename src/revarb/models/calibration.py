@@ -87,7 +87,7 @@ class Calibration:
         -------
         Calibration
         """
-        return cls(**{**values, "edges": tuple(values["edges"]), "factors": tuple(values["factors"])})
+        return cls(**values)
 
     def apply_to(self, chain: Chain[Posterior]) -> Chain[Posterior]:
         """The chain with calibrated noise.

@@ -10,7 +10,7 @@ from jaxtyping import Complex128, Float64
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import input_windows_after, regressor_sizes
+from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer
 from revarb.gp.layer import Linear
 from revarb.models.model_file import (
@@ -29,7 +29,6 @@ from revarb.models.rgp import refit_linear
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
-from revarb.simulation.mean import run_mean
 from revarb.simulation.narx_filtering import filter_narx
 from revarb.simulation.starts import StartChoice, infer_state
 
@@ -165,12 +164,7 @@ class FittedARX(FittedNarx[Linear]):
         """
         check_method(method)
         origin = self.resolve_start(start)
-        inputs = self.preprocessor.read_inputs(u, steps, warm=not origin.cold)
-        u_bar = input_windows_after(origin.state.past_u, inputs.z, self.order)
-        reset_row, skip = (self.order.reach, self.skip) if origin.cold else (0, 0)
-        mean = run_mean(self.chain, origin.state, u_bar, reset_row)
-        variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold))
-        return self.preprocessor.to_trajectory(method, skip, mean, variance, start=origin.name, inputs=inputs)
+        return self._run_from(origin, self.preprocessor.read_inputs(u, steps, warm=not origin.cold))
 
     def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "FittedARX":
         """Fit the same order again by least squares. The scaling, and with it the band, stay as they were.

@@ -507,16 +507,15 @@ def _read_rgp(header: Header, arrays: Arrays) -> FittedRGP:
         trained=read_trained(arrays, spec, fields.preprocessor, lengths, records, inducing, apart),
         lengths=lengths,
         bound=check_number("bound", header["bound"]),
-        history=tuple(_read_step(*step) for step in header["history"]),
+        history=tuple(
+            Step(
+                check_integer("a stage of the history", stage, 1),
+                check_integer("an iteration of the history", iteration, 1),
+                check_number("a bound of the history", bound),
+            )
+            for stage, iteration, bound in header["history"]
+        ),
         calibration=None if header.get("calibration") is None else Calibration.from_dict(header["calibration"]),
-    )
-
-
-def _read_step(stage: object, iteration: object, bound: object) -> Step:
-    return Step(
-        check_integer("a stage of the history", stage, 1),
-        check_integer("an iteration of the history", iteration, 1),
-        check_number("a bound of the history", bound),
     )
 
 

@@ -255,7 +255,8 @@ class Live:
         steps, names = check_integer("k", k, least=1), self._model.input_names
         if names and u is None:
             u = self._hold(steps)
-        path = self._model.simulate(u, start=self.state, steps=None if names else steps)
+        state: Any = self.state
+        path = self._model.simulate(u, start=state, steps=None if names else steps)
         if len(path) != steps:
             raise InputError(f"u has {len(path)} row(s), but k={steps}; pass the inputs of the next {steps} step(s)")
         return replace(path, start=f"live run, step {self._steps}")

@@ -295,15 +295,6 @@ def read_trained(
     arrays: Arrays, spec: RGP, prep: Preprocessor, lengths: Sequence[int], records: int, inducing: int, apart: bool
 ) -> Trained:
     """The arrays of a recurrent GP with these sizes, validated; `apart`: its outputs have a matrix G each."""
-    trained = fill_template(_make_template(spec, prep, lengths, records, inducing, apart), arrays)
-    check_chain(trained.chain)
-    check_starts(trained.final_states)
-    return trained
-
-
-def _make_template(
-    spec: RGP, prep: Preprocessor, lengths: Sequence[int], records: int, inducing: int, apart: bool
-) -> Trained:
     dims, inputs, outputs, blank = spec.latent_dims, len(prep.input_names), len(prep.output_names), blank_array
     layers: list[Layer] = []
     known: list[Posterior] = []
@@ -319,12 +310,16 @@ def _make_template(
     joint, rows = spec.lags * sum(dims), sum(lengths) - spec.lags * len(lengths)
     final = StartState(blank(joint), blank(joint, joint), blank(prep.order.reach, inputs))
     noise = StudentNoise(blank(rows, outputs), blank()) if spec.noise == "student-t" else None
-    return Trained(
+    template = Trained(
         Parameters(tuple(layers), FreeStates(states, states), priors, noise),
         Chain(tuple(known[:-1]), known[-1], spec.lags, None if noise is None else blank()),
         (final,) * records,
         None if spec.recognition is None else build_networks(spec.recognition.hidden, prep.order, dims, inputs, blank),
     )
+    trained = fill_template(template, arrays)
+    check_chain(trained.chain)
+    check_starts(trained.final_states)
+    return trained
 
 
 def check_chain(chain: Chain[Posterior]) -> None:

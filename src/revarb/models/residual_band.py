@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
+from revarb.data.preprocessor import RunInputs
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
@@ -160,9 +161,14 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         [state] = states
-        u_bar = input_windows_after(np.asarray(state.past_u), self.scaling.inputs(u), self.order)
-        variance = self._variances(1 + np.arange(len(u)), np.zeros(len(u), dtype=bool))
-        return self.preprocessor.to_trajectory("residuals", 0, run_mean(self.chain, state, u_bar, 0), variance)
+        return self._run_from(Origin(state, "equilibrium"), self.preprocessor.read_inputs(u, None, warm=True))
+
+    def _run_from(self, origin: Origin, inputs: RunInputs) -> Trajectory:
+        u_bar = input_windows_after(np.asarray(origin.state.past_u), inputs.z, self.order)
+        reset_row, skip = (self.order.reach, self.skip) if origin.cold else (0, 0)
+        mean = run_mean(self.chain, origin.state, u_bar, reset_row)
+        variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold))
+        return self.preprocessor.to_trajectory("residuals", skip, mean, variance, start=origin.name, inputs=inputs)
 
     def resolve_start(self, start: StartChoice) -> Origin:
         """The state that a run starts from; see `FittedRGP.resolve_start`.

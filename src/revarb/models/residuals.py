@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -135,21 +136,17 @@ class Residuals:
     @cached_property
     def cross_correlation_peaks(self) -> tuple[dict[str, Peak], ...]:
         """For every output the cross-correlation with each input that stands out most, at any lag."""
-        limits = self.joint_factor * self.cross_correlation_std
-        peaks = [
-            {
-                name: find_peak(self.cross_lags, self.cross_correlation[:, row, column], limits[:, row, column])
-                for column, name in enumerate(self.input_names)
-            }
-            for row in range(len(self.output_names))
-        ]
-        return tuple({name: peak for name, peak in several.items() if peak is not None} for several in peaks)
+        values, limits = self.cross_correlation, self.joint_factor * self.cross_correlation_std
+        found: list[dict[str, Peak]] = [{} for _ in self.output_names]
+        for (row, peaks), (column, name) in product(enumerate(found), enumerate(self.input_names)):
+            if peak := find_peak(self.cross_lags, values[:, row, column], limits[:, row, column]):
+                peaks[name] = peak
+        return tuple(found)
 
     @property
     def white(self) -> tuple[bool | None, ...]:
         """Whether the residuals of every output are not correlated with each other; None where values are too few."""
-        judged = (peak is None or not peak.significant for peak in self.autocorrelation_peaks)
-        return self._where_enough(judged)
+        return self._where_enough(peak is None or not peak.significant for peak in self.autocorrelation_peaks)
 
     @property
     def independent(self) -> tuple[bool | None, ...]:
@@ -157,11 +154,10 @@ class Residuals:
 
         An input whose largest correlation is at a negative lag is feedback, and does not count.
         """
-        judged = (
+        return self._where_enough(
             not any(peak.significant and peak.lag >= 0 for peak in peaks.values())
             for peaks in self.cross_correlation_peaks
         )
-        return self._where_enough(judged)
 
     @property
     def offset_ratios(self) -> tuple[float, ...]:

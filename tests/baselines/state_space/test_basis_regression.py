@@ -172,7 +172,6 @@ def test_the_steps_sample_the_posterior_of_the_hyperparameters(rng):
         np.testing.assert_allclose(found, (exact.mean(), exact.std()), atol=tolerance)
 
 
-@pytest.mark.slow
 def test_the_posterior_belongs_to_the_hyperparameters(rng):
     statistics, first = draw_statistics(rng), Hyperparameters(np.array(3.0), np.zeros(1))
     for key in jax.random.split(jax.random.key(1), 5):

@@ -23,7 +23,7 @@ def model():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("structure", ["prior", "markov", "mean-field"])
+@pytest.mark.parametrize("structure", ["markov", "mean-field"])
 def test_a_toy_system_is_learnt(structure):
     spec = replace(QUICK, structure=structure, updates=300, batch=8, samples=4)
     assert small.rmse(spec) < 0.5 * small.rmse(Mean())
@@ -59,9 +59,8 @@ def test_an_input_acts_after_its_delay(delay):
 
 @pytest.mark.slow
 def test_records_shorter_than_the_longest_are_trained_on_too():
-    for samples in (5, 20):  # shorter than a subtrajectory
-        model = replace(QUICK, subsequence=50).fit(small.record(samples=samples))
-        assert np.isfinite(model.simulate(small.record(5).u).mean).all() and np.isfinite(model.cold.cov).all()
+    model = replace(QUICK, subsequence=50).fit(small.record(samples=5))  # shorter than a subtrajectory
+    assert np.isfinite(model.cold.cov).all()
     records = [small.record(0, samples=60), small.record(1, samples=12)]
     alone, both = (replace(QUICK, subsequence=20).fit(each) for each in (records[:1], records))
     data = gpssm._prepare(QUICK, DelayedRecords.from_records(records, 1))
@@ -70,11 +69,13 @@ def test_records_shorter_than_the_longest_are_trained_on_too():
 
 
 @pytest.mark.slow
-def test_a_linear_mean_of_the_next_state_is_trained():
-    model = replace(QUICK, mean="linear").fit(small.record())
-    first = replace(QUICK, mean="linear", updates=1, learning_rate=1e-12).fit(small.record())
-    assert np.abs(model.transition.linear.coefficients - first.transition.linear.coefficients).max() > 1e-3
-    np.testing.assert_array_equal(QUICK.fit(small.record()).transition.linear.coefficients, np.eye(3, 2))
+def test_a_linear_mean_of_the_next_state_is_trained(model):
+    fits = [
+        replace(QUICK, mean="linear", learning_rate=rate).fit(small.record()) for rate in (QUICK.learning_rate, 1e-12)
+    ]
+    trained, start = (fit.transition.linear.coefficients for fit in fits)
+    assert np.abs(trained - start).max() > 1e-3
+    np.testing.assert_array_equal(model.transition.linear.coefficients, np.eye(3, 2))
 
 
 @pytest.mark.slow

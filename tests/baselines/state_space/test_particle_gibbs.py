@@ -120,7 +120,7 @@ def test_weights_and_noises_have_the_posterior_of_a_grid(rng):
     for _ in range(25):
         x = 0.8 * x + 0.6 * rng.normal()
         y.append([x + 0.3 * rng.normal()])
-    draws = sample_parameters(np.array(y), 30000)[500:]
+    draws = sample_parameters(np.array(y), 15000)[500:]
     means, stds = integrate_parameters(np.array(y))
     np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.12 * stds.max(), rtol=0.0)
     np.testing.assert_allclose(draws.std(axis=0), stds, rtol=0.1)

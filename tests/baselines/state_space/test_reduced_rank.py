@@ -46,7 +46,7 @@ def test_the_kink_is_recovered(rng):
         x = kink(x) + 0.05 * rng.normal()
         states.append(x)
     y = np.array(states) + 0.1 * rng.normal(size=510)
-    model = ReducedRankGPSSM(states=1, basis=30, burn_in=200, draws=100).fit(Series(None, y[:400]))
+    model = ReducedRankGPSSM(states=1, basis=30, burn_in=100, draws=60).fit(Series(None, y[:400]))
     past = [y[first : first + 8] for first in range(400, 500)]
     ours = [model.simulate(steps=1, start=Window(None, each), samples=1000).mean[0, 0] for each in past]
     best = [predict_by_the_truth(each, rng) for each in past]

@@ -110,20 +110,18 @@ def test_a_correction_that_changes_nothing_follows_the_prior(rng):
     np.testing.assert_allclose(corrected.x.var(), free.x.var(), rtol=0.03)
 
 
-@pytest.mark.slow
 @with_numerics
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_gradients_are_finite_differences_with_common_random_numbers(structure, rng):
+def test_gradients_are_finite_differences_with_common_random_numbers(rng):
     x, u = rng.normal(size=(20, 2)), rng.normal(size=(20, 1))
     transition = start_transition(x, u, 1, np.arange(1, 20), 5, True, rng)
     start = RecognisedStart(Linear(rng.normal(size=(3, 2)), rng.normal(size=2)), raw(np.full(2, 0.1)))
-    corrections = start_corrections(structure, x[:8])
+    corrections = start_corrections("markov", x[:8])
     parameters = jax.tree.map(jnp.asarray, variational.SSMParameters(transition, start, corrections))
 
     def bound(parameters):
         each = jax.tree.map(lambda leaf: leaf[None], parameters.corrections)
         segments = variational.Segments(u[None, :8], x[None, :8, :1], np.ones((1, 3)), each)
-        return variational.estimate_elbo(parameters, segments, 8, STRUCTURES[structure], 3, jax.random.key(0))
+        return variational.estimate_elbo(parameters, segments, 8, STRUCTURES["markov"], 3, jax.random.key(0))
 
     bound = jax.jit(bound)
     slope = jax.grad(bound)(parameters)
