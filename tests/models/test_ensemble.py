@@ -128,7 +128,13 @@ def test_an_interrupted_mixture_stays_interrupted_in_its_file(mixture, ensemble,
 def test_an_ensemble_has_the_surface_of_a_single_model(ensemble):
     single, internal = ensemble.best, {"trained", "chain", "resolve_start", "calibrate_path", "refit"}
     assert not {name for name in dir(single) if not name.startswith("_")} - set(dir(ensemble)) - internal
+    for name in ("spec", "bound", "lengths", "history", "calibration"):
+        assert getattr(ensemble, name) == getattr(single, name), name
     assert ensemble.bound == max(ensemble.bounds)
+    with pytest.raises(revarb.InputError, match="has no networks"):
+        ensemble.recognise(small.record(1).u)
+    linear = Ensemble.from_candidates([revarb.ARX(2, 2).fit(small.record())])
+    assert len(linear.plot_fit(small.record()).axes) == 1  # its free run
     assert ensemble.smooth()[0].mean.shape == single.smooth()[0].mean.shape
     assert len(ensemble.latent_paths()) == 2
 
