@@ -16,7 +16,7 @@ from fuzz.junk import NAMES, REAL, spoiled_json
 from revarb.models.model_file import checksum
 
 FILE = "m.rgp"
-KINDS = ("model", "with_networks", "ensemble", "calibrated", "linear", "chosen", "state_space", "reduced_rank")
+KINDS = ("model", "with_networks", "calibrated", "linear", "chosen", "state_space", "reduced_rank")
 SNIPPETS = [b"\x00", b"\xff\xfe", b"{", b"]", b'"', b"9" * 30, b"../../x", b"[" * 3000, b"NaN", b"\\ud800"]
 
 

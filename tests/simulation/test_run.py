@@ -82,22 +82,6 @@ def hand_made_run(targets, method):
     return simulate_chain(prep, chain, None, method, make_cold_origin(prep, chain), steps=12, samples=500, seed=4)
 
 
-@pytest.mark.slow
-def test_where_a_system_is_nearly_linear_all_methods_agree():
-    mean, moments, samples = (hand_made_run(0.3 * GRID + 0.1, name) for name in ("mean", "moments", "samples"))
-    np.testing.assert_allclose(moments.mean, mean.mean, atol=0.02 * moments.std.max())
-    np.testing.assert_allclose(samples.mean, moments.mean, atol=0.2 * moments.std.max())
-    np.testing.assert_allclose(samples.std, moments.std, rtol=0.15)
-    np.testing.assert_allclose(samples.samples.mean(0), samples.mean, atol=5.0 * samples.std.max() / np.sqrt(500))
-    np.testing.assert_allclose(samples.samples.std(0), samples.std, rtol=0.15)
-    assert samples.disagreement < 0.1 and samples.warning is None
-    assert moments.disagreement is None and mean.warning is None
-    # By hand, after the warm-up, less the Monte Carlo error, which does not contain the noise of y.
-    noise = 0.02 * small.record(inputs=0).y.var()
-    squares = ((samples.mean - moments.mean) ** 2 - (samples.std**2 - noise) / 500) / moments.std**2
-    assert samples.disagreement == pytest.approx(np.sqrt(max(squares[samples.skip :].mean(), 0.0)), abs=1e-9)
-
-
 def test_the_uncertainty_of_a_slow_system_accumulates():
     """An error of the function has the same sign at every step of a sample; moments treat steps as independent."""
     moments, samples = (hand_made_run(0.8 * GRID + 0.1, name) for name in ("moments", "samples"))

@@ -142,7 +142,7 @@ def _add_structure(root: Xml.Element, variables: Sequence[FmuVariable]) -> None:
     for group, more in (("Outputs", {"dependencies": ""}), ("InitialUnknowns", {})):
         part = Xml.SubElement(structure, group)
         for index in outputs:
-            Xml.SubElement(part, "Unknown", index=str(index), **more)
+            Xml.SubElement(part, "Unknown", {"index": str(index), **more})
 
 
 COMPILERS = ("cc", "gcc", "clang")
