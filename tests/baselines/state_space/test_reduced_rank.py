@@ -9,7 +9,7 @@ from revarb.baselines.state_space import particle_gibbs, reduced_rank
 from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.data.series import Series, Window
 from revarb.errors import ComputationError
-from revarb.models.model_file import load, model_from_parts, model_parts
+from revarb.models.model_file import model_from_parts, model_parts
 from support import small
 
 QUICK = ReducedRankGPSSM(states=1, basis=20, particles=6, burn_in=30, draws=20, thinning=2)
@@ -52,15 +52,6 @@ def test_the_kink_is_recovered(rng):
     best = [predict_by_the_truth(each, rng) for each in past]
     errors = [np.sqrt(np.mean((np.array(each) - states[408:508]) ** 2)) for each in (ours, best)]
     assert errors[0] < 1.2 * errors[1]
-
-
-def test_every_start_and_method_runs_also_of_a_loaded_model(model, tmp_path):
-    record, loaded = small.record(1, samples=50), load(model.save(tmp_path / "m.rgp"))
-    for start in ("cold", "continue", Window(record.u[:20], record.y[:20])):
-        for method in ("samples", "mean"):
-            path, again = (each.simulate(record.u[20:], method, start=start) for each in (model, loaded))
-            np.testing.assert_array_equal(again.mean, path.mean)
-            assert path.mean.shape == (30, 1) and np.abs(path.mean - record.y.mean()).max() < 5.0
 
 
 def test_inputs_far_outside_of_the_box_do_not_make_a_run_diverge(model):
