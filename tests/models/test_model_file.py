@@ -115,6 +115,31 @@ def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, change, me
 
 
 @pytest.mark.parametrize(
+    ("make", "change", "message"),
+    [
+        (samples.ensemble, lambda h, a: h["members"].pop(), "names 1 members and has arrays of 2"),
+        (samples.ensemble, lambda h, a: h["members"][1].update(kind="Oracle"), "kind 'Oracle'"),
+        (
+            samples.ensemble,
+            lambda h, a: h["members"][1].update(seed=0),
+            r"must differ in their seeds, received \[0, 0\]",
+        ),
+        (samples.ensemble, lambda h, a: h["members"][1].update(seed=float("inf")), "seed must be a whole number"),
+        (samples.ensemble, lambda h, a: h.update(members=[]), "names 0 members"),
+        (samples.ensemble, lambda h, a: h.update(members=7), "is damaged"),
+        (samples.linear, lambda h, a: h.update(horizons=4), r"'horizon_std' has shape \(3, 2\), expected \(4, 2\)"),
+        (samples.linear, lambda h, a: h.update(final_states=1), r"array 'final_(means|inputs)' has shape"),
+        (samples.linear, lambda h, a: h.update(final_states=0), "is not expected"),
+        (samples.linear, lambda h, a: h.update(horizons=10**12), "horizons must be a whole number from 0 to"),
+        (samples.linear, lambda h, a: h.update(final_states="two"), "final_states must be a whole number"),
+    ],
+)
+def test_so_is_an_ensemble_or_an_arx_model(tmp_path, make, change, message):
+    with pytest.raises(InputError, match=message):
+        revarb.load(rewrite(make().save(tmp_path / "m.rgp"), change))
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda h, a: h.update(inducing=10**8),

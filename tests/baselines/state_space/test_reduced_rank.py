@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from revarb.baselines.state_space import reduced_rank
+from revarb.baselines.state_space import particle_gibbs, reduced_rank
 from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.data.series import Series, Window
 from revarb.errors import ComputationError
@@ -93,7 +93,7 @@ def test_a_chain_that_diverges_is_refused(monkeypatch):
     def diverge(state, *_):
         return state._replace(path=state.path * np.nan)
 
-    monkeypatch.setattr(reduced_rank, "run_sweeps", diverge)
+    monkeypatch.setattr(particle_gibbs, "run_sweeps", diverge)
     with pytest.raises(ComputationError, match="the sampling of the states diverged"):
         QUICK.fit(small.record())
 
