@@ -36,14 +36,12 @@ def test_the_outputs_of_a_window_reduce_the_error(shallow_model):
     assert known < 0.9 * unknown
 
 
-@pytest.mark.slow
-def test_scores_wait_for_the_inputs_and_then_for_the_states():
+def test_scores_wait_for_the_inputs_and_then_for_the_states(model):
     """L + L_u as in the paper; with a dead time the window fills later, and the scores wait for it."""
-    assert small.spec(lags=2, input_lags=3).fit(small.record()).skip == 5
-    late = small.spec(lags=2, input_lags=3, input_delay=9).fit(small.record())
-    assert late.order.reach == 11 and late.skip == 13
-    assert late.simulate(small.record(3).u).skip == 13
-    assert late.simulate(small.record(3).u, start=late.final_states[0]).skip == 0
+    late = Order(lags=2, input_lags=3, input_delay=9)
+    assert (Order(2, 3, 1).skip, late.reach, late.skip) == (5, 11, 13)
+    u = small.record(3).u
+    assert (model.simulate(u).skip, model.simulate(u, start=model.final_states[0]).skip) == (model.order.skip, 0)
 
 
 @pytest.mark.parametrize(
