@@ -22,19 +22,14 @@ def flat(model):
     return np.asarray(flatten(model.trained.parameters))
 
 
-SHAPES = [
-    ({"hidden": 3, "lags": 1, "input_lags": 3}, 2, 1),
-    ({"latent_dim": 2}, 1, 2),
-    ({"latent_dim": (2, 1), "lags": 3, "input_lags": 1}, 1, 3),
-    ({"input_delay": 0}, 1, 1),
-    ({"input_delay": 3, "input_lags": 2}, 1, 1),
-    ({}, 0, 1),
-]
-
-
 @pytest.mark.parametrize(
     ("changes", "inputs", "outputs"),
-    [({"hidden": 1}, 1, 1), *(pytest.param(*shape, marks=pytest.mark.slow) for shape in SHAPES)],
+    [
+        ({"hidden": 1}, 1, 1),
+        pytest.param({"hidden": 3, "lags": 1, "input_lags": 3, "input_delay": 3}, 2, 1, marks=pytest.mark.slow),
+        pytest.param({"latent_dim": (2, 1), "lags": 3, "input_delay": 0}, 1, 3, marks=pytest.mark.slow),
+        pytest.param({}, 0, 1, marks=pytest.mark.slow),
+    ],
 )
 def test_every_shape_of_the_model_fits_and_simulates(changes, inputs, outputs):
     records = [small.record(seed, samples, inputs, outputs) for seed, samples in ((0, 40), (1, 25))]
@@ -63,15 +58,6 @@ def test_a_known_system_is_recovered():
     model = RGP(lags=2, input_lags=2, inducing=40, calibrate=False).fit(train)
     moments, mean = (scores(model.simulate(test.u, method=method), test.y) for method in ("moments", "mean"))
     assert moments.nrmse < 0.25 and mean.nrmse < 0.25 and 0.85 <= moments.coverage95 <= 1.0
-
-
-@pytest.mark.slow
-def test_feedthrough_needs_input_delay_zero(rng):
-    u = rng.uniform(-1, 1, size=200)
-    record = Series(u, np.tanh(2 * u) + 0.02 * rng.normal(size=200))
-    models = (small.spec(input_delay=delay, inducing=30).fit(record[:120]) for delay in (0, 1))
-    with_it, without = (scores(model.simulate(record[120:].u), record[120:].y).nrmse for model in models)
-    assert with_it < 0.3 < 0.8 < without
 
 
 def test_raw_units_do_not_matter():
@@ -121,13 +107,6 @@ def test_what_looks_spoiled_in_a_record_is_said_once():
         assert all("output 'y' is at its largest" in str(each.message) and each.filename == __file__ for each in said)
 
 
-@pytest.mark.slow
-def test_the_shortest_allowed_record_fits():
-    with pytest.warns(UserWarning, match="only 2 training rows"):
-        model = small.spec().fit(small.record(samples=4))
-    assert np.isfinite(model.simulate(small.record(1).u).mean).all()
-
-
 def test_an_interrupt_returns_the_best_model_so_far():
     with count_evaluations(press_at=9):
         model = small.spec().fit(small.record())
@@ -146,19 +125,8 @@ def test_restarts_and_stages_share_one_compilation():
 
 
 @pytest.mark.slow
-def test_a_fit_with_gaps_simulates_and_fills_them():
-    record, test = small.record(samples=90), small.record(3)
-    model, full = small.spec().fit(small.with_gaps(record, slice(40, 52))), small.spec().fit(record)
-    error = [revarb.scores(each.simulate(test.u), test.y).rmse for each in (model, full)]
-    assert error[0] < 1.5 * error[1] + 0.02
-    [path] = model.smooth()
-    assert len(path) == len(record) - model.order.first_row and path.start == "training record"
-    gap = np.arange(40, 52) - model.order.first_row
-    assert path.std[gap, 0].mean() > 1.2 * np.delete(path.std[:, 0], gap).mean()
-
-
-@pytest.mark.slow
 def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
+    """It is filled, with a wider band."""
     records, test = [small.record(outputs=2), small.with_gaps(small.record(1, outputs=2), np.s_[:, 1])], small.record(2)
     model = small.spec(hidden=1).fit(records)
     loaded = revarb.load(model.save(tmp_path / "m.rgp"))
@@ -167,3 +135,5 @@ def test_a_whole_output_may_be_missing_in_one_record(tmp_path):
         assert np.isfinite(path.mean).all()
         np.testing.assert_array_equal(path.mean, loaded.simulate(test.u, method).mean)
     assert len(model.trained.chain.output.reduction) == 2  # separate posterior covariances, for different gaps
+    measured, filled = (path.std[:, 1].mean() for path in model.smooth())
+    assert filled > measured

@@ -13,7 +13,7 @@ import pytest
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
-from revarb.fitting.free_run import FreeRuns, cut_cold_runs, cut_runs_from_states, sum_squared_errors
+from revarb.fitting.free_run import cut_cold_runs, cut_runs_from_states, sum_squared_errors
 from revarb.fitting.objective import make_objective
 from revarb.fitting.weight_path import _compute_posteriors, optimise_alone
 from revarb.gp.layer import Linear
@@ -162,11 +162,9 @@ def test_the_objective_is_the_bound_minus_the_weighted_errors(problem, means):
         np.testing.assert_allclose(gradient, slope, rtol=tolerance, atol=1e-8 * np.abs(slope).max())
 
 
-@pytest.mark.parametrize("start", ["cold", pytest.param("states", marks=pytest.mark.slow)])
-def test_gradient_agrees_with_finite_differences_in_every_group(problem, vector, runs_from_states, rng, start):
+def test_gradient_agrees_with_finite_differences_in_every_group(problem, vector, rng):
     """Two random directions and one entry in every group of parameters, with a weight that makes the term large."""
-    runs: FreeRuns = problem.runs if start == "cold" else runs_from_states
-    objective = make_objective(problem, runs, 20.0)
+    objective = make_objective(problem, problem.runs, 20.0)
     _, gradient = objective(vector)
     changed = gradient - make_objective(problem)(vector)[1]
     for group in (each for each in GROUPS if each not in ("tau", "nu")):  # its noise is Gaussian

@@ -146,29 +146,15 @@ def test_orders_that_are_tried():
 
 
 @with_numerics
-def simulate_start(spec, records, test):
-    """The mean-only run at the start values, z-scored, and the preprocessor."""
+def test_without_a_gp_part_the_model_is_arx():
+    records, test, lags = [small.record(0), small.record(1, samples=45)], small.record(5), vars(Order(1, 1, 1))
+    spec = small.spec(hidden=1, linear=True, recipe=Recipe(kernel_variance=1e-14), inducing=5, **lags)
     problem = small.problem(spec, *records)
     layers = jax.jit(compute_posteriors, static_argnames="layout")(problem.start, problem.rows, layout=problem.layout)
     prep = problem.preprocessor
-    chain = Chain(layers[:-1], layers[-1], prep.order.lags)
-    return np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(test.u))), prep
-
-
-@pytest.mark.parametrize(
-    ("hidden", "order", "first"),
-    [
-        (1, Order(1, 1, 1), 0),
-        # The ARX model has a smaller order and is reset at an earlier row: compared where both transients have decayed.
-        pytest.param(2, Order(3, 3, 0), 50, marks=pytest.mark.slow),
-    ],
-)
-def test_without_a_gp_part_the_model_is_arx(hidden, order, first):
-    records, test, lags = [small.record(0), small.record(1, samples=45)], small.record(5), vars(order)
-    spec = small.spec(hidden=hidden, linear=True, recipe=Recipe(kernel_variance=1e-14), inducing=5, **lags)
-    run, prep = simulate_start(spec, records, test)
+    run = run_mean_cold(Chain(layers[:-1], layers[-1], 1), prep.order, prep.scaling.inputs(test.u))
     path = ARX(**lags).fit(records).simulate(test.u)
-    np.testing.assert_allclose(run[first:], prep.scaling.outputs(path.mean)[first:], atol=1e-8)
+    np.testing.assert_allclose(run, prep.scaling.outputs(path.mean), atol=1e-8)
 
 
 def embed(model, order):
@@ -200,8 +186,7 @@ def test_the_first_layer_simulates_stably(input_lags):
     assert np.abs(np.roots([1.0, *-a])).max() < 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dims", [(3,), (2,), (3, 2)])
+@pytest.mark.parametrize("dims", [(3,), (3, 2)])
 def test_several_outputs_are_mapped_from_principal_components(dims):
     record = small.record(outputs=3, samples=80)
     spec = small.spec(hidden=len(dims), latent_dim=dims, lags=2, input_lags=2, linear=True)
@@ -216,9 +201,6 @@ def test_several_outputs_are_mapped_from_principal_components(dims):
     if len(dims) == 2:  # the first two of three components
         newest = layers[1].linear.coefficients[2 * 2 : 2 * 2 + 3]
         np.testing.assert_allclose(newest, np.eye(3)[:, :2], atol=1e-10)
-    if dims == (2,):
-        run, prep = simulate_start(spec, [record], record)
-        assert np.sqrt(np.mean((run - prep.scaling.outputs(record.y))[6:] ** 2)) < 1.0  # better than the mean
 
 
 @pytest.mark.parametrize("growing", [False, True])

@@ -18,12 +18,6 @@ from support.recognised import QUICK_NETWORKS, recognised_problem
 from support.small_choice import count_calls
 
 
-def fit_networks():
-    """Of two records, one of which has a gap."""
-    records = [small.with_gaps(small.record(), slice(20, 25)), small.record(1, samples=40)]
-    return small.spec(recognition=QUICK_NETWORKS).fit(records, seed=2)
-
-
 def run_rounds(problem, recognition, starts, report=lambda *said: None):
     """The parameters after the rounds of Adam, and what was reported."""
     reported = []
@@ -36,11 +30,12 @@ def run_rounds(problem, recognition, starts, report=lambda *said: None):
 
 
 @pytest.mark.slow
-def test_training_beats_the_mean_and_is_reproducible():
-    model, test = fit_networks(), small.record(5)
+def test_training_beats_the_mean():
+    """Of two records, one of which has a gap."""
+    records = [small.with_gaps(small.record(), slice(20, 25)), small.record(1, samples=40)]
+    model, test = small.spec(recognition=QUICK_NETWORKS).fit(records, seed=2), small.record(5)
     assert revarb.scores(model.simulate(test.u, "mean"), test.y).nrmse < 0.5
     assert np.isfinite(model.simulate(test.u, "network").mean).all()
-    assert fit_networks().bound == model.bound
     assert model.status in (Status.ITERATION_LIMIT, Status.CONVERGED)
 
 
@@ -69,12 +64,11 @@ def test_a_report_can_stop_the_training():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_the_best_of_several_starts_is_trained_further(order):
+def test_the_best_of_several_starts_is_trained_further():
     problem, good = recognised_problem()
     bad = eqx.tree_at(lambda start: start.states.networks[0].biases[-1], good, replace_fn=lambda bias: bias + 30.0)
     spec = Recognition(rounds=(100, 50), starts=2)
-    found, reported = run_rounds(problem, spec, [[good, bad][k] for k in order])
+    found, reported = run_rounds(problem, spec, [bad, good])
     ends = [each.states.networks[0].biases[-1] for each in (found, good)]
     np.testing.assert_allclose(*ends, atol=2.0)  # as far as Adam can move in 150 steps
     assert [steps for steps, _ in reported] == [50, 100, 150, 200, 250] and spec.steps == 250
@@ -88,13 +82,6 @@ def test_networks_can_start_from_the_free_form_solution(monkeypatch):
     found, free = spec.fit(record, seed=1), small.spec().fit(record, seed=1)
     np.testing.assert_array_equal(seen[0][2].states.mu[0], free.trained.parameters.states.mu[0])
     assert revarb.scores(found.simulate(test.u, "mean"), test.y).nrmse < 0.5
-
-
-@pytest.mark.slow
-def test_restarts_train_their_own_networks():
-    ensemble = small.spec(recognition=QUICK_NETWORKS).fit(small.record(), restarts=2)
-    assert ensemble.bounds[1] == small.spec(recognition=QUICK_NETWORKS).fit(small.record(), seed=1).bound
-    assert len(ensemble.simulate(small.record(5).u, "network")) == 60
 
 
 @with_numerics

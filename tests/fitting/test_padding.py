@@ -19,10 +19,8 @@ RECIPE = Recipe(hidden_noise=0.01, latent_variance=0.02, stages=STAGES, free_run
 RECORDS = [small.record(samples=47, outputs=2), small.record(1, samples=60, outputs=2)]  # 45 and 58 rows: 48 and 60
 GAPS = [small.with_gaps(RECORDS[0], (slice(20, 26), 0)), RECORDS[1]]
 CASES = {
-    "two records": ({}, RECORDS),
     "linear part, two layers": ({"linear": True, "hidden": 2}, RECORDS),
-    "missing outputs": ({}, GAPS),
-    "Student-t": ({"noise": "student-t"}, GAPS),
+    "Student-t, missing outputs": ({"noise": "student-t"}, GAPS),
     "runs from states": ({"recipe": replace(RECIPE, free_run=20)}, RECORDS),
 }
 

@@ -9,33 +9,11 @@ import pytest
 import revarb
 from revarb.analysis.scores import scores
 from revarb.errors import InputError
-from revarb.fitting.problem import mask_missing
-from revarb.gp.collapsed import collapsed_bound
-from revarb.gp.layer import Gaussians, Targets
-from revarb.models.recipe import FIXED_FREE, Recipe, Recognition, Stage
+from revarb.fitting.problem import initialise, mask_missing, prepare
+from revarb.models.recipe import FIXED_FREE, Recipe, Stage
 from revarb.runtime.numerics import with_numerics
-from revarb.variational.bound import Layout, Rows, build_layer_problems, compute_posteriors, revarb_bound
+from revarb.variational.bound import Layout, Rows, compute_posteriors
 from support import small
-
-
-@pytest.mark.slow
-@with_numerics
-def test_masked_rows_have_no_weight():
-    """The bound with masked rows is that of the output layer over the other rows, and of all hidden layers."""
-    problem = small.problem(small.spec(hidden=1), small.record())
-    y, gone = problem.rows.y.copy(), np.array([3, 4, 20])
-    y[gone] = np.nan
-    rows, layout = mask_missing(Rows(problem.rows.u_bar, y), problem.layout)
-    assert layout.groups == ((0,),) and rows.measured.sum() == len(y) - 3 and not np.isnan(rows.y).any()
-    whole = float(revarb_bound(problem.start, problem.rows, problem.layout))
-    layer, x_hat, targets = build_layer_problems(problem.start, problem.start.states, problem.rows, problem.layout)[-1]
-    kept = np.delete(np.arange(len(y)), gone)
-    x_kept, y_kept = Gaussians(x_hat.mean[kept], x_hat.variance[kept]), Targets(targets.mean[kept], 0.0)
-    full, less = (collapsed_bound(layer, *each, layout.jitter) for each in ((x_hat, targets), (x_kept, y_kept)))
-    lost = whole - float(revarb_bound(problem.start, rows, layout))
-    assert lost == pytest.approx(float(full - less), rel=1e-6)
-    everything = problem.rows._replace(measured=np.ones((len(y), 1), dtype=bool))  # the same as no mask
-    assert float(revarb_bound(problem.start, everything, layout)) == pytest.approx(whole)
 
 
 @with_numerics
@@ -81,31 +59,27 @@ def test_scaling_is_that_of_all_rows_and_free_runs_and_inducing_inputs_those_of_
     assert problem.preprocessor.input_range.high == record.u.max()
 
 
-SLOWER = Recipe(hidden_noise=0.01, latent_variance=0.02, stages=(Stage(FIXED_FREE, 40),))
-
-
-def fit_rows(records, rows):
-    return small.spec(hidden=1, inducing=20, recipe=replace(SLOWER, max_rows=rows)).fit(records)
-
-
-@pytest.mark.slow
-def test_a_fit_by_blocks_simulates_as_well_as_one_to_all_rows():
-    """A fifth of the rows, and an error on a new record that is at most one and a half times as large."""
-    train, test = small.record(0, samples=1500), small.record(1, samples=400)
-    few, all_rows = (scores(fit_rows(train, rows).simulate(test.u), test.y, skip=5).rmse for rows in (300, None))
-    assert few < 1.5 * all_rows and few < 0.05
-
-
 @pytest.mark.slow
 def test_a_simulation_continues_the_end_of_every_record():
     whole = small.record(0, samples=1000)
-    records = [small.record(2, samples=500), whole[:970]]
-    model = fit_rows(records, 400)
+    records, stages = [small.record(2, samples=500), whole[:970]], (Stage(FIXED_FREE, 40),)
+    recipe = Recipe(hidden_noise=0.01, latent_variance=0.02, stages=stages, max_rows=400)
+    model = small.spec(hidden=1, inducing=20, recipe=recipe).fit(records)
     assert len(model.final_states) == 2 and len(model.lengths) == 8
     for state, record in zip(model.final_states, records, strict=True):
         np.testing.assert_array_equal(state.past_u, model.scaling.inputs(record.u)[-2:])
     after = scores(model.simulate(whole.u[970:], start="continue"), whole.y[970:], skip=0)
     assert after.rmse < 0.1  # from the first row on, where a cold run is wrong by 0.5
+    test = small.record(1, samples=400)
+    assert scores(model.simulate(test.u), test.y, skip=5).rmse < 0.05
+
+
+@with_numerics
+def test_a_record_that_ends_in_a_gap_is_calibrated_on_whole_records():
+    record = small.with_gaps(small.record(samples=600), np.s_[540:])
+    task = prepare(small.spec(hidden=1, recipe=RECIPE, calibrate=True), [record])
+    assert task.records == (record,) and len(task.blocks) >= 10
+    assert initialise(task, 0).layout.lengths == (50,) * 4
 
 
 def test_gaps_files_summary_and_figure_of_blocks(tmp_path):
@@ -123,16 +97,3 @@ def test_gaps_files_summary_and_figure_of_blocks(tmp_path):
     assert len(model.plot_fit(record).axes) == len(model.plot_fit().axes)
     with pytest.raises(InputError, match="pass the training records"):
         model.plot_fit(record[:300])
-
-
-@pytest.mark.slow
-def test_calibration_restarts_and_recognition():
-    """Of a record that ends in a gap; it is calibrated on whole records."""
-    record = small.with_gaps(small.record(samples=600), np.s_[540:])
-    spec = small.spec(hidden=1, recipe=RECIPE, calibrate=True)
-    ensemble = spec.fit(record, restarts=2, jobs=1)
-    assert ensemble.lengths == (50,) * 4
-    assert ensemble.calibration.stretches >= 10 and ensemble.calibration.edges[-1] == 50  # a twelfth of the record
-    networks = Recognition(hidden=(4,), starts=1, start_steps=3, rounds=(3,))
-    model = replace(spec, recognition=networks, calibrate=False).fit(record)
-    assert model.lengths == (50,) * 4 and len(model.recognise(record.u)[0]) == 600

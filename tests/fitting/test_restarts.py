@@ -112,8 +112,7 @@ def test_ctrl_c_while_the_first_member_compiles_stops_the_others_too():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("restarts", "jobs"), [(4, 1), (4, 2), (2, 3)])
-def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, jobs):
+def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder):
     """A real terminal, and a signal to all processes of it: a line for every member, the fits so far on disk."""
     record = small.record()
     write_table("train.csv", {"u": record.u[:, 0], "y": record.y[:, 0]})
@@ -121,18 +120,18 @@ def test_ctrl_c_keeps_the_members_that_were_begun(in_empty_folder, restarts, job
     endless = "lags = 5\ninput_lags = 5\n[recipe]\nftol = 0.0\ngtol = 0.0\n" + stage
     (in_empty_folder / "long.toml").write_text(endless)
     command = [sys.executable, "-m", "revarb", "fit", "train.csv", "-u", "u", "-y", "y", "-o", "m.rgp"]
-    command += ["--config", "long.toml", "--restarts", str(restarts), "--jobs", str(jobs)]
+    command += ["--config", "long.toml", "--restarts", "4", "--jobs", "2"]
     ours, theirs = pty.openpty()
     variables = environment(TERM="xterm", COLUMNS="120")
     with (in_empty_folder / "out.txt").open("w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=theirs, env=variables, start_new_session=True)
         os.close(theirs)
-        screen = read_until(ours, lambda text: text.count(b"bound") >= 3 * min(jobs, restarts))
+        screen = read_until(ours, lambda text: text.count(b"bound") >= 6)
         os.killpg(process.pid, signal.SIGINT)
         screen += read_until(ours)
         assert process.wait(timeout=DEADLINE) == 130, screen
-    assert all(f"seed {seed}".encode() in screen for seed in range(restarts))
+    assert all(f"seed {seed}".encode() in screen for seed in range(4))
     model, out = revarb.load("m.rgp"), (in_empty_folder / "out.txt").read_text()
     assert isinstance(model, Ensemble) and model.status == "interrupted"
-    assert 1 <= len(model) <= 2 * jobs and out.count("interrupted after") == len(model)
+    assert 1 <= len(model) <= 4 and out.count("interrupted after") == len(model)
     assert b"Traceback" not in screen

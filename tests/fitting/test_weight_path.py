@@ -11,7 +11,7 @@ from revarb.fitting.batched_fits import fit_paths_batched, trace_batched
 from revarb.fitting.held_out import mask_fold
 from revarb.fitting.lbfgs import DEFAULT_SETTINGS, Optimum, Phase
 from revarb.fitting.problem import Plan, initialise, prepare
-from revarb.fitting.weight_path import ALL, fit_whole_path, raise_weights, set_weight
+from revarb.fitting.weight_path import ALL, fit_whole_path, raise_weights
 from revarb.models.recipe import FIXED_FREE, Recipe, Stage, Status, Step
 from revarb.runtime.numerics import with_numerics
 from support import small
@@ -66,21 +66,6 @@ def test_a_model_at_every_weight(path):
     assert last < first
 
 
-@pytest.mark.slow
-def test_weight_zero_is_the_fit_without_the_term(path):
-    """The same records and recipe through `RGP.fit`; the compiled programs differ, and with them the rounding."""
-    plain = replace(set_weight(SPEC, 0.0), calibrate=False)
-    whole = fit_whole_path(SPEC, [RECORD], BLOCKS, ALL, 0, ignore)  # a mask that is all true
-    for first, same in (
-        (path.models[0], plain.fit(mask_fold([RECORD], BLOCKS, 1))),
-        (whole.models[0], plain.fit(RECORD)),
-    ):
-        assert first.bound == pytest.approx(same.bound, rel=1e-6)
-        np.testing.assert_array_equal(first.scaling.y_mean, same.scaling.y_mean)
-        runs = [model.simulate(RECORD.u, "mean").mean for model in (first, same)]
-        np.testing.assert_allclose(*runs, atol=1e-3)
-
-
 def test_ctrl_c_leaves_no_models_and_a_constant_output_outside_the_fold_is_refused():
     seen = []
 
@@ -120,28 +105,15 @@ QUICK = replace(RECIPE, stages=(Stage(FIXED_FREE, 2),), free_run_weight=2.0, fre
 
 @pytest.mark.slow
 @with_numerics
-def test_gaps_that_give_folds_other_shapes():
-    """Two outputs, one with a gap inside of the first fold's blocks: there the groups of outputs are others."""
+def test_fits_of_other_shapes_and_recipes():
+    """Two recipes of one model are a batch; a fold whose outputs form other groups, because of a gap, has its own."""
     record = Series(RECORD.u, np.column_stack([RECORD.y, np.roll(RECORD.y, 3)]))
     record, spec = small.with_gaps(record, (BLOCKS[0].begin + 1, 1)), replace(SPEC, inducing=5, recipe=QUICK)
-    for fold, path in fit_paths_batched([(spec, 0), (spec, 1)], [record], BLOCKS, 0, ignore):
-        alone = fit_whole_path(spec, [record], BLOCKS, fold, 0, ignore)
-        assert path.models[0].history[0].bound == pytest.approx(alone.models[0].history[0].bound, rel=0.5)
-        assert [step.stage for step in path.models[-1].history] == [1, 1, 2]
-
-
-@pytest.mark.slow
-@with_numerics
-def test_models_of_other_shapes_and_recipes():
-    """Two recipes of one model are a batch, another model has its own."""
-    spec = replace(SPEC, inducing=5, recipe=QUICK)
-    other, fewer = replace(spec, recipe=replace(QUICK, stages=(Stage(("mu",), 3),))), replace(spec, inducing=4)
-    fits = [(fewer, ALL), (spec, ALL), (other, ALL)]
-    found = dict(fit_paths_batched(fits, [RECORD], BLOCKS, 0, ignore))
+    other = replace(spec, recipe=replace(QUICK, stages=(Stage(("mu",), 3),)))
+    found = dict(fit_paths_batched([(spec, 0), (spec, ALL), (other, ALL)], [record], BLOCKS, 0, ignore))
     assert sorted(found) == [0, 1, 2]
-    assert [len(found[number].models[-1].history) for number in range(3)] == [3, 3, 4]
-    assert found[0].models[0].spec.inducing == 4
-    start = with_numerics(initialise)(prepare(other, [RECORD]), 0).start
+    assert [[step.stage for step in found[k].models[-1].history] for k in range(3)] == [[1, 1, 2]] * 2 + [[1, 1, 1, 2]]
+    start = initialise(prepare(other, [record]), 0).start
     np.testing.assert_array_equal(found[2].models[0].trained.parameters.layers[0].zeta, start.layers[0].zeta)
 
 

@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
-import joblib
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, get_task_stream
 
 import revarb
 from revarb.data.series import Series
@@ -21,8 +19,8 @@ from revarb.models.recipe import RECIPES, Recognition, Stage, Status, Step
 from revarb.runtime.unfinished import keep_journals
 from revarb.selection import choose, final_fit, linear, records, schedule, search
 from revarb.selection.candidates import read_candidates
-from revarb.selection.duration import Duration
 from revarb.selection.records import hold_out_blocks
+from revarb.selection.search import Duration
 from revarb.variational.parameters import flatten
 from support import small
 from support.journals import assert_same
@@ -91,27 +89,19 @@ def test_a_nonlinear_record_gives_a_calibrated_mixture(chosen, tmp_path):
     assert linear.name.startswith("linear") and (linear.note, linear.weight) == ("", 0.0)
     assert [(row.note, row.weight) for row in members] == [("member", 0.5)] * 2 and mixture.note == "taken"
     [best_row, other] = sorted(members, key=lambda row: row.error)
+    # The held-out error is one number: in the table, the calibrations, the sentence, and the verdict.
+    assert [member.calibration.error for member in chosen.members] == [best_row.error, other.error]
+    assert f"its held-out error is {mixture.error:.3g} of" in chosen.choice.sentence
+    assert f"held-out error {mixture.error:.2g} of" in chosen.verdict
     assert other.error <= 1.5 * best_row.error < linear.error
-    best = f"w = {chosen.best.spec.recipe.free_run_weight:g}"
-    assert chosen.best is chosen.members[0] and min(chosen.choice.members, key=lambda row: row.error).name.endswith(
-        best
-    )
+    assert chosen.best is chosen.members[0]
+    assert best_row.name.endswith(f"w = {chosen.best.spec.recipe.free_run_weight:g}")
     test = small.record(5, samples=300)
     assert 0.85 < revarb.scores(chosen.simulate(test.u), test.y).coverage95 <= 1.0
     assert "candidates, by cold runs" in str(chosen.summary())
     again = revarb.load(chosen.save(tmp_path / "m.rgp"))
     assert_same_choice(again, chosen)
     np.testing.assert_array_equal(again.simulate(test.u).interval()[0], chosen.simulate(test.u).interval()[0])
-
-
-def test_the_held_out_error_is_one_number(chosen):
-    """In the table, in the sentence, in the verdict, and of each member in its calibration."""
-    error, rows = chosen.choice.taken_candidate.error, {row.name: row for row in chosen.choice.candidates}
-    assert f"its held-out error is {error:.3g} of" in chosen.choice.sentence
-    assert f"held-out error {error:.2g} of" in chosen.verdict
-    for member in chosen.members:
-        [row] = [row for name, row in rows.items() if name.endswith(f"w = {member.spec.recipe.free_run_weight:g}")]
-        assert member.calibration.error == row.error
 
 
 def test_one_member_is_a_model_alone(chosen):
@@ -135,16 +125,6 @@ def test_two_processes_change_nothing(chosen):
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_takes_the_fits_and_changes_nothing(chosen):
-    """Two real worker processes, through joblib's own backend."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        with get_task_stream(client) as stream, joblib.parallel_config(backend="dask"):
-            far = choose_from(RECORD, jobs=None)
-        assert len({task["worker"] for task in stream.data}) == 2
-    assert_same_choice(far, chosen)
-
-
-@pytest.mark.slow
 def test_a_choice_on_an_accelerator(chosen, monkeypatch):
     """Its way through the candidates, on a CPU: the same candidates with nearly the same errors.
 
@@ -158,12 +138,6 @@ def test_a_choice_on_an_accelerator(chosen, monkeypatch):
     assert batched.choice.taken_candidate.error == pytest.approx(chosen.choice.taken_candidate.error, rel=0.1)
     assert {row.name for row in batched.choice.members} <= {row.name for row in chosen.choice.members}
     assert all(member.calibration is not None for member in list_members(batched))
-
-
-@pytest.mark.slow
-def test_a_quick_choice_says_so(monkeypatch):
-    use_defaults(monkeypatch, FIRST)
-    assert revarb.fit(RECORD, jobs=1, effort="quick").choice.sentence.endswith(choose.QUICK)
 
 
 def fail(*args):
@@ -232,22 +206,10 @@ def test_a_baseline_can_be_taken():
 
 
 @pytest.mark.slow
-def test_a_baseline_is_no_member():
-    """It has no start from measured rows, and was fitted to parts of the records without each fold."""
-    model = revarb.fit(RECORD, jobs=1, candidates=[FIRST, revarb.MLPNARX(2, 2, units=(4,), iterations=20)])
-    assert {row.name[:3] for row in model.choice.members} in ({"RGP"}, {"MLP"})
-    assert np.isfinite(model.simulate(RECORD.u).std).all()
-
-
-PLAIN = replace(FIRST, recipe=replace(FIRST.recipe, free_run_weight=0.0))
-NETWORKS = replace(FIRST, recognition=Recognition(hidden=(4,), starts=1, start_steps=3, rounds=(3,)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", [PLAIN, NETWORKS], ids=["plain", "networks"])
-def test_rgps_without_a_path_of_weights(spec):
-    """Without a free-run term, and with a recognition model: one candidate each, with bands from held-out blocks."""
-    model = revarb.fit(RECORD, jobs=1, candidates={"own": spec})
+def test_an_rgp_without_a_path_of_weights():
+    """With a recognition model: one candidate, with bands from held-out blocks."""
+    networks = Recognition(hidden=(4,), starts=1, start_steps=3, rounds=(3,))
+    model = revarb.fit(RECORD, jobs=1, candidates={"own": replace(FIRST, recognition=networks)})
     [row] = model.choice.candidates
     assert isinstance(model, FittedRGP) and row.name.startswith("own, ") and row.note == "taken"
     assert model.calibration.error == row.error and len(model.calibration.factors) > 0
@@ -265,13 +227,17 @@ def start_path(spec, records, blocks, fold, seed, *rest):
     return tuple(weight_path.build_at(problem, optimum, weight) for weight in (0.0, 1.0))
 
 
-@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["at the start", "fitted"])
-def any_record(request, monkeypatch):
-    """Candidates at their start values, because every record has a program of its own to compile; fitted if slow."""
+@pytest.fixture
+def at_the_start(monkeypatch):
+    """Candidates at their start values, because every record has a program of its own to compile."""
     use_defaults(monkeypatch, FIRST)
-    if not request.param:
-        monkeypatch.setattr(schedule, "fit_whole_path", lambda *args: WeightPath(start_path(*args), 0.5))
-        monkeypatch.setattr(search, "measure_durations", lambda _, paths: dict.fromkeys(paths, Duration(0.0, 0.0)))
+    monkeypatch.setattr(schedule, "fit_whole_path", lambda *args: WeightPath(start_path(*args), 0.5))
+    monkeypatch.setattr(search, "measure_durations", lambda _, paths: dict.fromkeys(paths, Duration(0.0, 0.0)))
+
+
+@pytest.mark.usefixtures("at_the_start")
+def test_a_quick_choice_says_so():
+    assert revarb.fit(RECORD, jobs=1, effort="quick").choice.sentence.endswith(choose.QUICK)
 
 
 def measure_errors(model, *records):
@@ -287,7 +253,8 @@ def measure_errors(model, *records):
     return np.sqrt(np.nanmean(np.concatenate(errors) ** 2, axis=0)) / scale
 
 
-def test_records_of_very_different_lengths(any_record):
+@pytest.mark.usefixtures("at_the_start")
+def test_records_of_very_different_lengths():
     records = [small.record(0, SAMPLES), small.record(1, 30), small.record(2, 9)]
     with pytest.warns(UserWarning, match="2 of 3 records have fewer than [0-9]+ samples and are left out"):
         model = revarb.fit(records, jobs=1)
@@ -309,27 +276,27 @@ def make_wave():
     return Series(None, np.sin(0.3 * np.arange(SAMPLES)) + 0.05 * np.random.default_rng(0).normal(size=SAMPLES))
 
 
-BOTH = Series(np.column_stack([LINE.u, RECORD.u]), np.column_stack([LINE.y, RECORD.y]))
 GAPS = small.with_gaps(small.record(samples=SAMPLES, outputs=2), (slice(30, 40), 0), slice(70, 75), 100)
 
 
 @pytest.mark.filterwarnings("ignore:output 'y' keeps one value")
+@pytest.mark.usefixtures("at_the_start")
 @pytest.mark.parametrize(
     ("record", "largest"),
     [
         pytest.param(lose_first_fold(), 2.0, id="a fold that is not measured"),
         pytest.param(stand_still(), 2.0, id="a block where nothing moves"),
-        pytest.param(BOTH, 0.8, id="one output is linear, one is not", marks=pytest.mark.slow),
         pytest.param(GAPS, 2.0, id="missing outputs", marks=pytest.mark.slow),
         pytest.param(make_wave(), 2.0, id="no inputs", marks=pytest.mark.slow),
     ],
 )
-def test_a_choice_on_other_records(any_record, record, largest):
+def test_a_choice_on_other_records(record, largest):
     errors = measure_errors(revarb.fit(record, jobs=1), record)
     assert errors.shape == (record.y.shape[1],) and errors.max() < largest
 
 
-def test_long_records_are_chosen_on_parts_and_fitted_whole(any_record, monkeypatch):
+@pytest.mark.usefixtures("at_the_start")
+def test_long_records_are_chosen_on_parts_and_fitted_whole(monkeypatch):
     monkeypatch.setattr(records, "MAX_ROWS", 300)
     monkeypatch.setattr(records, "PART_ROWS", 140)
     record = arx_record(0, 700, noise=0.05)
@@ -338,20 +305,9 @@ def test_long_records_are_chosen_on_parts_and_fitted_whole(any_record, monkeypat
     assert measure_errors(model, record) < 0.2
 
 
-def move_once():
-    """The second output moves in one block only: without it there is nothing to fit."""
-    y = np.column_stack([RECORD.y[:, 0], np.zeros(SAMPLES)])
-    y[64:67, 1] = [1.0, 2.0, 1.0]
-    return Series(RECORD.u, y)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "record",
-    [small.record(samples=40), small.with_gaps(RECORD, slice(0, 62), slice(70, None)), move_once()],
-    ids=["short", "measured in one block", "moves in one block"],
-)
-def test_records_that_leave_nothing_to_hold_out(record, monkeypatch, tmp_path):
+def test_a_record_that_leaves_nothing_to_hold_out(monkeypatch, tmp_path):
+    record = small.record(samples=40)
     quick = replace(RECIPES["linear"], stages=(Stage(("mu", "zeta", "w", "linear"), 3),), free_run_iterations=3)
     monkeypatch.setitem(final_fit.RECIPES, "linear", quick)
     message = "too short, or too little of them is measured, to hold anything out: a default model is fitted, and its"

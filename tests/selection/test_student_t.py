@@ -50,11 +50,10 @@ def spoil(record, share=0.06, seed=0):
 
 
 @pytest.mark.slow
-def test_a_choice_takes_student_noise_on_a_record_with_spikes_only(monkeypatch):
+def test_a_choice_takes_student_noise_on_a_record_with_spikes(monkeypatch):
     recipe = Recipe(stages=(Stage(R0_FREE, 15),), free_run_weight=1.0)
     use_defaults(monkeypatch, small.spec(hidden=1, calibrate=True, recipe=recipe))
-    clean = small.record(samples=SAMPLES)
-    spoiled, rows = spoil(clean)
+    spoiled, rows = spoil(small.record(samples=SAMPLES))
     model = revarb.fit(spoiled, jobs=1)
     assert all(each.name.startswith("RGP, small, Student-t noise") for each in model.choice.members)
     assert "heavy tails" in model.choice.sentence and model.spec.noise == "student-t"
@@ -62,7 +61,6 @@ def test_a_choice_takes_student_noise_on_a_record_with_spikes_only(monkeypatch):
     found = {each.row for each in model.outliers()}
     assert len(found & set(rows.tolist())) >= 0.8 * len(rows)
     assert model.calibration.degrees_of_freedom is not None
-    assert not any("Student" in each.name for each in revarb.fit(clean, jobs=1).choice.candidates)
 
 
 def test_outliers_are_left_out_of_the_errors():

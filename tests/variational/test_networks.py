@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from revarb.data.windows import Order, initial_states
+from revarb.data.windows import Order
 from revarb.fitting.networks import start_networks
 from revarb.models.recipe import Recognition
 from revarb.runtime.journal import Journal
 from revarb.variational.bound import revarb_bound
-from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
-from revarb.variational.states import FreeStates, Network, RecognisedStates, draw_networks, run_networks
+from revarb.variational.parameters import flatten, get_form, select_entries, unflatten
+from revarb.variational.states import draw_networks, run_networks
 from support import oracles, small
 from support.recognised import recognised_problem
 
@@ -75,9 +75,8 @@ def test_the_scan_is_a_plain_loop(networks, initial, u_bar):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variance", ["free", "shared"])
-def test_the_gradient_by_finite_differences(variance):
-    problem, start = recognised_problem(variance)
+def test_the_gradient_by_finite_differences():
+    problem, start = recognised_problem("shared")
     form, vector = get_form(start), np.array(flatten(start))
     bound = jax.jit(lambda v: revarb_bound(unflatten(v, form), problem.rows, problem.layout))
     gradient = np.asarray(jax.grad(bound)(vector))
@@ -85,24 +84,6 @@ def test_the_gradient_by_finite_differences(variance):
     expected = [oracles.finite_difference(bound, vector, k, step=1e-4) for k in chosen]
     np.testing.assert_allclose(gradient[chosen], expected, rtol=1e-5, atol=1e-5)
     assert np.abs(gradient[select_entries(start, ("mu",))]).max() > 0.0
-
-
-@pytest.mark.slow
-def test_networks_that_give_the_free_means_give_the_same_bound():
-    problem, start = recognised_problem()
-    states = start.states.evaluate(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths)
-    written_out = Parameters(start.layers, FreeStates(states.mu, states.raw_lam), start.priors)
-    ours = float(revarb_bound(start, problem.rows, problem.layout))
-    assert ours == pytest.approx(float(revarb_bound(written_out, problem.rows, problem.layout)), rel=1e-12)
-    # A network that is constant gives a constant path, as free means would be.
-    flat = tuple(
-        Network(tuple(0 * w for w in g.weights), tuple(0 * b + 0.3 for b in g.biases)) for g in start.states.networks
-    )
-    constant = RecognisedStates(flat, start.states.initial, start.states.raw_lam)
-    path = constant.evaluate(problem.rows.u_bar, problem.layout.lags, problem.layout.lengths).mu[0]
-    first = initial_states(path, problem.layout.lags, problem.layout.lengths)
-    np.testing.assert_array_equal(first, start.states.initial[0])
-    np.testing.assert_allclose(path[problem.layout.lags : problem.layout.lengths[0]], 0.3)
 
 
 def test_shared_variances_make_nothing_grow_with_the_record():

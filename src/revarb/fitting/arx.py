@@ -68,9 +68,16 @@ def fit_linear(prep: Preprocessor, records: Sequence[Series]) -> FittedARX:
     with defer_interrupts():
         order, residual_std = _choose_order(prep, records)
     chosen = replace(prep, order=order)
-    rows = build_narx_rows(chosen, records)
-    model = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), mark_complete(rows))
-    return FittedARX(chosen, Status.CONVERGED, 0, residual_std, model)
+    return FittedARX(chosen, Status.CONVERGED, 0, residual_std, fit_rows(chosen, records))
+
+
+def fit_rows(prep: Preprocessor, records: Sequence[Series]) -> Linear:
+    """Fit a model of the preprocessor's order to the complete rows."""
+    rows = build_narx_rows(prep, records)
+    used = mark_complete(rows)
+    if not used.any():
+        raise InputError("no row of the records has all its past outputs measured; fill the gaps")
+    return solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), used)
 
 
 def solve_least_squares(rows: NarxRows, columns: Bool[np.ndarray, " D"], used: Bool[np.ndarray, " R"]) -> Linear:

@@ -22,6 +22,7 @@ from revarb.fitting.calibration_rule import (
     SCALES,
     CalibrationRule,
     RunErrors,
+    select_measured,
     select_steps,
 )
 from revarb.fitting.held_out import (
@@ -234,7 +235,4 @@ def _run_scaled(
 
 
 def _compare(y: Float64[np.ndarray, "T Dy"], moments: Moments, rows: slice, begin: int) -> RunErrors:
-    measured = ~np.isnan(y)
-    steps = np.broadcast_to(begin + 1.0 + np.arange(len(y))[:, None], y.shape)
-    mean, variance = np.asarray(moments.mean)[rows], np.asarray(moments.variance)[rows]
-    return RunErrors((y - mean)[measured], variance[measured], steps[measured])
+    return select_measured(y, y - np.asarray(moments.mean)[rows], np.asarray(moments.variance)[rows], begin)

@@ -39,6 +39,16 @@ class RunErrors(NamedTuple):
         return float(np.sqrt(np.mean(self.error**2)))
 
 
+def select_measured(
+    y: Float64[np.ndarray, "T Dy"], error: Float64[np.ndarray, "T Dy"], variance: Float64[np.ndarray, "T Dy"],
+    begin: int = 0,
+) -> RunErrors:  # fmt: skip
+    """The errors where something was measured, of a block that begins so many steps after the start of its run."""
+    measured = ~np.isnan(y)
+    steps = np.broadcast_to(begin + 1.0 + np.arange(len(y))[:, None], y.shape)
+    return RunErrors(error[measured], variance[measured], steps[measured])
+
+
 def choose_latent_scale(errors: Float64[np.ndarray, "C B"]) -> float:
     """Choose the scale of the latent noise from the error of every block at each of `SCALES`.
 

@@ -21,7 +21,7 @@ from revarb.data.series import Series, as_records
 from revarb.data.training_records import shorten_records
 from revarb.data.windows import current_windows, input_windows_after, map_blocks
 from revarb.errors import ComputationError, InputError, RevarbError, check_integer, check_seed, warn_user
-from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
+from revarb.fitting.arx import fit_rows
 from revarb.fitting.batched_fits import fit_batched
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
 from revarb.fitting.held_out import cut_held_out_blocks
@@ -72,9 +72,8 @@ from revarb.runtime.workers import (
 from revarb.simulation.filtering import smooth_means
 from revarb.simulation.moments import observe_independent
 from revarb.simulation.starts import make_cold_origin
-from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates
+from revarb.variational.states import FreeStates, StudentNoise, make_noise
 
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
 
@@ -204,12 +203,7 @@ def refit_arx(model: FittedARX, train: Series | Sequence[Series]) -> FittedARX:
     _check_columns(model, records)
     warn_about_quality(records)
     prep = _keep_scaling(model.preprocessor, Preprocessor.from_records(records, model.order))
-    rows = build_narx_rows(prep, records)
-    used = mark_complete(rows)
-    if not used.any():
-        raise InputError("no row of the records has all its past outputs measured; fill the gaps")
-    linear = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), used)
-    found = FittedARX.from_records(records, prep, linear, model.residual_std, model.seed)
+    found = FittedARX.from_records(records, prep, fit_rows(prep, records), model.residual_std, model.seed)
     return replace(found, horizon_std=model.horizon_std, choice=model.choice)
 
 
@@ -283,7 +277,7 @@ def _weigh(model: FittedRGP, built: TaskRows, states: FreeStates, noise: Student
     squares = (np.asarray(built.rows.y) - y.mean) ** 2 + y.variance - chain.last_layer.sigma2
     counted = 1.0 if measured is None else np.asarray(measured)
     weighted = make_noise(counted * squares / chain.last_layer.sigma2, float(noise.degrees))
-    return StudentNoise(np.asarray(weighted.log_rate), np.asarray(noise.raw_degrees))
+    return replace(noise, log_rate=np.asarray(weighted.log_rate))
 
 
 def optimise_again(problem: Problem, iterations: int, report: Report) -> Optimum:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import jax
 import numpy as np
 from jaxtyping import Float64
 
@@ -20,9 +21,8 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.variational.bound import Layout, Rows
-from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, InitialPrior
+from revarb.variational.states import FreeStates, InitialPrior, StudentNoise, make_noise
 
 START_DEGREES = 4.0  # of freedom, where they are estimated
 
@@ -58,8 +58,8 @@ def initialise_noise(spec: RGP, rows: Rows, filled: Sequence[Float64[np.ndarray,
     measured = 1.0 if rows.measured is None else np.asarray(rows.measured)
     squares = measured * (np.asarray(rows.y) - expected) ** 2 / spec.recipe.output_noise
     degrees = START_DEGREES if spec.degrees_of_freedom is None else spec.degrees_of_freedom
-    noise = make_noise(measured * np.maximum(squares, 1.0), degrees)  # missing ones keep their zero (outliers)
-    return StudentNoise(np.asarray(noise.log_rate), np.asarray(noise.raw_degrees))
+    # Missing ones keep their zero (outliers).
+    return jax.tree.map(np.asarray, make_noise(measured * np.maximum(squares, 1.0), degrees))
 
 
 def fill_gaps(y: Float64[np.ndarray, "P Dy"]) -> Float64[np.ndarray, "P Dy"]:

@@ -229,20 +229,12 @@ def fit_whole_path(
     """Fit the records without one fold, at weight 0 and at all of the recipe's weights: a task for a process."""
     started = time.perf_counter()
     try:
-        models = tuple(fit_weight_path(spec, records, blocks, fold, seed, report))
+        problem = initialise_fold(spec, records, blocks, fold, seed)
+        path = optimise_alone(problem, report, Journal(), shared=True)
+        models = tuple(build_at(problem, optimum, weight) for weight, optimum in path)
     except KeyboardInterrupt:
         models = ()
     return WeightPath(models, time.perf_counter() - started)
-
-
-def fit_weight_path(
-    spec: RGP, records: Sequence[Series], blocks: Sequence[HeldOutBlock], fold: int, seed: int, report: Report
-) -> Iterator[FittedRGP]:
-    """Yield the models along the path of rising weights; Ctrl-C raises KeyboardInterrupt."""
-    problem = initialise_fold(spec, records, blocks, fold, seed)
-    assert problem.runs is not None  # candidates have a free-run term, whatever weight is taken in the end
-    for weight, optimum in optimise_alone(problem, report, Journal(), shared=True):
-        yield build_at(problem, optimum, weight)
 
 
 def initialise_fold(
@@ -269,9 +261,5 @@ def build_at(problem: Problem, optimum: Optimum, weight: float) -> FittedRGP:
     """Build the model at the optimum of a weight of the free-run term; Ctrl-C raises KeyboardInterrupt."""
     if optimum.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return replace(build_model(problem, optimum), spec=set_weight(problem.spec, weight))
-
-
-def set_weight(spec: RGP, weight: float) -> RGP:
-    """The configuration with another weight of the free-run term."""
-    return replace(spec, recipe=replace(spec.recipe, free_run_weight=weight))
+    recipe = replace(problem.spec.recipe, free_run_weight=weight)
+    return replace(build_model(problem, optimum), spec=replace(problem.spec, recipe=recipe))

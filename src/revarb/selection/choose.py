@@ -112,7 +112,7 @@ def fit(
     >>> [candidate.name for candidate in model.choice.candidates]
     ['linear, 1 + 2 lags', 'Mean']
     """
-    deadline = _find_deadline(time_limit)
+    deadline = None if time_limit is None else time.monotonic() + check_number("time_limit", time_limit, above=0.0)
     seed, records = check_seed(seed), as_records(train)
     Standardiser.from_records(records)  # refuses a constant column before anything is left out or cut
     workers, chosen = _count_workers(jobs), _check_candidates(candidates, effort)
@@ -206,10 +206,6 @@ def _check_candidates(candidates: object, effort: object) -> AnyCandidates:
     if effort != "normal":
         raise InputError(f"effort={effort!r} selects among the default candidates; leave it out with candidates=…")
     return read_candidates(candidates)
-
-
-def _find_deadline(time_limit: float | None) -> float | None:
-    return None if time_limit is None else time.monotonic() + check_number("time_limit", time_limit, above=0.0)
 
 
 def _count_workers(jobs: int | None) -> int:

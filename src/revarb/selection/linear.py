@@ -15,9 +15,9 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import RevarbError, warn_user
-from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
+from revarb.fitting.arx import fit_rows
 from revarb.fitting.calibrate import HeldOutBands, cut_window
-from revarb.fitting.calibration_rule import LEVEL, RunErrors, find_worst_quantile
+from revarb.fitting.calibration_rule import LEVEL, RunErrors, find_worst_quantile, select_measured
 from revarb.fitting.held_out import HeldOut, compute_held_out_error, log_errors, simulate_blocks
 from revarb.fitting.quarters import MIN_STD
 from revarb.fitting.reference_errors import validate_linear
@@ -77,10 +77,9 @@ def fit_linear_candidate(result: CandidateResult, held_out: HeldOut, records: Se
     """Fit a linear candidate to all records, with bands from its held-out blocks."""
     assert isinstance(result.key.configuration, Order)
     prep = Preprocessor.from_records(records, result.key.configuration)
-    rows = build_narx_rows(prep, records)
-    model = solve_least_squares(rows, np.ones(rows.x_hat.shape[1], dtype=bool), mark_complete(rows))
     std, horizon_std = calibrate_linear(result.folds, held_out, prep.scaling)
-    return replace(FittedARX.from_records(records, prep, model, std, seed), horizon_std=horizon_std)
+    found = FittedARX.from_records(records, prep, fit_rows(prep, records), std, seed)
+    return replace(found, horizon_std=horizon_std)
 
 
 def calibrate_linear(
@@ -121,10 +120,8 @@ def _compare(
 ) -> RunErrors:
     path = simulate(u) if u.shape[1] else simulate(steps=rows)
     assert path.std is not None
-    measured = np.isfinite(y)
     error, std = (y - path.mean[-len(y) :]) / scaling.y_std, path.std[-len(y) :] / scaling.y_std
-    steps = np.broadcast_to(1.0 + np.arange(len(y))[:, None], y.shape)
-    return RunErrors(error[measured], std[measured] ** 2, steps[measured])
+    return select_measured(y, error, std**2)
 
 
 def collect_cold_errors(folds: Mapping[int, Any], held_out: HeldOut, scaling: Standardiser) -> list[np.ndarray]:

@@ -11,8 +11,7 @@ from jaxtyping import Bool, Float64
 
 from revarb.gp.layer import Layer
 from revarb.runtime.numerics import AnyArray
-from revarb.variational.noise import StudentNoise
-from revarb.variational.states import FreeStates, InitialPrior, RecognisedStates
+from revarb.variational.states import FreeStates, InitialPrior, RecognisedStates, StudentNoise
 
 
 class Parameters(eqx.Module):

@@ -7,16 +7,15 @@ import pytest
 import revarb
 from revarb.errors import InputError
 from revarb.fitting.held_out import FOLDS
-from revarb.selection import duration
+from revarb.selection import search
 from revarb.selection.candidates import CandidatePath
-from revarb.selection.duration import (
+from revarb.selection.search import (
     EVALUATIONS,
     OTHERS,
     SHARED,
     Duration,
     count_evaluations,
     estimate_last_fits,
-    estimate_total,
     measure_durations,
 )
 from support import small
@@ -43,24 +42,24 @@ def test_evaluations_are_those_of_all_stages_and_weights():
 def evaluations(monkeypatch):
     """The evaluations of the bound that are measured; they do nothing."""
     seen = []
-    monkeypatch.setattr(duration, "make_objective", lambda *what: seen.append)
+    monkeypatch.setattr(search, "make_objective", lambda *what: seen.append)
     return seen
 
 
 @pytest.mark.parametrize(("workers", "folds"), [(1, FOLDS), (2, 2 * SHARED), (3, 2 * SHARED), (9, SHARED)])
 def test_an_evaluation_is_multiplied(evaluations, monkeypatch, workers, folds):
     """A fit to all records takes longer by their rows; folds are fitted in turn, or side by side and slower."""
-    monkeypatch.setattr(duration, "OTHERS", 0.0)
+    monkeypatch.setattr(search, "OTHERS", 0.0)
     found = measure_durations(validation(workers), [PATH])[PATH]
     assert found.folds / found.final == pytest.approx(folds * 35 / 140)
-    assert len(evaluations) == 1 + duration.REPEATS  # the first one compiles
+    assert len(evaluations) == 1 + search.REPEATS  # the first one compiles
 
 
 def test_what_cannot_be_measured_takes_no_time(monkeypatch):
     def refuse(*arguments):
         raise InputError("too short")
 
-    monkeypatch.setattr(duration, "initialise_fold", refuse)
+    monkeypatch.setattr(search, "initialise_fold", refuse)
     for found in measure_durations(validation(2), [PATH, MEAN]).values():
         assert found == pytest.approx((2 * OTHERS, OTHERS), rel=1e-3)
 
@@ -68,13 +67,8 @@ def test_what_cannot_be_measured_takes_no_time(monkeypatch):
 @pytest.mark.parametrize(
     ("members", "workers", "last"), [(5, 1, 60.0), (2, 1, 50.0), (1, 1, 30.0), (5, 2, 30.0), (5, 9, 30.0)]
 )
-def test_the_total_has_all_folds_and_the_last_fits_of_the_members(members, workers, last):
+def test_the_last_fits_are_those_of_the_members(members, workers, last):
     """The slowest paths may be the members; side by side no fit is faster than alone."""
-    durations = {
-        PATH: Duration(100.0, 10.0),
-        MEAN: Duration(200.0, 30.0),
-        CandidatePath(revarb.LSTM(), "LSTM"): Duration(1.0, 20.0),
-    }
-    assert estimate_last_fits([*durations.values()], members, workers) == last
-    assert estimate_total(durations, members, workers) == 301.0 + last
-    assert estimate_total({}, members, workers) == 0.0
+    durations = [Duration(100.0, 10.0), Duration(200.0, 30.0), Duration(1.0, 20.0)]
+    assert estimate_last_fits(durations, members, workers) == last
+    assert estimate_last_fits([], members, workers) == 0.0
