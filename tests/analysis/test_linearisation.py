@@ -142,8 +142,6 @@ def test_a_map_whose_equilibrium_is_known(at, rest, pole):
     [
         (make_narx(Logistic()), 3.8, "does not come to rest in 20000 steps"),
         (make_narx(Logistic()), 5.0, "diverges"),
-        (make_arx([1.01]), 1.0, "diverges"),
-        (make_arx([1.0001]), 0.0, "diverges|does not come to rest"),
         (make_arx([1.5]), 0.0, "diverges"),  # at 0 it would stay at rest if nothing pushed it
         (make_arx([1.0]), 1.0, "does not come to rest"),
         (make_arx([2.0 * np.cos(0.3), -1.0]), 1.0, "does not come to rest"),

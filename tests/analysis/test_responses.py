@@ -135,11 +135,3 @@ def test_pictures(lag):
         assert isinstance(figure, Figure) and len(figure.axes) == axes, value
         figure.canvas.draw()
         assert len(repr(value)) < 200
-
-
-def test_a_curve_says_where_it_does_not_come_to_rest(lag):
-    curve = lag.static_gain_curve([0.0, 0.1, 0.2])
-    outputs = curve.outputs.copy()
-    outputs[1:] = np.nan
-    figure = replace(curve, outputs=outputs).plot()
-    assert any(text.get_text() == "does not come to rest" for text in figure.axes[0].get_legend().get_texts())

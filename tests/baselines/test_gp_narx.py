@@ -1,6 +1,5 @@
 """GP-NARX: the exact GP on measured lags, the sparse one, and its propagated uncertainty."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -9,10 +8,8 @@ from revarb.baselines.gp_narx import GPNARX
 from revarb.data.series import Series
 from revarb.fitting.arx import build_narx_rows, mark_complete
 from revarb.gp.posterior import predict_certain
-from revarb.simulation.chain import Chain, StartState
-from revarb.simulation.mean import run_mean
+from revarb.simulation.chain import StartState
 from revarb.simulation.moments import run_moments
-from revarb.simulation.samples import run_samples
 from support import oracles, small
 from support.chains import correlated_start, monte_carlo, smooth_chain
 
@@ -73,19 +70,6 @@ def test_many_inducing_inputs_come_close_to_the_exact_gp(model):
     assert len(long.chain.hidden[0].zeta) == 200
 
 
-def test_the_mean_run_equals_a_plain_loop(model):
-    u = small.record(3).u
-    z = np.concatenate([np.zeros((2, 1)), model.scaling.inputs(u)])
-    y, rows = [np.zeros(1)] * 2, []
-    for i in range(len(u)):
-        if i == model.order.reach:
-            y = [np.zeros(1)] * 2
-        x_hat = np.concatenate([y[-1], y[-2], z[i + 1], z[i]])
-        y.append(np.asarray(predict_certain(model.chain.hidden[0], x_hat[None])[0][0]))
-        rows.append(y[-1])
-    np.testing.assert_allclose(model.simulate(u, "mean").mean, model.scaling.raw_outputs(np.array(rows)), atol=1e-10)
-
-
 @pytest.mark.slow
 def test_moments_agree_with_monte_carlo(rng):
     """10⁵ trajectories from a narrow correlated start: one step is exact, the next match moments."""
@@ -97,20 +81,6 @@ def test_moments_agree_with_monte_carlo(rng):
     std = drawn.std(0)
     np.testing.assert_allclose(got.mean, drawn.mean(0), atol=0.02 * std.max())
     np.testing.assert_allclose(np.sqrt(got.variance), std, rtol=0.03)
-
-
-def test_without_uncertainty_moments_and_samples_are_the_mean_run(model, rng):
-    gp = smooth_chain(model.chain, 1e-18).hidden[0]
-    # The same mean from a prior that leaves no variance at all: as if f were known everywhere.
-    tiny = np.array(1e-18 * gp.variance)
-    known = type(gp)(gp.zeta, gp.w, tiny, gp.sigma2, 1e18 * gp.beta, np.zeros_like(gp.reduction))
-    quiet = Chain((known,), None, 2)
-    start = StartState(0.3 * rng.normal(size=2), np.zeros((2, 2)), np.zeros((2, 1)))
-    u_bar = rng.uniform(-1, 1, size=(15, 2))
-    mean = run_mean(quiet, start, u_bar, 0)
-    np.testing.assert_allclose(run_moments(quiet, start, u_bar, 0).mean, mean, atol=1e-6)
-    _, drawn = run_samples(quiet, start, u_bar, 0, jax.random.key(0), 3)
-    np.testing.assert_allclose(drawn, np.broadcast_to(mean, drawn.shape), atol=1e-6)
 
 
 @pytest.mark.slow

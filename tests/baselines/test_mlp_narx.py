@@ -56,18 +56,3 @@ def test_every_fold_is_trained_without_its_piece_and_the_last_network_on_everyth
     np.testing.assert_allclose(model.residual_std, [np.sqrt(np.nanmean(joined**2))])
     final, _ = mlp_narx._train(spec, rows, np.ones(len(keep)), 3, key)
     np.testing.assert_array_equal(model.model.hidden.weight, final.hidden.weight)
-
-
-@pytest.mark.parametrize("horizon", [1, 3])
-def test_predictions_are_those_of_a_plain_loop(horizon):
-    model = MLPNARX(lags=2, input_lags=2, units=(3,), iterations=15).fit(small.record())
-    record = small.with_gaps(small.record(3), slice(20, 22))
-    z = np.concatenate([np.zeros((2, 1)), model.scaling.inputs(record.u)])
-    y, path = model.scaling.outputs(record.y), model.predict(record, horizon)
-    for row in range(horizon, 60, 5):
-        past = [np.zeros(1)] * 2
-        for i in range(row + 1):
-            value = np.asarray(model.model.mean(np.concatenate([past[-1], past[-2], z[i + 1], z[i]])[None])[0])
-            past.append(value if i > row - horizon or np.isnan(y[i, 0]) else y[i])
-        np.testing.assert_allclose(model.scaling.outputs(path.mean)[row], value, atol=1e-10)
-    np.testing.assert_allclose(path.std, np.broadcast_to(model.scaling.raw_std(model.residual_std), (60, 1)))

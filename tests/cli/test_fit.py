@@ -112,7 +112,7 @@ def test_without_lags_the_model_is_chosen(capsys, choosing, kind, record, option
         assert "wrote p.csv" in run(capsys, command, "m.rgp", "test.csv", "-o", "p.csv")[1]
 
 
-def make_mixture(status=Status.ITERATION_LIMIT):
+def make_mixture():
     """A recurrent GP and a linear model of the first training record, not calibrated, with a choice."""
     record = small.record()
     records = [revarb.Series(record.u, record.y, 1.0, ("valve",), ("pressure",))]
@@ -121,7 +121,7 @@ def make_mixture(status=Status.ITERATION_LIMIT):
     members = [revarb.Candidate(name, 0.2, None, 12, 1.0, "member", 0.5) for name in names]
     mixture = revarb.Candidate("mixture of 2", 0.15, None, 12, 0.0, "taken")
     choice = revarb.Choice((*members, mixture), mixture.name, "The best.", "cold runs", 0.2, 1.0)
-    return replace(revarb.Ensemble.from_candidates(fits), choice=choice, status=status)
+    return replace(revarb.Ensemble.from_candidates(fits), choice=choice)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,6 @@ def test_a_mixture_with_a_linear_member_works_in_every_command(capsys, folder, m
         assert "wrote p.csv" in run(capsys, command, "m.rgp", "test.csv", "-o", "p.csv")[1]
     assert "wrote check.png" in run(capsys, "check", "m.rgp", "test.csv")[1]
     assert "wrote model.c" in succeed(capsys, "export", "m.rgp", "-o", "model.c")
-
-
-def test_an_interrupted_mixture_is_not_recommended(capsys, folder, monkeypatch):
-    model = make_mixture(Status.INTERRUPTED)
-    monkeypatch.setattr(fit_request, "choose_model", lambda *arguments, **options: model)
-    code, out, _ = run(capsys, *START)
-    assert code == 130 and "interrupted, finish the fit before you use it" in out and ": use it" not in out
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """`revarb fit --model`: baselines that are fitted, simulated and used for predictions by name."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ import revarb
 from revarb.baselines.gp_narx import FittedGPNARX
 from revarb.baselines.lstm import FittedLSTM
 from revarb.baselines.mlp_narx import FittedMLPNARX
-from revarb.baselines.state_space import gpssm
 from revarb.cli import fit_request
 from revarb.data.table_file import Table
 from revarb.errors import ComputationError
@@ -78,25 +77,15 @@ def test_a_free_run_that_diverges_has_no_picture(capsys, folder, monkeypatch):
     assert "wrote m.rgp\n" in out and "fit.png" not in out
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "kept"),
-    [
-        ("gp-narx", LAGS, "the best model so far"),
-        pytest.param("gpssm", ["--states", "2"], "the last model", marks=pytest.mark.slow),
-    ],
-)
-def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch, model, options, kept):
-    monkeypatch.setattr(gpssm, "UPDATES_PER_CALL", 1)
-    kind = fit_request.BASELINES[model]
-    real = kind.fit
+def test_what_an_interrupted_fit_leaves_is_kept(capsys, folder, monkeypatch):
+    real = revarb.GPNARX.fit
 
     def fit_until_ctrl_c(spec, *arguments, **options):
-        quick = replace(spec, updates=1) if model == "gpssm" else spec
-        fitted = real(quick, *arguments, **options)
+        fitted = real(spec, *arguments, **options)
         object.__setattr__(fitted, "status", Status.INTERRUPTED)
         return fitted
 
-    monkeypatch.setattr(kind, "fit", fit_until_ctrl_c)
-    code, out, err = run(capsys, *START, "--model", model, *options)
-    assert code == 130 and err == f"interrupted: {kept} was kept\n" and "wrote m.rgp" in out
+    monkeypatch.setattr(revarb.GPNARX, "fit", fit_until_ctrl_c)
+    code, out, err = run(capsys, *START, "--model", "gp-narx", *LAGS)
+    assert code == 130 and err == "interrupted: the best model so far was kept\n" and "wrote m.rgp" in out
     assert revarb.load("m.rgp").status is Status.INTERRUPTED

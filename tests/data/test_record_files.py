@@ -18,19 +18,6 @@ def test_one_file_is_one_record(tmp_path):
     assert alone.u.shape == (3, 0)
 
 
-def test_a_gap_in_time_separates_records(tmp_path):
-    """Rows 0 to 4 of a record, 100 s without any, and rows 5 to 7; the level counts the rows."""
-    file = tmp_path / "interrupted.csv"
-    times = [*range(5), *range(105, 108)]
-    file.write_text("\n".join(["t,valve,level", *(f"{time},{row % 2},{row}" for row, time in enumerate(times))]))
-    with pytest.warns(UserWarning, match=r"interrupted.csv, column 't': time has 1 gap.*line 7 \(from 4 to 105\)"):
-        first, second = revarb.read_records(file, inputs="valve", outputs="level", time="t", split_gaps=True)
-    np.testing.assert_array_equal(first.y[:, 0], [0, 1, 2, 3, 4])
-    np.testing.assert_array_equal(second.y[:, 0], [5, 6, 7])
-    np.testing.assert_array_equal(second.u[:, 0], [1, 0, 1])
-    assert (second.dt, second.time_name, second.input_names) == (1.0, "t", ("valve",))
-
-
 @pytest.mark.filterwarnings("ignore:.*1 gap")
 def test_quality_is_judged_with_the_lines_of_the_file(tmp_path, rng):
     """Also of the rows after a gap; the file has a header line and a row of units."""
@@ -41,4 +28,5 @@ def test_quality_is_judged_with_the_lines_of_the_file(tmp_path, rng):
     (tmp_path / "t.csv").write_text("\n".join(["t,valve,level", "s,%,m", *rows]))
     stuck = r"output 'level' keeps one value for 30 rows \(.*, line 153 to line 182\)"
     with pytest.warns(UserWarning, match="taken as the units"), pytest.warns(revarb.QualityWarning, match=stuck):
-        revarb.read_records(tmp_path / "t.csv", inputs="valve", outputs="level", time="t", split_gaps=True)
+        records = revarb.read_records(tmp_path / "t.csv", inputs="valve", outputs="level", time="t", split_gaps=True)
+    assert [(len(record), record.dt, record.time_name) for record in records] == [(100, 1.0, "t")] * 2

@@ -10,7 +10,6 @@ import pytest
 from revarb.data.sampling import (
     check_interval,
     find_gaps,
-    is_same_interval,
     measure_sampling,
     measure_steps,
     measure_together,
@@ -41,13 +40,6 @@ def moments(*seconds):
 def test_the_first_uneven_step_and_gaps(seconds, row, gaps):
     """Gaps are steps forward that are too long."""
     assert measure_steps(np.array(seconds)).uneven == row and find_gaps(np.array(seconds))[0] == gaps
-
-
-def test_steps_and_intervals_are_measured():
-    steps = measure_steps(0.5 * np.arange(5.0))
-    assert steps.interval == steps.usual == 0.5 and steps.deviation == 0.0 and steps.uneven is None
-    assert measure_steps(np.array([0.0, 1.0, 2.04, 3.0, 4.0])).deviation == pytest.approx(0.04)
-    assert is_same_interval(1.0005, 1.0) and not is_same_interval(1.01, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nst
 
 from fuzz import samples
-from fuzz.junk import mostly, plain, simple
+from fuzz.junk import plain, simple
 
 sides = st.sampled_from([0, 1, 2, samples.ROWS])
 shapes = st.lists(sides, max_size=3).map(tuple) | st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)])
@@ -35,6 +34,7 @@ def masked(draw) -> np.ma.MaskedArray:
 
 floats = nst.arrays(np.float64, shapes, elements=numbers | st.floats())
 finite = nst.arrays(np.float64, st.sampled_from([(samples.ROWS,), (samples.ROWS, 1)]), elements=numbers)
+with_gaps = nst.arrays(np.float64, (samples.ROWS, 2), elements=numbers | st.just(np.nan))
 odd_objects = st.sampled_from(
     [None, object(), {1, 2}, {"a": 1}, range(samples.ROWS), (x for x in "ab"), Fraction(1, 3), [Decimal("1e400")] * 8,
      np.longdouble("1e400") * np.ones(8), [10**400] * 8, b"bytes", memoryview(b"12345678"), np.float64(1.0),
@@ -44,46 +44,3 @@ arrays = (
     finite | floats | st.tuples(types, shapes).map(_any_type) | masked() | odd_objects | st.lists(simple, max_size=2)
     | plain
 )  # fmt: skip
-
-
-class Gaps(NamedTuple):
-    """Where outputs are missing."""
-
-    kind: str
-    begin: int
-    few: int
-    column: int
-
-    def cut_into(self, y: np.ndarray) -> np.ndarray:
-        """The same outputs with NaN there."""
-        begin, few, (row, column) = self.begin, self.few, np.indices(y.shape)
-        missing = {
-            "stretch": (row >= begin) & (row <= begin + 3 * few),
-            "one output": (row >= begin) & (column == self.column),
-            "beginning": row <= begin,
-            "all but the first": row >= few,
-            "all but a few": (row < begin) | (row >= begin + few),
-        }
-        return np.where(missing[self.kind], np.nan, y)
-
-
-KINDS_OF_GAPS = ["stretch", "one output", "beginning", "all but the first", "all but a few"]
-
-
-def gaps(rows: int, columns: int) -> st.SearchStrategy[Gaps]:
-    begin, column = st.integers(0, max(0, rows - 1)), st.integers(0, columns - 1)
-    return st.builds(Gaps, st.sampled_from(KINDS_OF_GAPS), begin, st.integers(0, 6), column)
-
-
-@st.composite
-def matrices(draw, columns: int, rows: int = samples.ROWS) -> np.ndarray:
-    """Ordinary numbers, or any."""
-    shape = (rows, columns)
-    return draw(st.just(np.resize(samples.U, shape)) | nst.arrays(np.float64, shape, elements=numbers))
-
-
-@st.composite
-def measured(draw, columns: int, rows: int = samples.ROWS) -> np.ndarray:
-    """Outputs, most of them with gaps."""
-    y = draw(matrices(columns, rows))
-    return draw(mostly(gaps(rows, columns).map(lambda drawn: drawn.cut_into(y)), st.just(y)))

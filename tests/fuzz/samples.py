@@ -90,7 +90,7 @@ def path():
 def warm_up() -> None:
     """Make all of them, and compile what they need."""
     path()
-    for each in (model(), with_networks(), ensemble(), chosen(), linear(), state_space(), reduced_rank()):
+    for each in (model(), with_networks(), chosen(), linear(), state_space(), reduced_rank()):
         for method in each.methods:
             each.simulate(U, method=method)
 

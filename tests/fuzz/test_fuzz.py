@@ -1,11 +1,11 @@
 """Thousands of spoiled cases, in separate processes: see the package."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from support.processes import run_python
 
 TESTS = Path(__file__).parent.parent
 RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
@@ -21,8 +21,7 @@ RUNS = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 )
 def test_every_case_is_a_result_or_a_clear_error(group, length):
     """A crash or a hang of their process is a failure too."""
-    command = [sys.executable, "-m", "fuzz", group, length]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=TESTS, check=False)
+    done = run_python("-m", "fuzz", group, length)
     assert done.returncode == 0, done.stderr[-6000:]
 
 

@@ -1,6 +1,5 @@
 """What `revarb.fit` tried, as a value."""
 
-import io
 import json
 import re
 from dataclasses import replace
@@ -8,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
 
 import revarb
 from fuzz import samples
@@ -61,21 +59,13 @@ def test_the_table_of_a_mixture_has_its_members_with_their_weights_and_errors():
     assert MIXED.members == MEMBERS
 
 
-def test_a_name_takes_two_lines_at_most_on_a_narrow_screen():
-    named = replace(MEMBERS[0], name="linear part, 2 states, 10 + 9 lags, delay 8, w = 50", seconds=1234.5)
-    choice = replace(MIXED, candidates=(named, replace(LINEAR, note="unstable"), MIXTURE))
-    screen = Console(file=io.StringIO(), width=80)
-    screen.print(choice.summary())
-    body = screen.file.getvalue().partition("─ \n")[2].strip().splitlines()
-    assert len(body) == 4 and all(len(line) <= 80 for line in body)
-
-
 def test_the_figure_shows_every_candidate_with_an_error():
     [axes] = CHOICE.plot().axes
     drawn = [label.get_text() for label in axes.get_yticklabels()]
     assert drawn == [each.name for each in (LINEAR, TAKEN, BEST, DROPPED)]
     assert axes.get_xscale() == "log" and "cold runs" in axes.get_xlabel()
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.1", "0.15", "0.2", "0.25", "0.3"]
+    (low, high), ticks = axes.get_xlim(), axes.get_xticklabels()
+    assert [each.get_text() for each in ticks if low < each.get_position()[0] < high] == ["0.1", "0.15", "0.2", "0.3"]
     alone = Choice((FAILED,), FAILED.name, "Nothing was compared.", "nothing")
     assert isinstance(alone.plot(), Figure)
     for choice, labels in (

@@ -195,18 +195,6 @@ def test_public_values_have_short_representations():
         assert len(repr(value)) < 300 and " at 0x" not in repr(value)
 
 
-def test_inputs_are_read_once(monkeypatch):
-    """Raw inputs, z-scored inputs and row labels come from one reading of a table."""
-    from revarb.data import preprocessor
-
-    read, calls = preprocessor.as_matrix, []
-    monkeypatch.setattr(preprocessor, "as_matrix", lambda *args, **options: calls.append(1) or read(*args, **options))
-    for name in ("Mean", "ARX", "GP-NARX", "RGP, calibrated"):
-        calls.clear()
-        trained(name).simulate(NEW.u)
-        assert len(calls) == 1, name
-
-
 def test_a_model_without_a_format_cannot_be_saved(tmp_path):
     class Own(Fitted):
         def simulate(self, u=None, method=None, *, steps=None):

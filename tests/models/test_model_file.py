@@ -81,13 +81,10 @@ ZETA = "parameters.layers.0.zeta"
     [
         (lambda h, a: h.update(schema=3), "has schema 3, but this revarb reads up to 2; upgrade"),
         (lambda h, a: h.update(schema="x"), "is not a revarb model"),
-        (lambda h, a: h.update(schema=0), "is not a revarb model"),
         (lambda h, a: h["standardiser"].update(u_std=[0.0]), "means and standard deviations must be finite"),
-        (lambda h, a: h["standardiser"].update(y_std=[-1.0]), "means and standard deviations must be finite"),
         (lambda h, a: h.update(output_names=[]), r"y has 1 column\(s\), so it needs .* as many names, received \[\]"),
         (lambda h, a: h.update(output_names=["\ud800"]), "a column of y must be named by a text"),
         (lambda h, a: h.update(lengths=[14, 2]), "a length must be a whole number of at least 3, received 2"),
-        (lambda h, a: h.update(inducing=0), "inducing must be a whole number of at least 1, received 0"),
         (lambda h, a: h["history"].append([1, 2, float("nan")]), "a bound of the history must be a finite number"),
         (lambda h, a: h["history"].append([1, 2]), "is damaged"),
         (lambda h, a: h["standardiser"].update(u_std=1.0), "u_std must be a list of numbers, received 1.0"),
@@ -97,10 +94,8 @@ ZETA = "parameters.layers.0.zeta"
         (lambda h, a: h.update(kind="Oracle"), "a model of kind 'Oracle'"),
         (lambda h, a: h["configuration"].update(colour="red"), "unknown key 'colour'"),
         (lambda h, a: h["configuration"].update(lags=4), r"array 'chain.*' has shape .* expected"),
-        (lambda h, a: h.update(inducing=10**9), "expected"),
         (lambda h, a: h.pop("lengths"), "is damaged"),
         (lambda h, a: h.update(status="fine"), "is damaged"),
-        (lambda h, a: h["standardiser"].pop("u_std"), "is damaged"),
         (spoil(ZETA, np.nan), "does not hold finite float64 numbers"),
         (lambda h, a: a.pop(ZETA), r"'parameters\.layers\.0\.zeta' is missing"),
         (spoil("chain.hidden.0.sigma2", -1.0), "a kernel or a noise that is not positive"),
@@ -115,13 +110,35 @@ def test_a_signed_file_that_no_fit_can_have_written_is_refused(saved, change, me
 
 
 @pytest.mark.parametrize(
+    ("make", "change", "message"),
+    [
+        (samples.ensemble, lambda h, a: h["members"].pop(), "names 1 members and has arrays of 2"),
+        (samples.ensemble, lambda h, a: h["members"][1].update(kind="Oracle"), "kind 'Oracle'"),
+        (
+            samples.ensemble,
+            lambda h, a: h["members"][1].update(seed=0),
+            r"must differ in their seeds, received \[0, 0\]",
+        ),
+        (samples.ensemble, lambda h, a: h["members"][1].update(seed=float("inf")), "seed must be a whole number"),
+        (samples.ensemble, lambda h, a: h.update(members=[]), "names 0 members"),
+        (samples.ensemble, lambda h, a: h.update(members=7), "is damaged"),
+        (samples.linear, lambda h, a: h.update(horizons=4), r"'horizon_std' has shape \(3, 2\), expected \(4, 2\)"),
+        (samples.linear, lambda h, a: h.update(final_states=1), r"array 'final_(means|inputs)' has shape"),
+        (samples.linear, lambda h, a: h.update(final_states=0), "is not expected"),
+        (samples.linear, lambda h, a: h.update(horizons=10**12), "horizons must be a whole number from 0 to"),
+        (samples.linear, lambda h, a: h.update(final_states="two"), "final_states must be a whole number"),
+    ],
+)
+def test_so_is_an_ensemble_or_an_arx_model(tmp_path, make, change, message):
+    with pytest.raises(InputError, match=message):
+        revarb.load(rewrite(make().save(tmp_path / "m.rgp"), change))
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda h, a: h.update(inducing=10**8),
         lambda h, a: h.update(lengths=[10**12, 10**12]),
-        lambda h, a: h["configuration"].update(hidden=10**9),
-        lambda h, a: h["configuration"].update(lags=10**9),
-        lambda h, a: h["configuration"].update(latent_dim=10**9),
         lambda h, a: h["configuration"].update(recognition={"hidden": [10**5] * 3}),
     ],
 )

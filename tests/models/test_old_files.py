@@ -1,8 +1,9 @@
 """Model files that versions 0.1 and 0.2 wrote still load, and simulate what they simulated then.
 
-data/v0_1 and data/v0_2 have small files of every kind, and in expected.json what that version simulated with them
-(data/make_v0_2.py wrote those of 0.2; that of 0.1: `git show f46fdbd:tests/models/data/make_v0_1.py`). Of 0.1 the tests
-keep `u`, and of every path `mean`, `band_std` (now: `std`) and `lower`.
+data/v0_1 and data/v0_2 have small files of every kind, and in expected.json what that version simulated with them. The
+programs that wrote them run with that version only: `git show f46fdbd:tests/models/data/make_v0_1.py` and
+`git show 1edec47:tests/models/data/make_v0_2.py`. Of 0.1 the tests keep `u`, and of every path `mean`, `band_std` (now:
+`std`) and `lower`.
 """
 
 import json

@@ -55,14 +55,6 @@ def test_spikes_do_less_harm(record, robust):
     assert errors[1] < 1.3 * errors[0] and errors[1] < errors[2]
 
 
-@pytest.mark.slow
-def test_several_outputs_have_their_own_weights(record):
-    both = spiked(small.record(samples=80, outputs=2), rows=(40,))
-    model = small.spec(noise="student-t", recipe=RECIPE, latent_dim=2).fit(both)
-    assert [(each.row, each.output) for each in model.outliers()] == [(40, "y0")]
-    assert model.simulate(both.u).mean.shape == (80, 2)
-
-
 def test_the_band_is_that_of_a_student(robust):
     path = robust.simulate(small.record(1).u)
     assert path.degrees_of_freedom == pytest.approx(4.0)
@@ -81,18 +73,6 @@ def test_one_spike_in_a_window_hardly_moves_the_start(robust, record):
         start, moved = (model.resolve_start(window).state.mean for window in windows)
         moves.append(np.abs(moved - start).max() / np.abs(start).max())
     assert moves[0] < 0.1 < moves[1]
-
-
-@pytest.mark.slow
-def test_the_calibrated_band_has_heavy_tails():
-    rng = np.random.default_rng(5)
-    record = small.record(samples=300)
-    noisy = replace(record, y=record.y + 0.1 * rng.standard_t(2.5, size=record.y.shape))
-    model = small.spec(noise="student-t", recipe=RECIPE, calibrate=True, hidden=1).fit(noisy)
-    assert model.calibration is not None and model.calibration.degrees_of_freedom is not None
-    test = small.record(1, samples=300)
-    path = model.simulate(test.u)
-    assert 0.9 < scores(path, test.y + 0.1 * rng.standard_t(2.5, size=test.y.shape)).coverage95 <= 1.0
 
 
 def test_the_fit_picture_marks_outliers(robust, record):

@@ -1,6 +1,5 @@
 """Atomic writes: a file is complete or not there."""
 
-import json
 import os
 import subprocess
 import sys
@@ -62,14 +61,11 @@ def test_what_killed_writers_left_behind_is_removed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [fresh.name, "m.rgp"]
 
 
-def test_a_writer_killed_at_any_moment_leaves_one_complete_model(tmp_path):
-    """SIGKILL while one of two models is written over the other, repeatedly: the file is one of them."""
-    kills = 40
-    done = run_python("-m", "support.killed_writers", tmp_path, kills)
+def test_a_writer_killed_at_any_moment_leaves_a_complete_file(tmp_path):
+    """SIGKILL while one of two contents is written over the other, repeatedly."""
+    done = run_python("-m", "support.killed_writers", tmp_path / "m.rgp", 40)
     assert done.returncode == 0, done.stderr
-    counts = json.loads(done.stdout)
-    assert counts["kills"] == counts["whole"] == kills
-    assert counts["killed while writing"] > kills / 10  # otherwise no kill came during a write
+    assert int(done.stdout) > 4  # temporary files: otherwise no kill came during a write
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):

@@ -2,13 +2,12 @@
 
 import gc
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from revarb.runtime import interrupts
+from support.processes import run_python
 
 
 def test_nested_captures_both_record_and_deferred_interrupts_are_raised_later():
@@ -43,7 +42,7 @@ with exit_on_interrupt():
         print("caught", flush=True)
 print("ran on", flush=True)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_python("-c", program)
     expected = (interrupts.INTERRUPTED, "raised\n", "interrupted: stopped before the end\n")
     assert (done.returncode, done.stdout, done.stderr) == expected
     with interrupts.capture_interrupts() as pressed, interrupts.exit_on_interrupt():
@@ -66,6 +65,6 @@ def test_an_interrupt_inside_a_callback_is_raised_again():
 def test_children_started_while_interrupts_are_ignored_ignore_them_too():
     program = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     with interrupts.ignore_interrupts():
-        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        ended = run_python("-c", program)
     assert ended.stdout.strip() == "True"
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

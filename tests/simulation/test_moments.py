@@ -29,16 +29,6 @@ def test_moments_agree_with_monte_carlo(which, request, rng):
     np.testing.assert_allclose(np.sqrt(got.variance), std, rtol=0.03)
 
 
-def test_covariances_between_lags_are_carried(model, rng):
-    """The same variances without their correlations give another answer: the full covariance is propagated."""
-    chain = smooth_chain(model.trained.chain, 1e-3)
-    start = correlated_start(chain, rng, scale=0.5)
-    independent = StartState(start.mean, np.diag(np.diag(start.cov)), start.past_u)
-    u_bar = rng.uniform(-1, 1, size=(3, 2))
-    full, dropped = run_moments(chain, start, u_bar, 0), run_moments(chain, independent, u_bar, 0)
-    assert np.abs(np.sqrt(full.variance / dropped.variance) - 1.0).max() > 0.05
-
-
 def test_first_hidden_step_has_exact_moments(model):
     """One layer, one step: mean and variance of the new state by quadrature, read through a nearly linear output."""
     chain = model.trained.chain

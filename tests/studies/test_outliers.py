@@ -138,18 +138,6 @@ def test_targets_are_computed_from_the_rows():
     ]
 
 
-def test_a_ratio_is_of_medians_over_the_seeds_and_a_failed_seed_is_a_miss():
-    rows = [
-        *made_up(1.1),
-        *both(STUDENT, 9.0, kind=SPIKES, share=0.10, seed=1, found=0.0, listed=0.0, listed_falsely=0.0),
-        *both(STUDENT, 1.0, kind=SPIKES, share=0.10, seed=2, found=1.0, listed=0.0, listed_falsely=0.0),
-    ]
-    assert judge(rows)[0][1:] == (True, "1.100 (by moments 1.100)")
-    failed = row(STUDENT, None, SPIKES, 0.10, method="", seed=3, reason="diverged")
-    assert judge([*rows, failed])[0][1:] == (False, "1.100 (by moments 1.100), 1 seed(s) failed")
-    assert not judge([*rows, failed])[-1][1]
-
-
 def test_outliers_are_found_by_their_weights():
     """Weights of good samples are above those of the spike; 5 % of the good ones are below the threshold."""
     u, marks = np.sin(0.3 * np.arange(60.0)), np.zeros((60, 1), dtype=bool)

@@ -15,7 +15,7 @@ from revarb import datasets
 from studies.__main__ import STUDIES, main, make_parser
 from studies.records import Benchmark, run_model, score_record, z_score_outputs
 from studies.study import Fit, Result, RowsFile, Study, check_rows, run_fits
-from studies.tables import Grid, Target, default_lines, is_linear_enough, mean_only_lines, over_seeds, summarise
+from studies.tables import Grid, Target, default_lines, mean_only_lines, over_seeds, summarise
 from support import small
 from support.small_rivals import Broken, Runaway
 from support.study_rows import score_row
@@ -187,8 +187,3 @@ def test_lines_are_over_all_seeds():
     assert mean_only_lines(rows)["A"].range("rmse") == (1.0, 1.5, 2.0)
     assert default_lines(rows)["A"].range("rmse") == (1.0, 2.0, 3.0)
     assert np.isnan(over_seeds(rows, "rmse", model="A").median) and over_seeds(rows, "rmse", model="B").median == 5.0
-
-
-@pytest.mark.parametrize(("arx", "other", "enough"), [(1.0, 1.1, True), (0.11, 0.1, True), (1.0, 0.8, False)])
-def test_a_linear_model_is_enough(arx, other, enough):
-    assert is_linear_enough([row("Mean", 3.0), row("ARX", arx), row("REVARB", other)]) is enough

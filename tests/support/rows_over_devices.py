@@ -1,6 +1,6 @@
 """Bound, gradient and a fit with all devices against one.
 
-`python -m support.rows_over_devices [COORDINATOR PROCESS | refused]` prints a line of JSON.
+`python -m support.rows_over_devices COORDINATOR PROCESS | refused` prints a line of JSON.
 """
 
 import json
@@ -55,6 +55,5 @@ def refuse_processes():
 if sys.argv[1:] == ["refused"]:
     print(json.dumps(refuse_processes()))
 else:
-    if len(sys.argv) > 1:
-        jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
+    jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
     print(json.dumps({"devices": len(jax.devices()), **compare_bounds(), **compare_fits()}))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from joblib import hash as hash_values
 
 from revarb.analysis.scores import SCORE_NAMES, pooled_scores
 from revarb.baselines import ARX, GPNARX, GPSSM, LSTM, MLPNARX, Mean, ReducedRankGPSSM
@@ -168,10 +169,7 @@ def _write_fit(path: Path, fit: FinishedFit) -> None:
 
 def _digest_records(train: Sequence[Series]) -> str:
     first = train[0]
-    data = hashlib.sha256(json.dumps([len(train), first.input_names, first.output_names, first.dt]).encode())
-    for values in (values for record in train for values in (record.u, record.y)):
-        data.update(f"{values.shape}".encode() + values.tobytes())
-    return data.hexdigest()
+    return str(hash_values([first.input_names, first.output_names, first.dt, [(each.u, each.y) for each in train]]))
 
 
 def _digest_fit(spec: Any, seed: int, data: str) -> str:

@@ -64,28 +64,20 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
     """One line per model and method; failed seeds appear in the reasons, not in the ranges."""
     lines = []
     for model in dict.fromkeys(row["model"] for row in rows):
-        own = _share_methods([row for row in rows if row["model"] == model])
+        own = [row for row in rows if row["model"] == model]
         failed = {row["seed"]: row["reason"] for row in own if row["reason"] is not None}
         seeds = len({row["seed"] for row in own})
-        for method in dict.fromkeys(row["method"] for row in own if row["seed"] not in failed) or ("",):
-            good = [row for row in own if row["method"] == method and row["seed"] not in failed]
+        worked = [row for row in own if row["seed"] not in failed]
+        methods = dict.fromkeys(row["method"] for row in worked)
+        if len(methods) > 1:
+            # A model that chooses may be linear with one seed and not with another. The single run of a linear one
+            # then counts under all methods of the others, so that every line is over all seeds.
+            methods.pop(RESIDUALS, None)
+        for method in methods or ("",):
+            good = [row for row in worked if row["method"] in (method, RESIDUALS)]
             ranges = {score: _seed_range([row[score] for row in good]) for score in SCORES}
             lines.append(Line(model, method, ranges, seeds, tuple(failed.values())))
     return lines
-
-
-def _share_methods(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    # A model that chooses may be linear with one seed and not with another. The single run of a linear one then counts
-    # under all methods of the others, so that every line is over all seeds.
-    methods = dict.fromkeys(row["method"] for row in rows if row["reason"] is None)
-    if RESIDUALS not in methods or len(methods) == 1:
-        return list(rows)
-    others = [method for method in methods if method != RESIDUALS]
-    return [
-        {**row, "method": method}
-        for row in rows
-        for method in (others if row["method"] == RESIDUALS else [row["method"]])
-    ]
 
 
 def _seed_range(values: Sequence[float | None]) -> SeedRange:

@@ -23,17 +23,8 @@ from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.kmeans import find_centres
 from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior, exact_posterior, log_evidence
+from revarb.models import model_file
 from revarb.models.configuration import Lagged
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    check_chain,
-    common_fields,
-    fill_template,
-    register_format,
-)
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
@@ -310,16 +301,16 @@ def _write_gp_narx(model: FittedGPNARX) -> tuple[dict[str, Any], Any]:
     return {"inducing": len(layer.zeta), "evidence": model.evidence}, {"layer": layer}
 
 
-def _read_gp_narx(header: Header, arrays: Arrays) -> FittedGPNARX:
-    fields, inducing = common_fields(header), check_integer("inducing", header["inducing"], least=1)
-    prep, blank = fields.preprocessor, blank_array
+def _read_gp_narx(header: model_file.Header, arrays: model_file.Arrays) -> FittedGPNARX:
+    fields, inducing = model_file.common_fields(header), check_integer("inducing", header["inducing"], least=1)
+    prep, blank = fields.preprocessor, model_file.blank_array
     outputs = len(prep.output_names)
     [size, _] = regressor_sizes(prep.order, (outputs,), len(prep.input_names))
     beta, reduction = blank(inducing, outputs), blank(inducing, inducing)
     layer = Posterior(blank(inducing, size), blank(size), blank(), blank(), beta, reduction)
-    chain = Chain((fill_template({"layer": layer}, arrays)["layer"],), None, prep.order.lags)
-    check_chain(chain)
+    chain = Chain((model_file.fill_template({"layer": layer}, arrays)["layer"],), None, prep.order.lags)
+    model_file.check_chain(chain)
     return FittedGPNARX(*fields, chain, check_number("evidence", header["evidence"]))
 
 
-register_format(ModelFormat("GP-NARX", FittedGPNARX, _write_gp_narx, _read_gp_narx))
+model_file.register_format(model_file.ModelFormat("GP-NARX", FittedGPNARX, _write_gp_narx, _read_gp_narx))

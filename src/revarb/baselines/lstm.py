@@ -23,16 +23,8 @@ from revarb.baselines.training_rows import (
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.fitting.quarters import TAIL, compute_quarter_errors, estimate_residual_std, locate_quarter, rms_error
+from revarb.models import model_file
 from revarb.models.configuration import Configuration, check_integers
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    common_fields,
-    fill_template,
-    register_format,
-)
 from revarb.models.recipe import MAX_UNITS, Status
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
 from revarb.runtime.interrupts import capture_interrupts
@@ -337,15 +329,15 @@ def _write_lstm(model: FittedLSTM) -> tuple[dict[str, Any], Any]:
     return {"layers": len(cells), "units": cells[0].hidden_size}, arrays
 
 
-def _read_lstm(header: Header, arrays: Arrays) -> FittedLSTM:
-    fields, layers = common_fields(header), check_integer("layers", header["layers"], 1, MAX_LAYERS)
+def _read_lstm(header: model_file.Header, arrays: model_file.Arrays) -> FittedLSTM:
+    fields, layers = model_file.common_fields(header), check_integer("layers", header["layers"], 1, MAX_LAYERS)
     units = check_integer("units", header["units"], 1, MAX_UNITS)
     prep, outputs = fields.preprocessor, len(fields.preprocessor.output_names)
     inputs = prep.order.input_lags * len(prep.input_names)
     shapes = eqx.filter_eval_shape(LSTMNetwork.draw, inputs, layers, units, outputs, jax.random.key(0))
-    blank = jax.tree.map(lambda leaf: blank_array(*leaf.shape), shapes)
-    trained = fill_template({"residual_std": blank_array(outputs), "network": blank}, arrays)
+    blank = jax.tree.map(lambda leaf: model_file.blank_array(*leaf.shape), shapes)
+    trained = model_file.fill_template({"residual_std": model_file.blank_array(outputs), "network": blank}, arrays)
     return FittedLSTM(*fields, check_residual_std(trained["residual_std"]), trained["network"])
 
 
-register_format(ModelFormat("LSTM", FittedLSTM, _write_lstm, _read_lstm))
+model_file.register_format(model_file.ModelFormat("LSTM", FittedLSTM, _write_lstm, _read_lstm))

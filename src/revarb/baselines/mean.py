@@ -10,22 +10,8 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order
 from revarb.errors import check_seed
-from revarb.fitting.quarters import (
-    MIN_ERRORS,
-    TAIL,
-    compute_quarter_errors,
-    estimate_residual_std,
-    select_rows_outside,
-)
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    common_fields,
-    fill_template,
-    register_format,
-)
+from revarb.fitting import quarters
+from revarb.models import model_file
 from revarb.models.recipe import Status
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
 
@@ -70,13 +56,13 @@ class Mean:
         records = as_records(train)
         prep = Preprocessor.from_records(records, Order(0, 0, 1))
         y = np.concatenate([prep.scaling.outputs(record.y) for record in records])
-        outside = y[select_rows_outside(prep, [len(record) for record in records], TAIL)]
+        outside = y[quarters.select_rows_outside(prep, [len(record) for record in records], quarters.TAIL)]
         # Zero, the mean of all z-scored values, for an output that was not measured there.
         mean = np.nansum(outside, axis=0) / np.maximum(np.isfinite(outside).sum(0), 1)
-        errors = compute_quarter_errors(
-            prep, records, [np.broadcast_to(mean, record.y.shape) for record in records], TAIL
+        errors = quarters.compute_quarter_errors(
+            prep, records, [np.broadcast_to(mean, record.y.shape) for record in records], quarters.TAIL
         )
-        std = np.where(np.isfinite(errors).sum(0) >= MIN_ERRORS, estimate_residual_std(errors), 1.0)
+        std = np.where(np.isfinite(errors).sum(0) >= quarters.MIN_ERRORS, quarters.estimate_residual_std(errors), 1.0)
         return FittedMean(prep, Status.CONVERGED, check_seed(seed), std)
 
 
@@ -115,10 +101,14 @@ class FittedMean(FittedByResiduals):
         return np.zeros((len(z), len(self.output_names)))
 
 
-def _read_mean(header: Header, arrays: Arrays) -> FittedMean:
-    fields = common_fields(header)
-    trained = fill_template({"residual_std": blank_array(len(fields.preprocessor.output_names))}, arrays)
+def _read_mean(header: model_file.Header, arrays: model_file.Arrays) -> FittedMean:
+    fields = model_file.common_fields(header)
+    trained = model_file.fill_template(
+        {"residual_std": model_file.blank_array(len(fields.preprocessor.output_names))}, arrays
+    )
     return FittedMean(*fields, check_residual_std(trained["residual_std"]))
 
 
-register_format(ModelFormat("Mean", FittedMean, lambda model: ({}, {"residual_std": model.residual_std}), _read_mean))
+model_file.register_format(
+    model_file.ModelFormat("Mean", FittedMean, lambda model: ({}, {"residual_std": model.residual_std}), _read_mean)
+)

@@ -15,26 +15,11 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed
+from revarb.fitting import quarters
 from revarb.fitting.arx import NarxRows, simulate_records
 from revarb.fitting.lbfgs import Optimum, maximise_tree
-from revarb.fitting.quarters import (
-    QUARTERS,
-    compute_quarter_errors,
-    estimate_residual_std,
-    mark_measured,
-    rms_error,
-    select_rows_outside,
-)
+from revarb.models import model_file
 from revarb.models.configuration import Lagged, check_integers
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    common_fields,
-    fill_template,
-    register_format,
-)
 from revarb.models.recipe import MAX_UNITS, Status
 from revarb.models.residual_band import FittedNarx, check_residual_std
 from revarb.runtime.interrupts import defer_interrupts
@@ -139,12 +124,12 @@ class MLPNARX(Lagged):
         prep = Preprocessor.from_records(records, self.order_for(records[0].u.shape[1]))
         data = _prepare(prep, records)
         key = jax.random.key(check_seed(seed))
-        total = len(self.units) * QUARTERS + 1
+        total = len(self.units) * quarters.QUARTERS + 1
         with progress_bar("fitting MLP-NARX", total, progress) as update:
             trials = []
             for number in self.units:
                 trials.append(_cross_validate(self, data, number, key))
-                update(len(trials) * QUARTERS, f"{number} units: error {trials[-1].error:.3f}")
+                update(len(trials) * quarters.QUARTERS, f"{number} units: error {trials[-1].error:.3f}")
             best = min(trials, key=lambda trial: trial.error)
             network, optimum = _train(self, data.rows, np.ones(len(data.rows.y)), best.units, key)
         return FittedMLPNARX(prep, optimum.status, check_seed(seed), best.residual_std, network)
@@ -185,13 +170,15 @@ class _Data(NamedTuple):
 def _prepare(prep: Preprocessor, records: Sequence[Series]) -> _Data:
     rows, complete = build_complete_rows(prep, records, "MLP-NARX")
     lengths = [len(record) for record in records]
-    folds = np.stack([select_rows_outside(prep, lengths, number)[complete] for number in range(QUARTERS)])
+    folds = np.stack(
+        [quarters.select_rows_outside(prep, lengths, number)[complete] for number in range(quarters.QUARTERS)]
+    )
     if not folds.any(axis=1).all():
         raise InputError(
             "the gaps leave no training rows beside a held-out piece of the records; use fewer lags, fill the gaps, or "
             "use RGP, which needs no such rows"
         )
-    return _Data(prep, records, rows, folds, mark_measured(prep, records, range(QUARTERS)))
+    return _Data(prep, records, rows, folds, quarters.mark_measured(prep, records, range(quarters.QUARTERS)))
 
 
 class _Trial(NamedTuple):
@@ -209,9 +196,9 @@ def _cross_validate(spec: MLPNARX, data: _Data, units: int, key: Key[jax.Array, 
             raise KeyboardInterrupt  # there is no model yet
         with defer_interrupts():
             runs = simulate_records(prep, Chain((network,), None, spec.lags), records)
-        errors.append(compute_quarter_errors(prep, records, runs, number))
+        errors.append(quarters.compute_quarter_errors(prep, records, runs, number))
     joined = np.concatenate(errors)
-    return _Trial(units, rms_error(joined[data.measured]), estimate_residual_std(joined))
+    return _Trial(units, quarters.rms_error(joined[data.measured]), quarters.estimate_residual_std(joined))
 
 
 def _train(
@@ -239,14 +226,14 @@ def _write_mlp_narx(model: FittedMLPNARX) -> tuple[dict[str, Any], Any]:
     return {"units": model.model.hidden.out_features}, arrays
 
 
-def _read_mlp_narx(header: Header, arrays: Arrays) -> FittedMLPNARX:
-    fields, units = common_fields(header), check_integer("units", header["units"], 1, MAX_UNITS)
+def _read_mlp_narx(header: model_file.Header, arrays: model_file.Arrays) -> FittedMLPNARX:
+    fields, units = model_file.common_fields(header), check_integer("units", header["units"], 1, MAX_UNITS)
     prep, outputs = fields.preprocessor, len(fields.preprocessor.output_names)
     [regressors, _] = regressor_sizes(prep.order, (outputs,), len(prep.input_names))
     shapes = eqx.filter_eval_shape(Perceptron.draw, regressors, units, outputs, jax.random.key(0))
-    blank = jax.tree.map(lambda leaf: blank_array(*leaf.shape), shapes)
-    trained = fill_template({"residual_std": blank_array(outputs), "model": blank}, arrays)
+    blank = jax.tree.map(lambda leaf: model_file.blank_array(*leaf.shape), shapes)
+    trained = model_file.fill_template({"residual_std": model_file.blank_array(outputs), "model": blank}, arrays)
     return FittedMLPNARX(*fields, check_residual_std(trained["residual_std"]), trained["model"])
 
 
-register_format(ModelFormat("MLP-NARX", FittedMLPNARX, _write_mlp_narx, _read_mlp_narx))
+model_file.register_format(model_file.ModelFormat("MLP-NARX", FittedMLPNARX, _write_mlp_narx, _read_mlp_narx))

@@ -12,16 +12,8 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_seed
+from revarb.models import model_file
 from revarb.models.base import Fitted, ModelSpec
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    common_fields,
-    members_from_parts,
-    members_parts,
-    register_format,
-)
 from revarb.models.recipe import Status
 from revarb.runtime.progress import progress_bar
 
@@ -193,16 +185,16 @@ def _find_largest_order(members: Sequence[Fitted]) -> Order:
 
 
 def _write_per_output(model: FittedPerOutput) -> tuple[dict[str, Any], Any]:
-    headers, arrays = members_parts(model.members)
+    headers, arrays = model_file.members_parts(model.members)
     return {"members": headers}, arrays
 
 
-def _read_per_output(header: Header, arrays: Arrays) -> FittedPerOutput:
-    fields, members = common_fields(header), members_from_parts(header["members"], arrays)
+def _read_per_output(header: model_file.Header, arrays: model_file.Arrays) -> FittedPerOutput:
+    fields, members = model_file.common_fields(header), model_file.members_from_parts(header["members"], arrays)
     names = tuple(name for member in members for name in member.output_names)
     if names != fields.preprocessor.output_names:
         raise InputError(f"its members have the outputs {list(names)}, but it names {list(header['output_names'])}")
     return FittedPerOutput(*fields, tuple(members))
 
 
-register_format(ModelFormat("per output", FittedPerOutput, _write_per_output, _read_per_output))
+model_file.register_format(model_file.ModelFormat("per output", FittedPerOutput, _write_per_output, _read_per_output))

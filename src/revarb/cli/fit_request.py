@@ -105,8 +105,7 @@ def fit_spec(request: FitRequest, spec: RGP, restarts: int | None) -> None:
     members = fit_report.list_members(model)
     screen.print(f"fitted {about}")
     for member in members:
-        ended = f"{member.status.label} after {len(member.history)} iterations"
-        screen.print(f"  seed {member.seed}: {ended}, bound {member.bound:.2f}")
+        screen.print(f"  seed {member.seed}: {_describe_end(member)}")
     say(fit_report.describe_bands(model, request.records))
     fit_report.print_quality(model)
     # Restarts that are batched on an accelerator, and fits on several hosts, cannot be resumed.

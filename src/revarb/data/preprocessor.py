@@ -45,16 +45,10 @@ class RunInputs:
     index: RowIndex | None = None
 
 
-def find_input_range(records: Sequence[Series]) -> ValueRange:
-    """Find the range of every input over all records."""
-    u = np.concatenate([record.u for record in records])
-    return ValueRange(u.min(axis=0), u.max(axis=0))
-
-
-def find_output_range(records: Sequence[Series]) -> ValueRange:
-    """Find the range of every output over all records, missing values left out."""
-    y = np.concatenate([record.y for record in records])
-    return ValueRange(np.nanmin(y, axis=0), np.nanmax(y, axis=0))
+def _find_range(columns: Sequence[Float64[np.ndarray, "_ D"]]) -> ValueRange:
+    # Over all records, missing values left out.
+    values = np.concatenate(columns)
+    return ValueRange(np.nanmin(values, axis=0), np.nanmax(values, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +90,8 @@ class Preprocessor:
             )
         return cls(
             scaling, order, first.input_names, first.output_names, first.dt,
-            find_input_range(records), first.time_name, find_output_range(records),
+            _find_range([record.u for record in records]), first.time_name,
+            _find_range([record.y for record in records]),
         )  # fmt: skip
 
     @property

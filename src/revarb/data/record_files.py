@@ -126,11 +126,8 @@ def read_by_file(
 
 def _check_files(files: File | Sequence[File]) -> list[Path]:
     several = [files] if isinstance(files, str | os.PathLike) else files
-    if (
-        not isinstance(several, list | tuple)
-        or not several
-        or not all(isinstance(each, str | os.PathLike) for each in several)
-    ):
+    is_list = isinstance(several, list | tuple) and len(several) > 0
+    if not is_list or not all(isinstance(each, str | os.PathLike) for each in several):
         raise InputError(f"files must be a path or a list of paths, received {describe(files)}")
     return [Path(each) for each in several]
 

@@ -93,20 +93,13 @@ class CMember:
         ]
 
 
-def list_members(program: CProgram) -> tuple[CMember, ...]:
+def list_members(program: CProgram) -> list[CMember]:
     """The members, with names of their own where there are several."""
-    model, many = program.model, len(program.model.members) > 1
-    places = enumerate(zip(model.members, model.locate_members(), strict=True), start=1)
-    return tuple(
-        CMember(
-            program,
-            member,
-            own.start,
-            f"member_{number}_" if many else "",
-            f"Member {number}. " if many else "",
-        )
-        for number, (member, own) in places
-    )
+    model, members = program.model, []
+    for number, (member, own) in enumerate(zip(model.members, model.locate_members(), strict=True), start=1):
+        tag, title = (f"member_{number}_", f"Member {number}. ") if len(model.members) > 1 else ("", "")
+        members.append(CMember(program, member, own.start, tag, title))
+    return members
 
 
 def make_c(program: CProgram, header_file: str) -> tuple[str, str]:
@@ -132,9 +125,7 @@ def _write_header(program: CProgram, header_file: str, mark: str, std: str) -> s
     model, members = program.model, len(program.model.members)
     return program.fill(
         "c_parts/program.h",
-        what="One step of a trained model"
-        if members == 1
-        else f"One step of {members} trained models, whose mean it gives",
+        what="a trained model" if members == 1 else f"{members} trained models, whose mean it gives",
         version=revarb.__version__,
         header_file=quote_comment(header_file),
         mark=mark,

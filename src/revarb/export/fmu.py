@@ -81,15 +81,10 @@ def write_description(
 ) -> bytes:
     """The description as a file."""
     root = Xml.Element(
-        "fmiModelDescription",
-        fmiVersion="2.0",
-        modelName=name,
-        guid=guid,
+        "fmiModelDescription", fmiVersion="2.0", modelName=name, guid=guid, variableNamingConvention="flat",
         description=f"Trained model, sampling interval {dt!r}. {CONVENTION}",
-        generationTool=f"revarb {revarb.__version__}",
-        variableNamingConvention="flat",
-        numberOfEventIndicators="0",
-    )
+        generationTool=f"revarb {revarb.__version__}", numberOfEventIndicators="0",
+    )  # fmt: skip
     _add_cosimulation(root, name, sources)
     _add_units(root, variables)
     Xml.SubElement(Xml.SubElement(root, "LogCategories"), "Category", name="logStatusError")
@@ -102,13 +97,9 @@ def write_description(
 
 def _add_cosimulation(root: Xml.Element, name: str, sources: Sequence[str]) -> None:
     part = Xml.SubElement(
-        root,
-        "CoSimulation",
-        modelIdentifier=name,
-        canHandleVariableCommunicationStepSize="false",
-        canGetAndSetFMUstate="true",
-        canSerializeFMUstate="true",
-    )
+        root, "CoSimulation", modelIdentifier=name, canHandleVariableCommunicationStepSize="false",
+        canGetAndSetFMUstate="true", canSerializeFMUstate="true",
+    )  # fmt: skip
     files = Xml.SubElement(part, "SourceFiles")
     for source in sources:
         Xml.SubElement(files, "File", name=source)
@@ -123,23 +114,17 @@ def _add_units(root: Xml.Element, variables: Sequence[FmuVariable]) -> None:
 
 
 def _add_variables(root: Xml.Element, variables: Sequence[FmuVariable]) -> None:
-    part, name = Xml.SubElement(root, "ModelVariables"), COLD_START
-    while name in [each.name for each in variables]:
-        name += "_"
+    part = Xml.SubElement(root, "ModelVariables")
     for reference, each in enumerate(variables):
         known = {"name": each.name, "valueReference": str(reference), **_describe(each)}
         place = Xml.SubElement(part, "ScalarVariable", known)
         values = {"unit": each.unit, "start": None if each.start is None else repr(each.start)}
         Xml.SubElement(place, "Real", {key: value for key, value in values.items() if value is not None})
     place = Xml.SubElement(
-        part,
-        "ScalarVariable",
-        name=name,
-        valueReference="0",
-        causality="parameter",
-        variability="fixed",
+        part, "ScalarVariable", name=make_unique(COLD_START, [each.name for each in variables]), valueReference="0",
+        causality="parameter", variability="fixed",
         description="true: start without any measurement; false: at the start values of the states",
-    )
+    )  # fmt: skip
     Xml.SubElement(place, "Boolean", start="true")
 
 
@@ -153,12 +138,11 @@ def _describe(variable: FmuVariable) -> dict[str, str]:
 def _add_structure(root: Xml.Element, variables: Sequence[FmuVariable]) -> None:
     outputs = [number for number, each in enumerate(variables, start=1) if each.causality == "output"]
     structure = Xml.SubElement(root, "ModelStructure")
-    known = Xml.SubElement(structure, "Outputs")
-    for index in outputs:  # no direct feedthrough: they change with a step, not with an input
-        Xml.SubElement(known, "Unknown", index=str(index), dependencies="")
-    unknown = Xml.SubElement(structure, "InitialUnknowns")
-    for index in outputs:
-        Xml.SubElement(unknown, "Unknown", index=str(index))
+    # No direct feedthrough: outputs change with a step, not with an input.
+    for group, more in (("Outputs", {"dependencies": ""}), ("InitialUnknowns", {})):
+        part = Xml.SubElement(structure, group)
+        for index in outputs:
+            Xml.SubElement(part, "Unknown", {"index": str(index), **more})
 
 
 COMPILERS = ("cc", "gcc", "clang")

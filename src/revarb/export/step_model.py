@@ -170,27 +170,6 @@ def _split_start(start: Any, members: int) -> list[Any]:
     return [start] * members
 
 
-class ExpandedBasis(NamedTuple):
-    """y = Σ_m exp(products_m · d + offsets_m − Σ half_w · d²) · weights_m with d = x − centre.
-
-    For tools that are fastest at products of matrices: one product has all distances. Around the centre of the inducing
-    inputs that costs few digits.
-    """
-
-    centre: Float64[np.ndarray, " D"]
-    products: Float64[np.ndarray, "M D"]
-    offsets: Float64[np.ndarray, " M"]
-    half_w: Float64[np.ndarray, " D"]
-    weights: Float64[np.ndarray, "M Dy"]
-
-
-def expand_basis(formula: RadialBasis) -> ExpandedBasis:
-    """The radial basis of a layer, without its affine part."""
-    centre, half_w = formula.zeta.mean(0), 0.5 * formula.w
-    zeta = formula.zeta - centre
-    return ExpandedBasis(centre, zeta * formula.w, -(zeta**2) @ half_w, half_w, formula.variance * formula.beta)
-
-
 class GaussianLayer(NamedTuple):
     """A GP layer of a chain: its function, its variance, and where the values of the layer below are.
 

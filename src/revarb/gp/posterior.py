@@ -19,27 +19,7 @@ from revarb.gp.layer import Gaussians, Layer, Linear, Targets, rbf, subtract_lin
 from revarb.runtime.numerics import AnyArray
 
 
-class _Mean(eqx.Module):
-    """What posteriors have in common: the mean k(x, ζ) β of their outputs, and A x + b with a linear part."""
-
-    zeta: eqx.AbstractVar[Float[AnyArray, "M D"]]
-    w: eqx.AbstractVar[Float[AnyArray, " D"]]
-    variance: eqx.AbstractVar[Float[AnyArray, ""]]
-    beta: eqx.AbstractVar[Float[AnyArray, "M Dy"]]
-    linear: eqx.AbstractVar[Linear | None]
-
-    @property
-    def outputs(self) -> int:
-        """Number of functions that share the kernel."""
-        return self.beta.shape[1]
-
-    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
-        """Mean of f at known regressors (Eq. 24, and 45)."""
-        gp_part = rbf(x, self.zeta, self.w, self.variance) @ self.beta
-        return gp_part if self.linear is None else gp_part + self.linear.mean(x)
-
-
-class Posterior(_Mean):
+class Posterior(eqx.Module):
     """Posterior of a GP with the mean k(x, ζ) β and the variance k(x, x) − k(x, ζ) G k(ζ, x).
 
     With a linear part, A x + b is added to the mean. It has all that a prediction needs; the training rows are not
@@ -54,8 +34,17 @@ class Posterior(_Mean):
     reduction: Float[AnyArray, "*Dy M M"]  # G: one for all outputs, or one per output if measured at different rows
     linear: Linear | None = None
 
+    @property
+    def outputs(self) -> int:
+        """Number of functions that share the kernel."""
+        return self.beta.shape[1]
 
-class PosteriorMean(_Mean):
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """Mean of f at known regressors."""
+        return evaluate_mean(self, x)
+
+
+class PosteriorMean(eqx.Module):
     """The part of a posterior that a mean-only run needs."""
 
     zeta: Float[AnyArray, "M D"]
@@ -63,6 +52,21 @@ class PosteriorMean(_Mean):
     variance: Float[AnyArray, ""]
     beta: Float[AnyArray, "M Dy"]
     linear: Linear | None = None
+
+    @property
+    def outputs(self) -> int:
+        """Number of functions that share the kernel."""
+        return self.beta.shape[1]
+
+    def mean(self, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+        """Mean of f at known regressors."""
+        return evaluate_mean(self, x)
+
+
+def evaluate_mean(layer: Posterior | PosteriorMean, x: Float[AnyArray, "N D"]) -> Float[AnyArray, "N Dy"]:
+    """Evaluate the mean of f at known regressors (Eq. 24, and 45)."""
+    gp_part = rbf(x, layer.zeta, layer.w, layer.variance) @ layer.beta
+    return gp_part if layer.linear is None else gp_part + layer.linear.mean(x)
 
 
 def compute_posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Posterior:
@@ -83,30 +87,30 @@ def compute_posterior_mean(layer: Layer, sums: Sums, jitter: float) -> Posterior
 
 def join_output_groups(parts: Sequence[Posterior], columns: Sequence[Sequence[int]]) -> Posterior:
     """Join posteriors of the same layer for different groups of outputs; `columns` has the outputs of each group."""
-    beta, linear, order = _join_means(parts, columns)
-    reductions = parts[0].reduction
-    if len(parts) > 1:
-        reductions = jnp.concatenate([jnp.stack([part.reduction] * part.outputs) for part in parts])[order]
-    return Posterior(*_get_kernel(parts[0]), beta, reductions, linear)
+    order = np.argsort([column for group in columns for column in group])
+    beta = jnp.concatenate([part.beta for part in parts], axis=1)[:, order]
+    linear = join_linear_parts([part.linear for part in parts], order)
+    if len(parts) == 1:
+        return Posterior(*_get_kernel(parts[0]), beta, parts[0].reduction, linear)
+    reductions = jnp.concatenate([jnp.stack([part.reduction] * part.outputs) for part in parts])
+    return Posterior(*_get_kernel(parts[0]), beta, reductions[order], linear)
 
 
 def join_mean_groups(parts: Sequence[PosteriorMean], columns: Sequence[Sequence[int]]) -> PosteriorMean:
     """Join means of the same layer for different groups of outputs; `columns` has the outputs of each group."""
-    beta, linear, _ = _join_means(parts, columns)
+    order = np.argsort([column for group in columns for column in group])
+    beta = jnp.concatenate([part.beta for part in parts], axis=1)[:, order]
+    linear = join_linear_parts([part.linear for part in parts], order)
     return PosteriorMean(parts[0].zeta, parts[0].w, parts[0].variance, beta, linear)
 
 
-def _join_means(
-    parts: Sequence[_Mean], columns: Sequence[Sequence[int]]
-) -> tuple[Float[AnyArray, "M Dy"], Linear | None, np.ndarray]:
-    # β and the linear part of all outputs, and the order of the joined outputs that sorts their columns.
-    order = np.argsort([column for group in columns for column in group])
-    beta = jnp.concatenate([part.beta for part in parts], axis=1)[:, order]
-    known = [part.linear for part in parts if part.linear is not None]
+def join_linear_parts(parts: Sequence[Linear | None], order: np.ndarray) -> Linear | None:
+    """Join the linear parts of groups of outputs, their columns sorted by `order`; None without linear parts."""
+    known = [part for part in parts if part is not None]
     if not known:
-        return beta, None, order
-    coefficients = jnp.concatenate([linear.coefficients for linear in known], axis=1)[:, order]
-    return beta, Linear(coefficients, jnp.concatenate([linear.offset for linear in known])[order]), order
+        return None
+    coefficients = jnp.concatenate([part.coefficients for part in known], axis=1)[:, order]
+    return Linear(coefficients, jnp.concatenate([part.offset for part in known])[order])
 
 
 def _get_kernel(layer: Posterior | Layer) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
@@ -145,10 +144,6 @@ class Calibration:
 
 def replace_noises(chain: Chain[Posterior], latent_scale: float, output_noise: float) -> Chain[Posterior]:
     """The chain with its latent noise scaled and its output noise replaced."""
-    scaled = [np.asarray(layer.sigma2 * latent_scale) for layer in chain.hidden]
-    return eqx.tree_at(_noises, chain, [*scaled, np.asarray(output_noise, dtype=np.float64)])
-
-
-def _noises(chain: Chain[Posterior]) -> list[Any]:
-    assert chain.output is not None
-    return [layer.sigma2 for layer in (*chain.hidden, chain.output)]
+    hidden = tuple(replace(layer, sigma2=np.asarray(layer.sigma2 * latent_scale)) for layer in chain.hidden)
+    output = replace(chain.last_layer, sigma2=np.asarray(output_noise, dtype=np.float64))
+    return replace(chain, hidden=hidden, output=output)

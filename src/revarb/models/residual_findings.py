@@ -13,7 +13,7 @@ LEAST_PAIRS = 20  # pairs of measured values that a correlation takes
 NO_VARIATION = 1e-9  # of the variance over all rows: a signal that is constant where the pairs are
 ROUNDING = 1e-12  # of the largest value: the spread of a constant signal
 MOST_NAMES = 3  # columns that a sentence lists
-WEAK = 0.1  # a correlation below it explains less than one per cent of the errors' variance; long records have many
+WEAK = 0.1  # size of a correlation that is not worth a change
 LEAVE_IT = "too weak to be worth a change"
 
 
@@ -34,10 +34,19 @@ class Peak(NamedTuple):
     value: float
     ratio: float
 
+    def __str__(self) -> str:
+        share = f", {100.0 * self.value**2:.1g} % of their variance" if self.weak else ""
+        return f"lag {self.lag}: {self.value:.2f}{share}"
+
     @property
     def significant(self) -> bool:
         """Whether it is beyond the joint limit."""
         return self.ratio > 1.0
+
+    @property
+    def weak(self) -> bool:
+        """Whether it explains less than one per cent of the errors' variance; long records have many such peaks."""
+        return abs(self.value) < WEAK
 
 
 def correlate(a: Float64[np.ndarray, " N"], b: Float64[np.ndarray, " N"], lags: Int[np.ndarray, " K"]) -> Correlation:
@@ -150,7 +159,7 @@ def list_findings(number: int, own: Peak | None, crossed: Mapping[str, Peak], of
 
 
 def _describe_followed(followed: Mapping[str, Peak], order: Order) -> str:
-    named = {name: peak for name, peak in followed.items() if not _is_weak(peak)} or followed
+    named = {name: peak for name, peak in followed.items() if not peak.weak} or followed
     largest = max(named.values(), key=lambda peak: peak.ratio)
     return f"still follow {_list_inputs(named)}: {_advise(largest, order)}"
 
@@ -161,7 +170,7 @@ def _advise(largest: Peak, order: Order) -> str:
         return f"try a smaller input delay (input_delay={lag})"
     if lag > order.reach:
         return f"try more input lags (input_lags={lag - order.input_delay + 1} or more)"
-    if _is_weak(largest):
+    if largest.weak:
         return LEAVE_IT
     return (
         "the model has this lag and does not use it fully; try revarb.fit, a nonlinear model, or training records "
@@ -170,8 +179,8 @@ def _advise(largest: Peak, order: Order) -> str:
 
 
 def _describe_colour(own: Peak, order: Order, explained: bool) -> str:
-    finding = f"are not white ({_describe(own)})"
-    if _is_weak(own):
+    finding = f"are not white ({own})"
+    if own.weak:
         return f"{finding}: {LEAVE_IT}"
     if explained:
         return f"{finding}, which may come from the same cause"
@@ -181,15 +190,6 @@ def _describe_colour(own: Peak, order: Order, explained: bool) -> str:
 
 def _list_inputs(peaks: Mapping[str, Peak]) -> str:
     ordered = sorted(peaks.items(), key=lambda item: -item[1].ratio)
-    shown = ", ".join(f"{name!r} ({_describe(peak)})" for name, peak in ordered[:MOST_NAMES])
+    shown = ", ".join(f"{name!r} ({peak})" for name, peak in ordered[:MOST_NAMES])
     rest = len(ordered) - MOST_NAMES
     return f"input{'s' if len(ordered) > 1 else ''} {shown}{f' and {rest} more' if rest > 0 else ''}"
-
-
-def _describe(peak: Peak) -> str:
-    weak = f", {100.0 * peak.value**2:.1g} % of their variance" if _is_weak(peak) else ""
-    return f"lag {peak.lag}: {peak.value:.2f}{weak}"
-
-
-def _is_weak(peak: Peak) -> bool:
-    return abs(peak.value) < WEAK

@@ -257,7 +257,8 @@ class RGP(Lagged):
         if "recipe" in values and not isinstance(values["recipe"], str):
             recipe = check_keys(Recipe, values["recipe"], "recipe.")
             if isinstance(recipe.get("stages"), tuple | list):
-                recipe["stages"] = [_make_stage(stage) for stage in recipe["stages"]]
+                known = [check_keys(Stage, stage, "stage.") for stage in recipe["stages"]]
+                recipe["stages"] = [Stage(**{"free": (), "iterations": 0, **stage}) for stage in known]
             values["recipe"] = Recipe(**recipe)
         if values.get("recognition") is not None:
             values["recognition"] = Recognition(**check_keys(Recognition, values["recognition"], "recognition."))
@@ -278,7 +279,3 @@ def _find_recipe(name: str, recipe: Any) -> Recipe:
         known = ", ".join(repr(each) for each in RECIPES)
         raise InputError(f"{name} must be a revarb.Recipe or one of {known}, received {describe(recipe)}")
     return found
-
-
-def _make_stage(values: Mapping[str, Any]) -> Stage:
-    return Stage(**{"free": (), "iterations": 0, **check_keys(Stage, values, "stage.")})

@@ -91,14 +91,22 @@ def make_relevance_table(chain: Chain[Posterior], order: Order, input_names: Seq
 
     The shorter a lengthscale, the more the layer's function changes along that regressor (z-scored units).
     """
-    rows = []
-    layers = (*chain.hidden, chain.last_layer)
-    for number, layer in enumerate(layers, start=1):
-        name = f"{number}" if number < len(layers) else f"{number} (output)"
+    rows, layers, dims = [], (*chain.hidden, chain.last_layer), (*chain.latent_dims, 0)  # the output has no states
+    below: tuple[Sequence[str], int, int] = input_names, order.input_delay, order.input_lags  # names, newest lag, lags
+    for number, (layer, dim) in enumerate(zip(layers, dims, strict=True), start=1):
+        name = f"{number}" if dim else f"{number} (output)"
+        states = [f"state of layer {number}" + (f", {column}" if dim > 1 else "") for column in range(dim)]
         with np.errstate(divide="ignore"):
             lengthscales = 1.0 / np.sqrt(np.asarray(layer.w))
-        for signal, ages, columns in _list_signals(chain.latent_dims, order, input_names, number):
-            rows.append((name, signal, *_describe_lengthscales(lengthscales[columns], ages, lengthscales.min())))
+        begin = 0
+        for signals, newest, lags in ((states, 1, order.lags), below):  # its own past, then what is below it
+            # All entries of one sample stand together, the newest sample first.
+            columns = begin + np.arange(lags * len(signals)).reshape(lags, len(signals))
+            begin += columns.size
+            for signal, column in zip(signals, columns.T, strict=True):
+                described = _describe_lengthscales(lengthscales[column], newest + np.arange(lags), lengthscales.min())
+                rows.append((name, signal, *described))
+        below = states, 0, order.lags
     heads = ("layer", "signal", "shortest", "at lag", "relevant lags")
     return SummaryTable("lengthscales (short: matters)", heads, rows)
 
@@ -107,24 +115,6 @@ def _describe_lengthscales(values: np.ndarray, ages: np.ndarray, shortest: float
     relevant = ages[values <= RELEVANT * shortest]
     best = int(np.argmin(values))
     return f"{values[best]:.3g}", str(ages[best]), _ranges(relevant) or "none"
-
-
-def _list_signals(
-    dims: Sequence[int], order: Order, input_names: Sequence[str], number: int
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    # Name, lags and columns of every signal among the regressors of a layer: its own states, then what is below it.
-    groups = [(input_names, order.input_delay, order.input_lags)]
-    for layer, dim in enumerate(dims, start=1):
-        names = [f"state of layer {layer}" + (f", {column}" if dim > 1 else "") for column in range(dim)]
-        groups += [(names, 1, order.lags), (names, 0, order.lags)]  # its own past, and as the layer above sees it
-    signals, begin = [], 0
-    below, *own = groups[2 * (number - 1) : 2 * number]
-    for names, newest, lags in (*own, below):
-        # All entries of one sample stand together, the newest sample first.
-        columns = begin + np.arange(lags * len(names)).reshape(lags, len(names))
-        signals += [(name, newest + np.arange(lags), column) for name, column in zip(names, columns.T, strict=True)]
-        begin += columns.size
-    return signals
 
 
 def _ranges(lags: np.ndarray) -> str:

@@ -68,12 +68,12 @@ def with_numerics(function: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-def map_in_threads(function: Callable[[Item], T], items: Iterable[Item]) -> list[T]:
+def map_in_threads(function: Callable[[Item], T], items: Iterable[Item], workers: int | None = None) -> list[T]:
     """Call a function that computes for every item, in threads: XLA compiles and runs without Python's lock.
 
     The caller is wrapped in `with_numerics`: the number of LAPACK threads is a setting of the process, which must not
-    be restored while another thread still computes. There are a few more threads than cores, which share these
-    evenly.
+    be restored while another thread still computes. By default there are a few more threads than cores, which share
+    these evenly.
     """
     device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue] (a setting of the thread)
 
@@ -81,7 +81,7 @@ def map_in_threads(function: Callable[[Item], T], items: Iterable[Item]) -> list
         with jax.enable_x64(True), jax.default_device(device):  # likewise
             return function(item)
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(max_workers=workers) as pool:
         return list(pool.map(call, items))
 
 

@@ -54,7 +54,9 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
         mixture = mix_candidates(members, validation.held_out, ranking.scored_by) if mixed else None
         remarks = (*ranking.remarks, f"Not fitted to all records: {'; '.join(lost)}.")
         ranking = replace(ranking, members=members, mixture=mixture, remarks=remarks)
-    calibrated = map_in_threads(lambda each: _calibrate(fitted[each.key], each, validation.held_out), members)
+    calibrated = map_in_threads(
+        lambda each: _calibrate(fitted[each.key], each, validation.held_out), members, validation.scheduler.workers
+    )
     models, bands = zip(*calibrated, strict=True)
     model = mix_models(models, bands) if mixed else models[0]
     return _attach(ranking.describe(), model, interrupted)

@@ -105,7 +105,7 @@ class Duration(NamedTuple):
 def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) -> dict[CandidatePath, Duration]:
     """Measure an evaluation of every path and multiply; a configuration that cannot be measured takes no time."""
     scheduler = validation.scheduler
-    evaluations = map_in_threads(lambda path: _compile_evaluation(path, validation), paths)
+    evaluations = map_in_threads(lambda path: _compile_evaluation(path, validation), paths, scheduler.workers)
     parts, rows = (sum(len(record) for record in records) for records in (scheduler.parts, scheduler.records))
     waves, slower = -(-FOLDS // scheduler.workers), SHARED if scheduler.workers > 1 else 1.0
     durations = {}

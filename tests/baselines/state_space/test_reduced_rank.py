@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from revarb.baselines.state_space import reduced_rank
+from revarb.baselines.state_space import particle_gibbs, reduced_rank
 from revarb.baselines.state_space.reduced_rank import ReducedRankGPSSM
 from revarb.data.series import Series, Window
 from revarb.errors import ComputationError
-from revarb.models.model_file import load, model_from_parts, model_parts
+from revarb.models.model_file import model_from_parts, model_parts
 from support import small
 
 QUICK = ReducedRankGPSSM(states=1, basis=20, particles=6, burn_in=30, draws=20, thinning=2)
@@ -54,15 +54,6 @@ def test_the_kink_is_recovered(rng):
     assert errors[0] < 1.2 * errors[1]
 
 
-def test_every_start_and_method_runs_also_of_a_loaded_model(model, tmp_path):
-    record, loaded = small.record(1, samples=50), load(model.save(tmp_path / "m.rgp"))
-    for start in ("cold", "continue", Window(record.u[:20], record.y[:20])):
-        for method in ("samples", "mean"):
-            path, again = (each.simulate(record.u[20:], method, start=start) for each in (model, loaded))
-            np.testing.assert_array_equal(again.mean, path.mean)
-            assert path.mean.shape == (30, 1) and np.abs(path.mean - record.y.mean()).max() < 5.0
-
-
 def test_inputs_far_outside_of_the_box_do_not_make_a_run_diverge(model):
     with pytest.warns(UserWarning, match="leaves its training range"):
         path = model.simulate(np.full((200, 1), 1e6))
@@ -93,7 +84,7 @@ def test_a_chain_that_diverges_is_refused(monkeypatch):
     def diverge(state, *_):
         return state._replace(path=state.path * np.nan)
 
-    monkeypatch.setattr(reduced_rank, "run_sweeps", diverge)
+    monkeypatch.setattr(particle_gibbs, "run_sweeps", diverge)
     with pytest.raises(ComputationError, match="the sampling of the states diverged"):
         QUICK.fit(small.record())
 

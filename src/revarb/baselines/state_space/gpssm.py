@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Float, Float64, Int, Key
 
+from revarb.baselines.state_space import variational
 from revarb.baselines.state_space.fitted_state_space import (
     FittedStateSpace,
     check_states,
@@ -21,31 +22,14 @@ from revarb.baselines.state_space.fitted_state_space import (
     write_starts,
 )
 from revarb.baselines.state_space.transition import DrawnTransition, Transition, fit_linear_map, start_transition
-from revarb.baselines.state_space.variational import (
-    STRUCTURES,
-    RecognisedStart,
-    Segments,
-    SSMParameters,
-    estimate_elbo,
-    guess_states,
-    start_corrections,
-)
 from revarb.baselines.training_rows import DelayedRecords, Subsequences, Training, cut_subsequences, run_adam
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
 from revarb.fitting.initial_values import fill_gaps
 from revarb.gp.layer import Layer, Linear, inverse_softplus
+from revarb.models import model_file
 from revarb.models.configuration import Configuration, check_keys, check_word
-from revarb.models.model_file import (
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    common_fields,
-    fill_template,
-    register_format,
-)
 from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
@@ -122,7 +106,7 @@ class GPSSM(Configuration):
         self._check(("input_delay",), check_integer, least=0)
         self._check(("subsequence",), check_integer, least=2)
         self._check(("learning_rate",), check_number, above=0.0)
-        self._check(("structure",), check_word, tuple(STRUCTURES))
+        self._check(("structure",), check_word, tuple(variational.STRUCTURES))
         self._check(("mean",), check_word, ("identity", "linear"))
 
     @with_numerics
@@ -270,7 +254,7 @@ def _prepare(spec: GPSSM, delayed: DelayedRecords) -> _Data:
     later = np.concatenate([first + np.arange(1, count) for first, count in records])
     full = np.concatenate([first + np.arange(max(count - window + 1, 1)) for first, count in records])
     arrays = _Arrays(cuts.u_bar, cuts.y, cuts.starts, _cut_windows(known, cuts.starts, window), sum(lengths))
-    return _Data(arrays, length, guess_states(ys, spec.states), later, _cut_windows(known, full, window))
+    return _Data(arrays, length, variational.guess_states(ys, spec.states), later, _cut_windows(known, full, window))
 
 
 def _pad(values: Float64[np.ndarray, "N D"], length: int, value: float) -> Float64[np.ndarray, "_ D"]:
@@ -284,16 +268,16 @@ def _cut_windows(
     return known[starts[:, None] + np.arange(window)].reshape(len(starts), -1)
 
 
-def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> SSMParameters:
+def _start(spec: GPSSM, data: _Data, rng: np.random.Generator) -> variational.SSMParameters:
     arrays, guess = data.arrays, data.guess
     outputs, linear_mean = arrays.y.shape[1], spec.mean == "linear"
     transition = start_transition(guess, np.asarray(arrays.u_bar), outputs, data.later, spec.inducing, linear_mean, rng)
     recognition = fit_linear_map(np.asarray(arrays.windows), guess[arrays.starts])
-    start = RecognisedStart(recognition, np.full(spec.states, inverse_softplus(START_VARIANCE)))
-    return SSMParameters(transition, start, start_corrections(spec.structure, guess))
+    start = variational.RecognisedStart(recognition, np.full(spec.states, inverse_softplus(START_VARIANCE)))
+    return variational.SSMParameters(transition, start, variational.start_corrections(spec.structure, guess))
 
 
-def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[SSMParameters, Status]:
+def _train(spec: GPSSM, data: _Data, seed: int, progress: bool) -> tuple[variational.SSMParameters, Status]:
     # Adam in compiled calls of several updates each.
     key, parameters = jax.random.key(seed), _start(spec, data, np.random.default_rng(seed))
     now = parameters, _make_rule(spec).init(parameters)  # pyright: ignore[reportArgumentType] (a tree)
@@ -320,7 +304,7 @@ def _diverged() -> ComputationError:
 def _run_updates(
     start: Training, arrays: _Arrays, key: Key[jax.Array, ""], spec: GPSSM, length: int
 ) -> tuple[Training, Float[AnyArray, ""]]:
-    def loss(parameters: SSMParameters, now: Key[jax.Array, ""]) -> Float[AnyArray, ""]:
+    def loss(parameters: variational.SSMParameters, now: Key[jax.Array, ""]) -> Float[AnyArray, ""]:
         return -_draw_bound(parameters, spec, arrays, length, now)
 
     now, losses = run_adam(_make_rule(spec), loss, start, jax.random.split(key, UPDATES_PER_CALL))
@@ -329,13 +313,13 @@ def _run_updates(
 
 @partial(jax.jit, static_argnames=("spec", "length"))
 def _draw_bounds(
-    parameters: SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, keys: Key[jax.Array, " E"]
+    parameters: variational.SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, keys: Key[jax.Array, " E"]
 ) -> Float[AnyArray, " E"]:
     return jax.lax.map(lambda key: _draw_bound(parameters, spec, arrays, length, key), keys)
 
 
 def _draw_bound(
-    parameters: SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, key: Key[jax.Array, ""]
+    parameters: variational.SSMParameters, spec: GPSSM, arrays: _Arrays, length: int, key: Key[jax.Array, ""]
 ) -> Float[AnyArray, ""]:
     # The bound per sample of the records, estimated on random sub-trajectories.
     u_bar, y, starts, windows, rows = arrays
@@ -345,10 +329,11 @@ def _draw_bound(
     chosen = jax.random.choice(choice_key, len(starts), (spec.batch,))
     first = starts[chosen]
     corrections = jax.tree.map(lambda leaf: cut_subsequences(leaf, first, length), parameters.corrections)
-    segments = Segments(
+    segments = variational.Segments(
         cut_subsequences(u_bar, first, length), cut_subsequences(y, first, length), windows[chosen], corrections
     )
-    return estimate_elbo(parameters, segments, rows, STRUCTURES[spec.structure], spec.samples, elbo_key) / rows
+    follow = variational.STRUCTURES[spec.structure]
+    return variational.estimate_elbo(parameters, segments, rows, follow, spec.samples, elbo_key) / rows
 
 
 def _make_rule(spec: GPSSM) -> optax.GradientTransformation:
@@ -362,20 +347,22 @@ def _write_gpssm(model: FittedGPSSM) -> tuple[dict[str, Any], Any]:
     return {**header, **about}, {**starts, "transition": model.transition}
 
 
-def _read_gpssm(header: Header, arrays: Arrays) -> FittedGPSSM:
-    fields, spec = common_fields(header), GPSSM(**check_keys(GPSSM, header["configuration"]))
+def _read_gpssm(header: model_file.Header, arrays: model_file.Arrays) -> FittedGPSSM:
+    fields, spec = model_file.common_fields(header), GPSSM(**check_keys(GPSSM, header["configuration"]))
     prep = fields.preprocessor
     template = make_blank_starts(header, prep)
     if spec.states != header["states"] or spec.input_delay != prep.order.input_delay:
         raise InputError("its configuration has other states or another input delay than the model")
     inducing = check_integer("inducing", header["inducing"], 1, spec.inducing)
-    trained = fill_template({**template, "transition": _make_blank_transition(spec.states, inducing, prep)}, arrays)
+    trained = model_file.fill_template(
+        {**template, "transition": _make_blank_transition(spec.states, inducing, prep)}, arrays
+    )
     bound = check_number("bound", header["bound"])
     return FittedGPSSM(*fields, *read_starts(trained["starts"]), spec, trained["transition"], bound)
 
 
 def _make_blank_transition(states: int, inducing: int, prep: Preprocessor) -> Transition:
-    size, blank = states + prep.order.input_lags * len(prep.input_names), blank_array
+    size, blank = states + prep.order.input_lags * len(prep.input_names), model_file.blank_array
     # One layer per state, stacked along a first axis.
     layers = Layer(blank(states, inducing, size), blank(states, size), blank(states), blank(states))
     v_mean, v_root = blank(states, inducing), blank(states, inducing, inducing)
@@ -383,4 +370,4 @@ def _make_blank_transition(states: int, inducing: int, prep: Preprocessor) -> Tr
     return Transition(layers, v_mean, v_root, linear, blank(len(prep.output_names)))
 
 
-register_format(ModelFormat("GP-SSM", FittedGPSSM, _write_gpssm, _read_gpssm))
+model_file.register_format(model_file.ModelFormat("GP-SSM", FittedGPSSM, _write_gpssm, _read_gpssm))

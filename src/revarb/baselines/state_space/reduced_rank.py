@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Key
 
+from revarb.baselines.state_space import particle_gibbs
 from revarb.baselines.state_space.basis_regression import LaplaceBasis, ReducedRankDynamics
 from revarb.baselines.state_space.fitted_state_space import (
     FittedStateSpace,
@@ -19,29 +20,11 @@ from revarb.baselines.state_space.fitted_state_space import (
     summarise_states,
     write_starts,
 )
-from revarb.baselines.state_space.particle_gibbs import (
-    ChainState,
-    Draw,
-    StackedRecords,
-    run_sweeps,
-    stack_records,
-    start_chain,
-    start_path,
-)
 from revarb.baselines.training_rows import DelayedRecords
 from revarb.data.series import Series, as_records
 from revarb.errors import ComputationError, InputError, check_integer, check_number, check_seed
+from revarb.models import model_file
 from revarb.models.configuration import Configuration
-from revarb.models.model_file import (
-    MAX_ORDER,
-    Arrays,
-    Header,
-    ModelFormat,
-    blank_array,
-    common_fields,
-    fill_template,
-    register_format,
-)
 from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
@@ -133,10 +116,10 @@ class ReducedRankGPSSM(Configuration):
         records, seed = as_records(train), check_seed(seed)
         check_states(self.states, records[0])
         data = DelayedRecords.from_records(records, self.input_delay)
-        rows, path = stack_records(data.u_bars, data.ys), start_path(data, self.states)
+        rows, path = particle_gibbs.stack_records(data.u_bars, data.ys), particle_gibbs.start_path(data, self.states)
         largest = np.concatenate([np.abs(values).max(axis=0) for values in (path[:, -self.states :], rows.u_bar)])
         basis = LaplaceBasis.build(self.box * np.maximum(largest, 1.0), self.basis)
-        start, key = start_chain(path, len(data.prep.output_names), basis), jax.random.key(seed)
+        start, key = particle_gibbs.start_chain(path, len(data.prep.output_names), basis), jax.random.key(seed)
         with progress_bar("fitting reduced-rank GP-SSM", self._rounds * self.thinning, progress) as update:
             chain, status = _run_chain(self, start, basis, rows, key, update)
         kept = chain[self._burn_in_rounds :] or chain[len(chain) // 2 :]
@@ -181,7 +164,7 @@ class FittedReducedRankGPSSM(FittedStateSpace):
     """
 
     basis: LaplaceBasis
-    posterior: Draw
+    posterior: particle_gibbs.Draw
 
     @property
     def hidden(self) -> int:
@@ -209,25 +192,25 @@ class FittedReducedRankGPSSM(FittedStateSpace):
         )
         return (SummaryTable("fit", ("", ""), rows),)
 
-    def _make_dynamics(self, draw: Draw) -> ReducedRankDynamics:
+    def _make_dynamics(self, draw: particle_gibbs.Draw) -> ReducedRankDynamics:
         output_std = np.sqrt(self.posterior.R.mean(axis=0))
         return ReducedRankDynamics(self.basis, draw.weights, np.linalg.cholesky(draw.Q), output_std)
 
 
 def _run_chain(
     spec: ReducedRankGPSSM,
-    state: ChainState,
+    state: particle_gibbs.ChainState,
     basis: LaplaceBasis,
-    rows: StackedRecords,
+    rows: particle_gibbs.StackedRecords,
     key: Key[jax.Array, ""],
     update: Callable[[int, str], None],
-) -> tuple[list[ChainState], Status]:
-    chain: list[ChainState] = []
+) -> tuple[list[particle_gibbs.ChainState], Status]:
+    chain: list[particle_gibbs.ChainState] = []
     burn_in = np.geomspace(START_FLOOR, END_FLOOR, spec._burn_in_rounds, endpoint=False)
     floors = jnp.concatenate([burn_in, np.zeros(spec.draws)])
     for number, (round_key, floor) in enumerate(zip(jax.random.split(key, spec._rounds), floors, strict=True), start=1):
         with capture_interrupts() as pressed:
-            state = run_sweeps(state, basis, rows, round_key, floor, spec.thinning, spec.particles)
+            state = particle_gibbs.run_sweeps(state, basis, rows, round_key, floor, spec.thinning, spec.particles)
             chain.append(jax.tree.map(np.asarray, state))
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(chain[-1])):
             raise ComputationError("the sampling of the states diverged; use more particles or a larger box")
@@ -243,24 +226,24 @@ def _write_reduced_rank(model: FittedReducedRankGPSSM) -> tuple[dict[str, Any], 
     return {**header, **sizes}, {**starts, "basis": model.basis, "posterior": model.posterior}
 
 
-def _read_reduced_rank(header: Header, arrays: Arrays) -> FittedReducedRankGPSSM:
-    fields, blank = common_fields(header), blank_array
+def _read_reduced_rank(header: model_file.Header, arrays: model_file.Arrays) -> FittedReducedRankGPSSM:
+    fields, blank = model_file.common_fields(header), model_file.blank_array
     prep = fields.preprocessor
     template, states = make_blank_starts(header, prep), header["states"]
-    count, draws = (check_integer(name, header[name], 1, MAX_ORDER) for name in ("basis", "draws"))
+    count, draws = (check_integer(name, header[name], 1, model_file.MAX_ORDER) for name in ("basis", "draws"))
     # The first models of this kind had no such entry: their f depends on the whole state, outputs included.
     hidden = check_integer("hidden", header.get("hidden", states), 1, states)
     dimensions = hidden + prep.order.input_lags * len(prep.input_names)
     weights, Q = blank(draws, states, 1 + dimensions + count), blank(draws, states, states)
     template["basis"] = LaplaceBasis(blank(dimensions), blank(count, dimensions), 1)
-    template["posterior"] = Draw(weights, Q, blank(draws, len(prep.output_names)))
-    trained = fill_template(template, arrays)
+    template["posterior"] = particle_gibbs.Draw(weights, Q, blank(draws, len(prep.output_names)))
+    trained = model_file.fill_template(template, arrays)
     _check_trained(trained["basis"], trained["posterior"])
     basis = LaplaceBasis.from_numbers(trained["basis"].half_width, trained["basis"].numbers)
     return FittedReducedRankGPSSM(*fields, *read_starts(trained["starts"]), basis, trained["posterior"])
 
 
-def _check_trained(basis: LaplaceBasis, posterior: Draw) -> None:
+def _check_trained(basis: LaplaceBasis, posterior: particle_gibbs.Draw) -> None:
     numbers = basis.numbers
     if not (basis.half_width > 0.0).all():
         raise InputError("a width of its box is not positive")
@@ -271,4 +254,6 @@ def _check_trained(basis: LaplaceBasis, posterior: Draw) -> None:
         raise InputError("a draw has a noise that is not positive")
 
 
-register_format(ModelFormat("reduced-rank GP-SSM", FittedReducedRankGPSSM, _write_reduced_rank, _read_reduced_rank))
+model_file.register_format(
+    model_file.ModelFormat("reduced-rank GP-SSM", FittedReducedRankGPSSM, _write_reduced_rank, _read_reduced_rank)
+)

@@ -1,4 +1,4 @@
-/* ${what}, written by revarb ${version}.
+/* One step of ${what}, written by revarb ${version}.
 
    Sampling interval: ${dt}. Inputs and outputs are in the units of the training data.
    Call ${name}_init once, then ${name}_step once per sample with the inputs of that sample:
