@@ -96,7 +96,6 @@ def test_what_looks_spoiled_in_a_record_is_said_once():
         (lambda: quick.fit(clipped, restarts=2), 1),
         (lambda: quick.fit(record), 0),
         (lambda: revarb.compare(clipped, small.record(1), {"a": quick, "b": revarb.Mean()}, seeds=1), 1),
-        (lambda: revarb.fit(clipped, jobs=1), 1),  # the default of a record that is too short for a choice
         (lambda: revarb.fit(longer, jobs=1, candidates=[revarb.ARX(2, 2)]), 1),
     ):
         with warnings.catch_warnings(record=True) as caught:

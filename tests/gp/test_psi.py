@@ -35,13 +35,6 @@ def test_psi1_and_psi2_agree_with_gpy(case, D):
     np.testing.assert_allclose(psi.psi2(*values), kernel.psi2(zeta, q), rtol=1e-8, atol=1e-8)
 
 
-def test_without_uncertainty_the_statistics_are_kernel_products(case):
-    mu, lam, zeta, w, variance = case(7, 5, 3)
-    cross = oracles.rbf(mu, zeta, w, variance)
-    np.testing.assert_allclose(psi.psi1(mu, 0 * lam, zeta, w, variance), cross, rtol=1e-12)
-    np.testing.assert_allclose(psi.psi2(mu, 0 * lam, zeta, w, variance), cross.T @ cross, rtol=1e-12)
-
-
 @pytest.mark.parametrize("uncertain", [0, 1, 3])
 def test_known_regressors_are_those_whose_variance_is_zero(case, uncertain):
     mu, lam, zeta, w, variance = case(7, 5, 4)
@@ -88,14 +81,6 @@ def test_no_gather_and_no_scatter_in_psi2_and_its_derivative(case):
 
 def full_statistics(mu, cov, zeta, w, variance):
     return psi.psi2_full(mu, cov, zeta, w, variance, psi.pair_exponents(zeta, w))
-
-
-def test_full_covariance_statistics_contain_the_diagonal_ones(case):
-    mu, lam, zeta, w, variance = case(1, 6, 4)
-    psi1, _ = psi.psi1_full(mu[0], np.diag(lam[0]), zeta, w, variance)
-    np.testing.assert_allclose(psi1, psi.psi1(mu, lam, zeta, w, variance)[0], rtol=1e-10)
-    got = full_statistics(mu[0], np.diag(lam[0]), zeta, w, variance)
-    np.testing.assert_allclose(got, psi.psi2(mu, lam, zeta, w, variance), rtol=1e-10)
 
 
 def test_full_covariance_statistics_agree_with_quadrature(case):

@@ -204,8 +204,8 @@ def test_what_is_not_scored_on_all_blocks_is_unfinished_and_failures_are_listed(
 
 
 def test_after_ctrl_c_a_part_is_better_than_nothing(make, held_out):
-    choice = rank([make("a", 0.1, A, folds=1)], held_out, {}, 5, interrupted=True).describe()
-    assert notes(choice) == {"a": "taken"}
+    part = rank([make("a", 0.1, A, folds=1)], held_out, {}, 5, interrupted=True)
+    assert notes(part.describe()) == {"a": "taken"}
     with pytest.raises(KeyboardInterrupt):
         rank([], held_out, {}, 5, interrupted=True)
 

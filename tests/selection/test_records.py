@@ -111,12 +111,9 @@ def test_parts_without_a_measured_output_are_left_out():
     assert len(parts) == 2 and not any(part.missing for part in parts)
 
 
-def test_the_window_of_inputs_must_be_full_where_the_first_block_begins():
-    assert hold_out_blocks(make_records(240), Order(2, 100, 1)) is not None
-    assert hold_out_blocks(make_records(240), Order(2, 125, 1)) is None
-    records = make_records(60, 60, 60)
-    lags = limit_lags(records, MORE_LAGS)
-    assert hold_out_blocks(records, Order(lags, lags, 1)) is not None
+@pytest.mark.parametrize(("lags", "full"), [(100, True), (125, False)])
+def test_the_window_of_inputs_must_be_full_where_the_first_block_begins(lags, full):
+    assert (hold_out_blocks(make_records(240), Order(2, lags, 1)) is not None) is full
 
 
 def test_too_few_blocks_or_a_fold_that_leaves_too_little_hold_nothing_out():
