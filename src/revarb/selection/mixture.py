@@ -106,12 +106,9 @@ def _share_degrees(degrees: float | None, models: Sequence[Member]) -> float | N
 
 
 def _scale_band(model: Member, near: float, far: float, degrees: float | None) -> Member:
-    if isinstance(model, FittedRGP):
-        known = model.calibration
-        if known is None:
-            return model
-        factors = (*(near * factor for factor in known.factors[:-1]), far * known.factors[-1])
-        return replace(model, calibration=replace(known, factors=factors, degrees_of_freedom=degrees))
     if isinstance(model, FittedARX):
         return replace(model, residual_std=far * model.residual_std, horizon_std=near * model.horizon_std)
-    return replace(model, residual_std=far * model.residual_std)
+    assert isinstance(model, FittedRGP) and model.calibration is not None
+    known = model.calibration
+    factors = (*(near * factor for factor in known.factors[:-1]), far * known.factors[-1])
+    return replace(model, calibration=replace(known, factors=factors, degrees_of_freedom=degrees))
