@@ -115,7 +115,8 @@ def fit(
     deadline = None if time_limit is None else time.monotonic() + check_number("time_limit", time_limit, above=0.0)
     seed, records = check_seed(seed), as_records(train)
     Standardiser.from_records(records)  # refuses a constant column before anything is left out or cut
-    workers, chosen = _count_workers(jobs), _check_candidates(candidates, effort)
+    workers = count_workers(jobs) if check_jobs(jobs) is not None else min(count_workers(-1), MAX_WORKERS)
+    chosen = _check_candidates(candidates, effort)
     members = check_integer("members", members, least=1)
     if candidates is None:
         records = leave_out_short(records)
@@ -206,10 +207,6 @@ def _check_candidates(candidates: object, effort: object) -> AnyCandidates:
     if effort != "normal":
         raise InputError(f"effort={effort!r} selects among the default candidates; leave it out with candidates=…")
     return read_candidates(candidates)
-
-
-def _count_workers(jobs: int | None) -> int:
-    return min(count_workers(-1), MAX_WORKERS) if check_jobs(jobs) is None else count_workers(jobs)
 
 
 def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence[Series], budget: Budget) -> Fitted:
