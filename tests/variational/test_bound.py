@@ -1,4 +1,4 @@
-"""The whole bound: every derivative, several records, limits."""
+"""The whole bound: every derivative, several records, limits; parameters as one flat vector."""
 
 import jax
 import numpy as np
@@ -87,3 +87,16 @@ def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
         mean, variance = np.asarray(prior.prior_mean), np.asarray(prior.variance)
         kl += 0.5 * np.sum((lam + (m[:L] - mean) ** 2) / variance - 1.0 + np.log(variance / lam))
     assert got == pytest.approx(evidence + entropies - kl, abs=1e-3)
+
+
+def test_flatten_and_back(rng):
+    parameters = random_parameters(rng, (5, 4))
+    again = unflatten(flatten(parameters), get_form(parameters))
+    for ours, theirs in zip(jax.tree.leaves(again), jax.tree.leaves(parameters), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_every_entry_belongs_to_exactly_one_group(rng):
+    parameters = random_parameters(rng, (5, 4), linear=1, student=1)
+    memberships = np.sum([select_entries(parameters, (group,)) for group in GROUPS], axis=0)
+    np.testing.assert_array_equal(memberships, 1)
