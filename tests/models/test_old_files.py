@@ -1,9 +1,8 @@
 """Model files that versions 0.1 and 0.2 wrote still load, and simulate what they simulated then.
 
 data/v0_1 and data/v0_2 have small files of every kind, and in expected.json what that version simulated with them. The
-programs that wrote them run with that version only: `git show f46fdbd:tests/models/data/make_v0_1.py` and
-`git show 1edec47:tests/models/data/make_v0_2.py`. Of 0.1 the tests keep `u`, and of every path `mean`, `band_std` (now:
-`std`) and `lower`.
+programs that wrote them run with that version only and are in the history: `git log --stat -- tests/models/data` names
+make_v0_1.py and make_v0_2.py. Of 0.1 the tests keep `u`, and of every path `mean`, `band_std` (now: `std`) and `lower`.
 """
 
 import json
