@@ -65,7 +65,13 @@ def test_the_figure_shows_every_candidate_with_an_error():
     assert drawn == [each.name for each in (LINEAR, TAKEN, BEST, DROPPED)]
     assert axes.get_xscale() == "log" and "cold runs" in axes.get_xlabel()
     (low, high), ticks = axes.get_xlim(), axes.get_xticklabels()
-    assert [each.get_text() for each in ticks if low < each.get_position()[0] < high] == ["0.1", "0.15", "0.2", "0.3"]
+    assert [each.get_text() for each in ticks if low < each.get_position()[0] < high] == [
+        "0.1",
+        "0.15",
+        "0.2",
+        "0.25",
+        "0.3",
+    ]
     alone = Choice((FAILED,), FAILED.name, "Nothing was compared.", "nothing")
     assert isinstance(alone.plot(), Figure)
     for choice, labels in (

@@ -202,7 +202,7 @@ def draw_frequency_response(response: "FrequencyResponse") -> Figure:
 
 @rc_context({"text.parse_math": False})
 def draw_static_gain_curve(curve: "StaticGainCurve") -> Figure:
-    """Every output at rest over the input, and its slope to the right; gaps: the model does not come to rest."""
+    """Every output at rest over the input, and its slope to the right."""
     outputs = len(curve.output_names)
     figure = Figure(figsize=(9.0, 1.2 + 2.4 * outputs), layout="constrained")
     panels = figure.subplots(outputs, 2, sharex=True, squeeze=False)
@@ -214,9 +214,19 @@ def draw_static_gain_curve(curve: "StaticGainCurve") -> Figure:
         slope.set_ylabel(f"static gain of {curve.output_names[row]}")
         for axes in (level, slope):
             axes.grid(**GRID)
+            _shade_unrest(axes, curve, row)
     for axes in panels[-1]:
         axes.set_xlabel(curve.input_name)
     inputs = zip(curve.input_names, curve.others, strict=True)
     others = ", ".join(f"{name} = {value:.6g}" for name, value in inputs if name != curve.input_name)
     finish_figure(figure, f"Outputs at rest{' at ' if others else ''}{others}")
     return figure
+
+
+def _shade_unrest(axes: Axes, curve: "StaticGainCurve", row: int) -> None:
+    lost = np.isnan(curve.outputs[:, row])
+    if lost.any():
+        axes.fill_between(
+            curve.inputs, 0.0, 1.0, where=lost.tolist(), transform=axes.get_xaxis_transform(), color="#ececec", lw=0,
+            label="does not come to rest",
+        )  # fmt: skip

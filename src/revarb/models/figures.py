@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_measured
@@ -51,9 +51,7 @@ def draw_errors(groups: Mapping[str, Sequence[Any]], title: str, scored_by: str)
     axes.set_yticks(range(len(drawn)), [each.name for each, _ in drawn], fontsize=8)
     by = textwrap.fill(textwrap.shorten(scored_by, 2 * WIDTH, placeholder=" …"), WIDTH)
     axes.set_xlabel(f"held-out error, in standard deviations of the output\n{by}", fontsize=9)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    axes.xaxis.set_major_formatter("{x:.12g}")
-    axes.xaxis.set_minor_locator(NullLocator())
+    _set_ticks(axes)
     axes.grid(axis="x", color="#e8e8e8", linewidth=0.6)
     finish_figure(figure, title)
     return figure
@@ -66,6 +64,18 @@ def _draw_points(axes: Axes, rows: list[int], group: list[Any], colour: str, lab
         errors, rows, xerr=[errors - errors / spread, errors * spread - errors], fmt="o", markersize=4,
         color=colour, linewidth=1.0, label=label,
     )  # fmt: skip
+
+
+def _set_ticks(axes: Axes) -> None:
+    # Plain numbers: evenly spaced where the errors are close, else 1, 2 and 5 of every power of ten, or powers alone.
+    low, high = axes.get_xlim()
+    if high < 4.0 * low:
+        locator: MaxNLocator | LogLocator = MaxNLocator(6)
+    else:
+        locator = LogLocator(subs=(1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,))
+    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    axes.set_xticks(ticks, [f"{tick:.12g}" for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 class TimeLine:
