@@ -17,7 +17,7 @@ from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Status
-from revarb.selection import ranking
+from revarb.selection import final_fit, ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.final_fit import fit_members
 from revarb.selection.ranking import rank
@@ -112,6 +112,16 @@ def test_a_linear_model_that_is_left_is_alone(members):
     assert fit(better, members, failing=[A])[0].choice.taken == "linear"  # better than what could join it
     with pytest.raises(ComputationError, match="no candidate could be fitted to all records; use RGP"):
         fit([BEST, *WORSE], members, failing=[A, B])
+
+
+def test_what_is_not_stable_when_fitted_to_all_records_is_left_out(monkeypatch):
+    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records: model.seed != 2)
+    with pytest.warns(UserWarning, match="a, 2 lags, w = 5: fitted to all records it is not stable, and is left out"):
+        model, seeds = fit(RESULTS, 3)
+    assert seeds == [1, 5] and model.choice.taken == "mixture of 2"
+    assert model.choice.sentence.endswith("Not fitted to all records: a, 2 lags, w = 5.")
+    monkeypatch.setattr(final_fit, "is_stable", lambda result, records: False)  # no candidate is: all are compared
+    assert fit(RESULTS, 3)[1] == [2, 1, 5]
 
 
 def test_where_the_last_run_diverges_the_weight_before_is_kept_once():

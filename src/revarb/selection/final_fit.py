@@ -27,7 +27,7 @@ from revarb.selection.mixture import mix_models
 from revarb.selection.ranking import Ranking, mix_candidates
 from revarb.selection.records import FEW_LAGS, limit_lags
 from revarb.selection.schedule import FitJob
-from revarb.selection.validation import CandidateResult, Validation
+from revarb.selection.validation import CandidateResult, Validation, is_stable, stays_bounded
 
 LEAST_NOISE = 1e-4  # variance of the output noise of a calibrated model, z-scored
 
@@ -71,9 +71,16 @@ def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series
         if fitted and each not in ranking.members:
             break
         model = _fit_candidate(each, validation, records)
-        if model is not None and all(model is not other for other in fitted.values()):
+        if model is not None and _has_become_unstable(model, each, validation.held_out):
+            warn_user(f"{each.name}: fitted to all records it is not stable, and is left out")
+        elif model is not None and all(model is not other for other in fitted.values()):
             fitted[each.key] = model
     return fitted
+
+
+def _has_become_unstable(model: Any, result: CandidateResult, held_out: HeldOut) -> bool:
+    # Where no candidate is stable, all are compared.
+    return not stays_bounded(model, held_out.records) and is_stable(result, held_out.records)
 
 
 def _fit_candidate(result: CandidateResult, validation: Validation, records: Sequence[Series]) -> Any:
