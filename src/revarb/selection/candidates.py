@@ -200,36 +200,40 @@ class DefaultCandidates:
     def list_paths(self, records: Sequence[Series], delay: int) -> list[CandidatePath]:
         """The structures, the most promising first; `delay` is that of the linear models that did best."""
         few, lags, more = (limit_lags(records, most) for most in (FEW_LAGS, LAGS, MORE_LAGS))
-        outputs, linear = records[0].y.shape[1], {"recipe": "linear", "hidden": 1, "linear": True}
-        with_linear_part = _halve(_make(LINEAR_PART, records, lags, delay, latent_dim=outputs, **linear))
+        with_linear_part = _make(
+            LINEAR_PART, records, lags, delay, "linear", hidden=1, linear=True, latent_dim=records[0].y.shape[1]
+        )  # fmt: skip
         if self.linear_only:
             return [with_linear_part]
-        many = min(INDUCING, count_enough_inducing(records))
-        few_lags = _make("smooth layer", records, few, delay, recipe="smooth", hidden=1)
         paths = [
             with_linear_part,
-            _halve(_make("smooth layer", records, more, delay, recipe="smooth", hidden=1)),
-            # A state more than outputs: what is not measured.
-            _make(LINEAR_PART, records, lags, delay, latent_dim=outputs + 1, **linear),
-            # Fitted to all records as its recipe says: drawn records of Artificial are simulated better so.
-            replace(few_lags, spec=replace(few_lags.spec, inducing=many), trial=_halve(few_lags).spec),
-            _halve(_make("free variances", records, lags, delay, recipe="R0")),  # the paper's model
+            _make("smooth layer", records, more, delay, "smooth", hidden=1),
+            _use_all(_make("smooth layer", records, few, delay, "smooth", hidden=1), records),
+            _make("free variances", records, lags, delay, "R0"),  # the paper's model
         ]
         return list({path.trial_spec: path for path in paths}.values())  # short records have fewer different lags
 
 
 def _make(name: str, records: Sequence[Series], lags: int, delay: int, recipe: str, **options: Any) -> CandidatePath:
-    weight = LINEAR_WEIGHT if options.get("linear", False) else WEIGHT
-    known, input_lags = replace(RECIPES[recipe], free_run_weight=weight), _limit_input_lags(records, lags, delay)
-    return CandidatePath(RGP(lags, input_lags, delay, inducing=FEW_INDUCING, recipe=known, **options), name)
+    # With half of the recipe's iterations: simulations are as good as with all of them.
+    known = RECIPES[recipe]
+    half = replace(
+        known,
+        stages=tuple(replace(stage, iterations=stage.iterations // 2) for stage in known.stages),
+        free_run_weight=LINEAR_WEIGHT if options.get("linear", False) else WEIGHT,
+        free_run_iterations=known.free_run_iterations // 2,
+    )
+    input_lags = _limit_input_lags(records, lags, delay)
+    return CandidatePath(RGP(lags, input_lags, delay, inducing=FEW_INDUCING, recipe=half, **options), name)
 
 
-def _halve(path: CandidatePath) -> CandidatePath:
-    # Half of the iterations, with which its simulations are as good.
-    recipe = path.spec.recipe
-    stages = tuple(replace(stage, iterations=stage.iterations // 2) for stage in recipe.stages)
-    half = replace(recipe, stages=stages, free_run_iterations=recipe.free_run_iterations // 2)
-    return replace(path, spec=replace(path.spec, recipe=half))
+def _use_all(path: CandidatePath, records: Sequence[Series]) -> CandidatePath:
+    # All iterations and more inducing inputs in its fit to all records: drawn records of Artificial are simulated
+    # better so.
+    trial = path.spec
+    known = replace(RECIPES["smooth"], free_run_weight=trial.recipe.free_run_weight)
+    spec = replace(trial, inducing=min(INDUCING, count_enough_inducing(records)), recipe=known)
+    return replace(path, spec=spec, trial=trial)
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:
