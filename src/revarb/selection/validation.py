@@ -22,7 +22,7 @@ from revarb.models.base import Fitted
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
-MAX_SPREAD = 2.0  # of outputs over the training inputs forwards and backwards, in standard deviations of the output
+MAX_SPREAD = 1.5  # of outputs over the training inputs forwards and backwards, in standard deviations of the output
 AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs are uninformative
 
 
