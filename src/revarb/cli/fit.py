@@ -60,7 +60,7 @@ def fit(
         int | None,
         Option(help="At most so many candidates are mixed; 1: no mixture; default: 5.", min=1),
     ] = None,
-    quick: Annotated[bool, Option("--quick", help="Choose among fewer candidates, in a third of the time.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Choose among fewer candidates, in half of the time.")] = False,
     time_limit: Annotated[
         float | None,
         Option(

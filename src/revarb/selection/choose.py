@@ -77,7 +77,7 @@ def fit(
     members : int
         At most so many candidates are mixed: the best ones, unless far behind the best; 1 for the best alone.
     effort : "normal" or "quick"
-        "quick" tries linear models and recurrent GPs with a linear part only, in a third of the time.
+        "quick" tries linear models and recurrent GPs with a linear part only, in half of the time.
     time_limit : float, optional
         Seconds after which nothing new is started: candidates are tried in the order of their promise, as long as they
         would finish. At least the linear models are tried. With a limit the result depends on the machine.
