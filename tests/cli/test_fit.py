@@ -63,7 +63,10 @@ def test_a_failed_fit_is_a_warning(capsys, folder, monkeypatch, status, steps, w
 @pytest.mark.slow
 def test_ctrl_c_during_a_fit_keeps_the_best_model(folder):
     """The progress bar shows, the model so far is on disk, and the same command with --resume continues."""
-    (folder / "long.toml").write_text("lags = 5\ninput_lags = 5\n[[recipe.stages]]\nfree = ['mu']\niterations = 9000\n")
+    endless = (
+        "[recipe]\nftol = 0.0\ngtol = 0.0\n[[recipe.stages]]\nfree = ['mu', 'lam', 'zeta', 'w']\niterations = 9000\n"
+    )
+    (folder / "long.toml").write_text(f"lags = 5\ninput_lags = 5\n{endless}")
     command = (b"bound", "-m", "revarb", *START, "--config", "long.toml")  # after the first iteration
     code, out, screen = command_line.press_ctrl_c(*command)
     assert code == 130, screen
