@@ -3,7 +3,8 @@
 import numpy as np
 
 from revarb.export.step_model import StepMember, StepModel
-from revarb.simulation.chain import Affine, Formula, RadialBasis, locate_regressors
+from revarb.simulation.chain import locate_regressors
+from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 
 def evaluate(formula: Formula, x: np.ndarray) -> np.ndarray:

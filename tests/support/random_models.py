@@ -5,8 +5,9 @@ import numpy as np
 
 from revarb.gp.layer import Layer, Linear
 from revarb.variational.bound import Rows
+from revarb.variational.noise import StudentNoise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, InitialPrior, StudentNoise
+from revarb.variational.states import FreeStates, InitialPrior
 
 L, JITTER = 2, 1e-6
 

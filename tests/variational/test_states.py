@@ -12,16 +12,8 @@ from scipy.stats import gamma, norm, t
 from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Gaussians, Targets, inverse_softplus
 from revarb.variational.bound import Layout, revarb_bound
-from revarb.variational.states import (
-    MIN_DEGREES,
-    InitialPrior,
-    StudentNoise,
-    entropy,
-    expected_squares,
-    kl_to_prior,
-    make_noise,
-    weight_terms,
-)
+from revarb.variational.noise import MIN_DEGREES, StudentNoise, expected_squares, make_noise, weight_terms
+from revarb.variational.states import InitialPrior, entropy, kl_to_prior
 from support import chains
 from support.random_models import JITTER, L, random_parameters, random_rows, separated
 

@@ -25,7 +25,8 @@ from revarb.models.residual_band import FittedNarx, check_residual_std
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import Affine, Chain, TanhNetwork
+from revarb.simulation.chain import Chain
+from revarb.simulation.formulas import Affine, TanhNetwork
 
 
 class Perceptron(eqx.Module):

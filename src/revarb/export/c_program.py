@@ -19,7 +19,7 @@ import revarb
 from revarb.errors import InputError
 from revarb.export.c_text import CProgram, check_include, make_identifiers, quote_comment, write_layer
 from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, list_gaussian_layers
-from revarb.simulation.chain import Formula
+from revarb.simulation.formulas import Formula
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from jaxtyping import Float64
 
 from revarb.errors import InputError, describe
 from revarb.export.step_model import MemberParts, StepModel
-from revarb.simulation.chain import Affine, Formula, RadialBasis, TanhNetwork
+from revarb.simulation.formulas import Affine, Formula, RadialBasis, TanhNetwork
 
 LONGEST = 40  # characters of an identifier made from a column
 WIDTH = 110  # characters of a line of a table

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, StepModel, list_gaussian_layers
-from revarb.simulation.chain import Affine, Formula, RadialBasis
+from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
 Value = Any  # a vector or a matrix of the tool, which has the operators + − * / @
 

@@ -19,15 +19,8 @@ from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
-from revarb.simulation.chain import (
-    Chain,
-    Formula,
-    RadialBasis,
-    StartState,
-    describe_layer,
-    find_noise_variance,
-    locate_windows,
-)
+from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
+from revarb.simulation.formulas import Formula, RadialBasis, describe_layer
 from revarb.simulation.starts import Origin
 
 

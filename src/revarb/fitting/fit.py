@@ -72,8 +72,9 @@ from revarb.runtime.workers import (
 from revarb.simulation.filtering import smooth_means
 from revarb.simulation.moments import observe_independent
 from revarb.simulation.starts import make_cold_origin
+from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, StudentNoise, make_noise
+from revarb.variational.states import FreeStates
 
 Outcome = FittedRGP | RevarbError  # a member, or the error of its fit: the other members are kept
 

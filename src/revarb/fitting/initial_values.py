@@ -21,8 +21,9 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Recipe
 from revarb.models.rgp import RGP
 from revarb.variational.bound import Layout, Rows
+from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, InitialPrior, StudentNoise, make_noise
+from revarb.variational.states import FreeStates, InitialPrior
 
 START_DEGREES = 4.0  # of freedom, where they are estimated
 

@@ -31,8 +31,9 @@ from revarb.models.rgp import RGP
 from revarb.runtime.files import write_atomic
 from revarb.runtime.machine import collect_versions
 from revarb.simulation.chain import Chain, StartState
+from revarb.variational.noise import MIN_DEGREES, StudentNoise
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import MIN_DEGREES, FreeStates, InitialPrior, Network, StudentNoise, build_networks
+from revarb.variational.states import FreeStates, InitialPrior, Network, build_networks
 
 Tree = TypeVar("Tree")
 

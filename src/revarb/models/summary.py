@@ -22,7 +22,7 @@ from revarb.data.windows import Order, split_rows
 from revarb.errors import InputError, check_number
 from revarb.gp.posterior import Posterior
 from revarb.simulation.chain import Chain, find_noise_variance
-from revarb.variational.states import StudentNoise, expected_squares
+from revarb.variational.noise import StudentNoise, expected_squares
 
 RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this many times the layer's shortest
 TEXT_WIDTH = 110  # columns of the plain text

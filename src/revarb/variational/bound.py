@@ -18,8 +18,9 @@ from revarb.gp.posterior import (
     join_output_groups,
 )
 from revarb.runtime.numerics import AnyArray
+from revarb.variational.noise import StudentNoise, weight_terms
 from revarb.variational.parameters import Parameters
-from revarb.variational.states import FreeStates, StudentNoise, entropy, kl_to_prior, weight_terms
+from revarb.variational.states import FreeStates, entropy, kl_to_prior
 
 
 class Rows(NamedTuple):

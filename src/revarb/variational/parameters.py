@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float64
 
 from revarb.gp.layer import Layer
 from revarb.runtime.numerics import AnyArray
-from revarb.variational.states import FreeStates, InitialPrior, RecognisedStates, StudentNoise
+from revarb.variational.noise import StudentNoise
+from revarb.variational.states import FreeStates, InitialPrior, RecognisedStates
 
 
 class Parameters(eqx.Module):
