@@ -1,15 +1,35 @@
 """Bands beyond the training data: generated plants whose test part runs 1.2 to 2 times further than their training.
 
-The seed draws the parameters of the plant, its inputs and its noise.
+The seed draws the parameters of the plant, its inputs and its noise, and starts the fit.
 """
 
+import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
+from matplotlib.figure import Figure
 
 import revarb
+from studies.output import GREY
+from studies.records import Score, run_model, score_record
+from studies.study import Fit, Result, Study, no_failures
+from studies.tables import (
+    Grid,
+    Rows,
+    SeedRange,
+    Target,
+    between,
+    by_record,
+    format_percent,
+    format_range,
+    format_seconds,
+    names_of,
+    over_seeds,
+    select,
+)
 
 TRAINING_ROWS = 500
 INSIDE, BEYOND, RETURN = 150, 190, 60  # rows of the test record: as in training, further, as in training again
@@ -19,6 +39,13 @@ NOISE = (0.01, 0.02)  # standard deviation, as a share of that of the training o
 FACTOR = (1.2, 2.0)  # largest output of the test record, as a multiple of that of the training record, from rest
 SCALES = np.geomspace(1.0, 8.0, 209)  # of the first input beyond training: the smallest that reaches the factor
 SUBSTEPS = 4  # of the method of Runge and Kutta, for every sample
+
+CHOSEN, LINEAR = "revarb (chosen)", "ARX"
+LEAVING = 3  # rows in a row outside of the 95 % band: there the error leaves it
+FALSE = 0.95  # a warning is false where the error is at most this quantile of the errors inside
+
+# What the table must show, for every plant: medians over the seeds, and a share of the runs.
+BAND, BAND_WARNED, WARNED_BEFORE = (0.90, 0.99), 0.80, 0.9
 
 Derivative = Callable[..., tuple[np.ndarray, ...]]  # of the states, from states, inputs and parameters
 
@@ -150,3 +177,196 @@ def _integrate(plant: Plant, parameters: Mapping, u: Float64[np.ndarray, "N Du S
             fourth = derive(states + step * third, inputs)
             states = states + step / 6.0 * (first + 2.0 * second + 2.0 * third + fourth)
     return found
+
+
+def mark_inside(train: revarb.Series, test: revarb.Series) -> Bool[np.ndarray, " N"]:
+    """Rows whose measured inputs and outputs are all in the range of the training record."""
+    pairs = ((train.u, test.u), (train.y, test.y))
+    return np.all([((new >= old.min(axis=0)) & (new <= old.max(axis=0))).all(axis=1) for old, new in pairs], axis=0)
+
+
+def find_leaving(outside: Bool[np.ndarray, " N"]) -> int | None:
+    """The first of `LEAVING` marked rows in a row; None without them."""
+    runs = np.convolve(outside, np.ones(LEAVING, dtype=int), "valid") == LEAVING
+    return int(np.argmax(runs)) if runs.any() else None
+
+
+def measure_bands(path: revarb.Trajectory, train: revarb.Series, test: revarb.Series) -> dict[str, float | int | None]:
+    """Bands, errors and warnings of a simulation of a test record with one output, after its first `skip` rows.
+
+    Rows *inside* are those whose measurements are in the range of training, *before* those of them before the first
+    that is not; at *beyond* rows an input or the output is out of it, and at *warned* rows the run says so itself. One
+    row can be inside and warned. Widths are those of the 95 % band, in standard deviations of the training output; None
+    is a score without rows.
+    """
+    scored, inside = np.arange(len(test)) >= path.skip, mark_inside(train, test)
+    warned = np.zeros(len(test), dtype=bool) if path.extrapolates is None else path.extrapolates
+    error = np.abs(test.y - path.mean)[:, 0]
+    half, half50 = ((path.interval(level)[1] - path.mean)[:, 0] for level in (0.95, 0.5))
+    kinds = {
+        "inside": inside,
+        "before": np.logical_and.accumulate(inside | ~scored),
+        "beyond": ~inside,
+        "warned": warned,
+    }
+    found: dict[str, float | int | None] = {}
+    for name, rows in kinds.items():
+        rows = rows & scored
+        found |= {
+            f"rows_{name}": int(rows.sum()),
+            f"coverage95_{name}": _mean(error[rows] <= half[rows]),
+            f"coverage50_{name}": _mean(error[rows] <= half50[rows]),
+            f"rmse_{name}": None if not rows.any() else float(np.sqrt(np.mean(error[rows] ** 2))),
+            f"width_{name}": _mean(2.0 * half[rows] / train.y.std()),
+        }
+    left = find_leaving((error > half) & scored)
+    false = None
+    if (inside & scored).any():
+        false = _mean(error[warned & scored] <= np.quantile(error[inside & scored], FALSE))
+    in_time = left is None or (path.extrapolates_from is not None and path.extrapolates_from <= left)
+    return {**found, "left": left, "warned_from": path.extrapolates_from, "warned_in_time": float(in_time),
+            "false_warnings": false}  # fmt: skip
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+class Beyond(Study):
+    """Generated plants, by the chosen model and by ARX."""
+
+    name, title = "beyond", "Beyond the training data: bands and warnings on generated plants"
+    protocol = (
+        "free simulation of the test record, cold start, without the rows in which the run settles; widths in standard "
+        "deviations of the training output"
+    )
+    notes = (
+        "inside: measured inputs and output in the range of the training record; beyond: not; warned: the run says "
+        "that it extrapolates. In time: before the error is outside of the 95 % band three rows in a row, or it never is. "
+        f"False: error at a warned row no larger than the {FALSE:.0%} quantile of those inside.",
+    )
+    columns = ("dataset", "model", "method", "seed", "rmse", "nlpd", "coverage95", "coverage95_inside", "status")
+    default_seeds, plants, effort = 10, tuple(PLANTS), "normal"
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        """The effort of the fits."""
+        parser.add_argument("--quick", action="store_true", help="fit with the effort 'quick'")
+
+    def run(self, options: argparse.Namespace, command: str) -> None:
+        """Carry out the study with the effort that is wanted."""
+        self.effort = "quick" if options.quick else "normal"
+        super().run(options, command)
+
+    def models(self) -> dict[str, Any]:
+        """The models by name."""
+        jobs = None if self.jobs == 1 else 1  # no processes inside processes
+        return {CHOSEN: revarb.Chosen(jobs=jobs, effort=self.effort), LINEAR: revarb.ARX()}
+
+    def list_fits(self) -> list[Fit]:
+        """Every plant, model and seed."""
+        case = "quick" if self.effort == "quick" else ""
+        return [Fit(name, model, seed, case if model == CHOSEN else "")
+                for name in self.plants for model in self.models() for seed in range(self.seeds)]  # fmt: skip
+
+    def run_fit(self, fit: Fit) -> Result:
+        """Draw a plant, fit a model, and score its band."""
+        train, test = draw_plant(fit.dataset, fit.seed or 0)
+        run = run_model(fit.model, self.models()[fit.model], fit.seed or 0, [train], [test], _score(train, test))
+        rows = [{"dataset": fit.dataset, **row} for row in run.rows if row["method"] != "mean"]
+        drawn = [path for (path,) in run.paths.values() if path.std is not None]
+        return Result(rows, (drawn[0], train, test) if drawn else None)
+
+    def tables(self, rows: Rows) -> list[Grid]:
+        """For every model the shares of rows in its bands, then its warnings, errors and widths: a row per plant."""
+        return [grid for model in names_of(rows, "model") for grid in _make_grids(model, select(rows, model=model))]
+
+    def targets(self, rows: Rows) -> list[Target]:
+        """Bands that hold inside and where the warning is on, and warnings in time."""
+        targets = [no_failures(rows)]
+        for name, own in by_record(select(rows, model=CHOSEN)).items():
+            inside, warned = (over_seeds(own, f"coverage95_{kind}").median for kind in ("inside", "warned"))
+            in_time = _share(own, "warned_in_time")
+            targets += [
+                between(f"{name}: share in the 95 % band inside", inside, *BAND),
+                _at_least(f"{name}: share in the 95 % band where the warning is on", warned, BAND_WARNED),
+                _at_least(f"{name}: runs in which the warning is in time", in_time, WARNED_BEFORE),
+            ]
+        return targets
+
+    def figures(self, rows: Rows, drawn: Mapping[Fit, Any]) -> dict[str, Figure]:
+        """The run of every plant with the fewest rows beyond the training range in the band."""
+        figures = {}
+        for name, own in by_record(select(rows, model=CHOSEN)).items():
+            kept = {fit.seed: runs for fit, runs in drawn.items() if (fit.dataset, fit.model) == (name, CHOSEN)}
+            worst = min(
+                (row for row in own if row["seed"] in kept), key=lambda row: row["coverage95_beyond"], default=None
+            )
+            if worst is not None:
+                figures[f"beyond_{name}"] = draw_run(f"{name}, seed {worst['seed']}", *kept[worst["seed"]])
+        return figures
+
+    def caption(self, name: str) -> str:
+        """What a figure shows."""
+        return (
+            f"{name.removeprefix('beyond_')}: the seed with the fewest rows beyond the training range in the band. "
+            "Dashed: the range of the training output; shaded: the run says that it extrapolates."
+        )
+
+
+def _score(train: revarb.Series, test: revarb.Series) -> Score:
+    def score(paths, start):
+        path = paths[0]
+        return (
+            {}
+            if path.std is None
+            else {**score_record(test, path.skip)(paths, start), **measure_bands(path, train, test)}
+        )
+
+    return score
+
+
+def _share(rows: Rows, column: str) -> float:
+    # A failed run counts as none.
+    return float(np.mean([row.get(column) or 0.0 for row in rows]))
+
+
+def _at_least(what: str, value: float, limit: float) -> Target:
+    return Target(f"{what} at least {limit:.0%}", value >= limit, format_percent(value))  # NaN misses it
+
+
+def _make_grids(model: str, rows: Rows) -> list[Grid]:
+    shares = [(f"{kind}, {level} %", f"coverage{level}_{kind}")
+              for kind in ("inside", "before", "beyond", "warned") for level in (95, 50)]  # fmt: skip
+    sizes = [(f"{name} {kind}", f"{column}_{kind}")
+             for name, column in (("RMSE", "rmse"), ("width", "width")) for kind in ("inside", "warned")]  # fmt: skip
+    bands, others = [], []
+    for name, own in by_record(rows).items():
+        bands.append([name, *(_format_percents(over_seeds(own, column)) for _, column in shares)])
+        false, seconds = over_seeds(own, "false_warnings").median, over_seeds(own, "fit_seconds").median
+        others.append([
+            name, format_percent(_share(own, "warned_in_time")), format_percent(false),
+            *(format_range(over_seeds(own, column)) for _, column in sizes),
+            format_range(over_seeds(own, "nlpd")), format_seconds(seconds),
+        ])  # fmt: skip
+    return [
+        Grid(f"{model}: rows in the band", ("plant", *(name for name, _ in shares)), bands),
+        Grid(f"{model}: warnings, errors, widths",
+             ("plant", "in time", "false", *(name for name, _ in sizes), "NLPD", "fit s"), others),
+    ]  # fmt: skip
+
+
+def _format_percents(values: SeedRange) -> str:
+    low, middle, high = (f"{100.0 * value:.0f}" if np.isfinite(value) else "–" for value in values)
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def draw_run(title: str, path: revarb.Trajectory, train: revarb.Series, test: revarb.Series) -> Figure:
+    """A simulation of the test record, with the range of the training output as dashed lines."""
+    figure = path.plot(test.y, title)
+    for level in (train.y.min(), train.y.max()):
+        figure.axes[train.u.shape[1]].axhline(level, color=GREY, lw=0.9, ls="--")
+    return figure
+
+
+STUDY = Beyond
