@@ -23,9 +23,8 @@ from studies.tables import (
     Target,
     between,
     by_record,
+    format_number,
     format_percent,
-    format_range,
-    format_seconds,
     names_of,
     over_seeds,
     select,
@@ -126,7 +125,7 @@ def draw_plant(name: str, seed: int) -> tuple[revarb.Series, revarb.Series]:
     parameters = {key: value * rng.uniform(1.0 - VARIATION, 1.0 + VARIATION) for key, value in plant.parameters.items()}
     u_train = _draw_inputs(plant, (WARM_UP, TRAINING_ROWS), rng)
     if name == "tanks":
-        levels = _integrate(plant, {**parameters, "rim": np.inf}, u_train[..., None])[:, plant.column]
+        levels = _integrate(plant, {**parameters, "rim": np.inf}, u_train[..., None])[WARM_UP:, plant.column]
         parameters["rim"] = 0.5 * (1.0 + factor) * levels.max()  # above training, below the test
     y_train = _integrate(plant, parameters, u_train[..., None])[WARM_UP:, plant.column, 0]
     u_test = _draw_inputs(plant, (WARM_UP, INSIDE, BEYOND, RETURN), rng)[..., None].repeat(len(SCALES), axis=2)
@@ -191,41 +190,49 @@ def find_leaving(outside: Bool[np.ndarray, " N"]) -> int | None:
     return int(np.argmax(runs)) if runs.any() else None
 
 
-def measure_bands(path: revarb.Trajectory, train: revarb.Series, test: revarb.Series) -> dict[str, float | int | None]:
-    """Bands, errors and warnings of a simulation of a test record with one output, after its first `skip` rows.
+def measure_bands(path: revarb.Trajectory, train: revarb.Series, test: revarb.Series) -> dict[str, Any]:
+    """Shares in the bands, errors and widths in four kinds of rows of a test record with one output.
 
-    Rows *inside* are those whose measurements are in the range of training, *before* those of them before the first
-    that is not; at *beyond* rows an input or the output is out of it, and at *warned* rows the run says so itself. One
-    row can be inside and warned. Widths are those of the 95 % band, in standard deviations of the training output; None
-    is a score without rows.
+    Rows *inside* have all measurements in the range of training, rows *before* are the first of them, until one is
+    *beyond*, which is not inside; at *warned* rows the run says that it extrapolates, inside or not. The first `skip`
+    rows count nowhere. Widths are those of the 95 % band, in standard deviations of the training output; None is the
+    score of no rows.
     """
-    scored, inside = np.arange(len(test)) >= path.skip, mark_inside(train, test)
-    warned = np.zeros(len(test), dtype=bool) if path.extrapolates is None else path.extrapolates
-    error = np.abs(test.y - path.mean)[:, 0]
+    scored, inside, warned = np.arange(len(test)) >= path.skip, mark_inside(train, test), _mark_warned(path)
+    before = np.logical_and.accumulate(inside | ~scored)
+    error, found = np.abs(test.y - path.mean)[:, 0], {}
     half, half50 = ((path.interval(level)[1] - path.mean)[:, 0] for level in (0.95, 0.5))
-    kinds = {
-        "inside": inside,
-        "before": np.logical_and.accumulate(inside | ~scored),
-        "beyond": ~inside,
-        "warned": warned,
-    }
-    found: dict[str, float | int | None] = {}
-    for name, rows in kinds.items():
-        rows = rows & scored
+    for name, kind in {"inside": inside, "before": before, "beyond": ~inside, "warned": warned}.items():
+        rows = kind & scored
         found |= {
             f"rows_{name}": int(rows.sum()),
             f"coverage95_{name}": _mean(error[rows] <= half[rows]),
             f"coverage50_{name}": _mean(error[rows] <= half50[rows]),
-            f"rmse_{name}": None if not rows.any() else float(np.sqrt(np.mean(error[rows] ** 2))),
+            f"rmse_{name}": float(np.sqrt(np.mean(error[rows] ** 2))) if rows.any() else None,
             f"width_{name}": _mean(2.0 * half[rows] / train.y.std()),
         }
-    left = find_leaving((error > half) & scored)
-    false = None
-    if (inside & scored).any():
-        false = _mean(error[warned & scored] <= np.quantile(error[inside & scored], FALSE))
-    in_time = left is None or (path.extrapolates_from is not None and path.extrapolates_from <= left)
-    return {**found, "left": left, "warned_from": path.extrapolates_from, "warned_in_time": float(in_time),
-            "false_warnings": false}  # fmt: skip
+    return found
+
+
+def judge_warnings(path: revarb.Trajectory, train: revarb.Series, test: revarb.Series) -> dict[str, Any]:
+    """Whether the warning is in time, with the row at which the error leaves the band, and the share of false ones.
+
+    Once over the whole run, and once from row `INSIDE` on, before which nothing but the start can go wrong.
+    """
+    rows, first = np.arange(len(test)), path.extrapolates_from
+    scored, error = rows >= path.skip, np.abs(test.y - path.mean)[:, 0]
+    outside = scored & (error > (path.interval(0.95)[1] - path.mean)[:, 0])
+    found: dict[str, Any] = {"warned_from": first}
+    for name, begin in (("in_time", 0), ("in_time_beyond", INSIDE)):
+        left = find_leaving(outside & (rows >= begin))
+        found |= {name: float(left is None or (first is not None and first <= left)), f"left_{name}": left}
+    inside, warned = mark_inside(train, test) & scored, _mark_warned(path) & scored
+    typical = np.quantile(error[inside], FALSE) if inside.any() else 0.0
+    return {**found, "false_warnings": _mean(error[warned] <= typical)}
+
+
+def _mark_warned(path: revarb.Trajectory) -> Bool[np.ndarray, " N"]:
+    return np.zeros(len(path), dtype=bool) if path.extrapolates is None else path.extrapolates
 
 
 def _mean(values: np.ndarray) -> float | None:
@@ -241,9 +248,11 @@ class Beyond(Study):
         "deviations of the training output"
     )
     notes = (
-        "inside: measured inputs and output in the range of the training record; beyond: not; warned: the run says "
-        "that it extrapolates. In time: before the error is outside of the 95 % band three rows in a row, or it never is. "
-        f"False: error at a warned row no larger than the {FALSE:.0%} quantile of those inside.",
+        "inside: measured inputs and output in the range of the training record; before: until they first leave it; "
+        "beyond: not inside; warned: the run says that it extrapolates.",
+        f"in time: the warning comes before the error is outside of the 95 % band {LEAVING} rows in a row, or it never "
+        f"is. Once beyond: only from row {INSIDE} on, where the inputs become larger than in training. "
+        f"False: the error of a warned row is at most the {FALSE:.0%} quantile of those inside.",
     )
     columns = ("dataset", "model", "method", "seed", "rmse", "nlpd", "coverage95", "coverage95_inside", "status")
     default_seeds, plants, effort = 10, tuple(PLANTS), "normal"
@@ -286,7 +295,7 @@ class Beyond(Study):
         targets = [no_failures(rows)]
         for name, own in by_record(select(rows, model=CHOSEN)).items():
             inside, warned = (over_seeds(own, f"coverage95_{kind}").median for kind in ("inside", "warned"))
-            in_time = _share(own, "warned_in_time")
+            in_time = _share(own, "in_time")
             targets += [
                 between(f"{name}: share in the 95 % band inside", inside, *BAND),
                 _at_least(f"{name}: share in the 95 % band where the warning is on", warned, BAND_WARNED),
@@ -299,11 +308,10 @@ class Beyond(Study):
         figures = {}
         for name, own in by_record(select(rows, model=CHOSEN)).items():
             kept = {fit.seed: runs for fit, runs in drawn.items() if (fit.dataset, fit.model) == (name, CHOSEN)}
-            worst = min(
-                (row for row in own if row["seed"] in kept), key=lambda row: row["coverage95_beyond"], default=None
-            )
-            if worst is not None:
-                figures[f"beyond_{name}"] = draw_run(f"{name}, seed {worst['seed']}", *kept[worst["seed"]])
+            shares = {row["seed"]: row["coverage95_beyond"] for row in own if row["seed"] in kept}
+            if shares:
+                worst = min(shares, key=shares.__getitem__)
+                figures[f"beyond_{name}"] = draw_run(f"{name}, seed {worst}", *kept[worst])
         return figures
 
     def caption(self, name: str) -> str:
@@ -316,12 +324,11 @@ class Beyond(Study):
 
 def _score(train: revarb.Series, test: revarb.Series) -> Score:
     def score(paths, start):
-        path = paths[0]
-        return (
-            {}
-            if path.std is None
-            else {**score_record(test, path.skip)(paths, start), **measure_bands(path, train, test)}
-        )
+        (path,) = paths
+        if path.std is None:
+            return {}
+        found = score_record(test, path.skip)(paths, start)
+        return {**found, **measure_bands(path, train, test), **judge_warnings(path, train, test)}
 
     return score
 
@@ -336,24 +343,19 @@ def _at_least(what: str, value: float, limit: float) -> Target:
 
 
 def _make_grids(model: str, rows: Rows) -> list[Grid]:
-    shares = [(f"{kind}, {level} %", f"coverage{level}_{kind}")
-              for kind in ("inside", "before", "beyond", "warned") for level in (95, 50)]  # fmt: skip
-    sizes = [(f"{name} {kind}", f"{column}_{kind}")
-             for name, column in (("RMSE", "rmse"), ("width", "width")) for kind in ("inside", "warned")]  # fmt: skip
+    kinds = (("inside", 95), ("inside", 50), ("before", 95), ("beyond", 95), ("warned", 95), ("warned", 50))
+    sizes = ("rmse_inside", "rmse_warned", "width_inside", "width_warned", "nlpd", "fit_seconds")
     bands, others = [], []
     for name, own in by_record(rows).items():
-        bands.append([name, *(_format_percents(over_seeds(own, column)) for _, column in shares)])
-        false, seconds = over_seeds(own, "false_warnings").median, over_seeds(own, "fit_seconds").median
-        others.append([
-            name, format_percent(_share(own, "warned_in_time")), format_percent(false),
-            *(format_range(over_seeds(own, column)) for _, column in sizes),
-            format_range(over_seeds(own, "nlpd")), format_seconds(seconds),
-        ])  # fmt: skip
+        bands.append([name, *(_format_percents(over_seeds(own, f"coverage{level}_{kind}")) for kind, level in kinds)])
+        shares = (_share(own, "in_time"), _share(own, "in_time_beyond"), over_seeds(own, "false_warnings").median)
+        numbers = (format_number(over_seeds(own, column).median) for column in sizes)
+        others.append([name, *map(format_percent, shares), *numbers])
+    titles = ("in time", "once beyond", "false", "RMSE inside", "warned", "width inside", "warned", "NLPD", "fit s")
     return [
-        Grid(f"{model}: rows in the band", ("plant", *(name for name, _ in shares)), bands),
-        Grid(f"{model}: warnings, errors, widths",
-             ("plant", "in time", "false", *(name for name, _ in sizes), "NLPD", "fit s"), others),
-    ]  # fmt: skip
+        Grid(f"{model}: rows in the band", ("plant", *(f"{kind}, {level} %" for kind, level in kinds)), bands),
+        Grid(f"{model}: warnings, errors, widths", ("plant", *titles), others),
+    ]
 
 
 def _format_percents(values: SeedRange) -> str:
