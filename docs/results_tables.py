@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for the studies, which are not installed
 
 from studies import benchmarks as benchmark_study  # noqa: E402
+from studies import beyond as beyond_study  # noqa: E402
 from studies import export as export_study  # noqa: E402
 from studies import mpc as mpc_study  # noqa: E402
 from studies import outliers as outlier_study  # noqa: E402
@@ -123,9 +124,10 @@ def calibration():
 
 
 OUTLIERS, EXPORT, MPC, LOOP = "outliers.json", "export.json", "mpc.json", "bench_loop.json"
-BENCHMARKS, STATE_SPACE = "benchmarks.json", "state_space.json"
+BENCHMARKS, BEYOND, STATE_SPACE = "benchmarks.json", "beyond.json", "state_space.json"
 COMMANDS = {
     BENCHMARKS: f"python -m studies benchmarks --json results/{BENCHMARKS}",
+    BEYOND: f"python -m studies beyond --json results/{BEYOND}",
     OUTLIERS: f"python -m studies outliers --json results/{OUTLIERS}",
     EXPORT: f"python -m studies export --json results/{EXPORT}",
     MPC: f"python -m studies mpc --json results/{MPC}",
@@ -262,11 +264,11 @@ def mpc():
     return [[*head, "observer, ms"], *(mpc_study.control_table(results(MPC)["rows"]) if is_there(MPC) else [])]
 
 
-def state_space(number):
-    """One of the tables of the state-space models; nothing before the command has been run."""
-    if not is_there(STATE_SPACE):
+def study_table(study, name, number):
+    """One of the tables of a study; nothing before its command has been run."""
+    if not is_there(name):
         return [["model"]]
-    grid = state_space_study.STUDY().tables(results(STATE_SPACE)["rows"])[number]
+    grid = study.STUDY().tables(results(name)["rows"])[number]
     return [grid.columns, *grid.rows]
 
 
@@ -423,10 +425,14 @@ TABLES = {
     "export_targets": partial(target_table, export_study, EXPORT),
     "mpc": mpc,
     "mpc_targets": partial(target_table, mpc_study, MPC),
-    "state_space_continued": partial(state_space, 0),
-    "state_space_cold": partial(state_space, 1),
-    "state_space_known": partial(state_space, 2),
-    "state_space_long": partial(state_space, 3),
+    "beyond_bands": partial(study_table, beyond_study, BEYOND, 0),
+    "beyond_warnings": partial(study_table, beyond_study, BEYOND, 1),
+    "beyond_arx": partial(study_table, beyond_study, BEYOND, 2),
+    "beyond_targets": partial(target_table, beyond_study, BEYOND),
+    "state_space_continued": partial(study_table, state_space_study, STATE_SPACE, 0),
+    "state_space_cold": partial(study_table, state_space_study, STATE_SPACE, 1),
+    "state_space_known": partial(study_table, state_space_study, STATE_SPACE, 2),
+    "state_space_long": partial(study_table, state_space_study, STATE_SPACE, 3),
     "state_space_targets": partial(target_table, state_space_study, STATE_SPACE),
     "avatar": avatar,
     "bench": bench,
@@ -445,6 +451,7 @@ SOURCES = {
     "recognition": ("recognition.json",),
     "calibration": ("calibration.json",),
     **{name: (BENCHMARKS,) for name in TABLES if name.startswith("benchmarks") or name == "readme"},
+    **{name: (BEYOND,) for name in TABLES if name.startswith("beyond")},
     **{name: (OUTLIERS,) for name in TABLES if name.startswith("outliers")},
     **{name: (EXPORT,) for name in TABLES if name.startswith("export")},
     **{name: (MPC,) for name in TABLES if name.startswith("mpc")},

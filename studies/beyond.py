@@ -351,7 +351,17 @@ def _make_grids(model: str, rows: Rows) -> list[Grid]:
         shares = (_share(own, "in_time"), _share(own, "in_time_beyond"), over_seeds(own, "false_warnings").median)
         numbers = (format_number(over_seeds(own, column).median) for column in sizes)
         others.append([name, *map(format_percent, shares), *numbers])
-    titles = ("in time", "once beyond", "false", "RMSE inside", "warned", "width inside", "warned", "NLPD", "fit s")
+    titles = (
+        "in time",
+        "once beyond",
+        "false",
+        "RMSE inside",
+        "RMSE warned",
+        "width inside",
+        "width warned",
+        "NLPD",
+        "fit s",
+    )
     return [
         Grid(f"{model}: rows in the band", ("plant", *(f"{kind}, {level} %" for kind, level in kinds)), bands),
         Grid(f"{model}: warnings, errors, widths", ("plant", *titles), others),
