@@ -25,6 +25,7 @@ from studies.tables import (
     by_record,
     format_number,
     format_percent,
+    format_seconds,
     names_of,
     over_seeds,
     select,
@@ -191,19 +192,20 @@ def find_leaving(outside: Bool[np.ndarray, " N"]) -> int | None:
 
 
 def measure_bands(path: revarb.Trajectory, train: revarb.Series, test: revarb.Series) -> dict[str, Any]:
-    """Shares in the bands, errors and widths in four kinds of rows of a test record with one output.
+    """Shares in the bands, errors and widths in kinds of rows of a test record with one output.
 
-    Rows *inside* have all measurements in the range of training, rows *before* are the first of them, until one is
-    *beyond*, which is not inside; at *warned* rows the run says that it extrapolates, inside or not. The first `skip`
-    rows count nowhere. Widths are those of the 95 % band, in standard deviations of the training output; None is the
-    score of no rows.
+    Rows *inside* have all measurements in the range of training, *before* or *after* row `INSIDE`, from which on inputs
+    are larger; rows *beyond* are not inside; at *warned* rows the run says that it extrapolates, inside or not. The
+    first `skip` rows count nowhere. Widths are those of the 95 % band, in standard deviations of the training output;
+    None is the score of no rows.
     """
-    scored, inside, warned = np.arange(len(test)) >= path.skip, mark_inside(train, test), _mark_warned(path)
-    before = np.logical_and.accumulate(inside | ~scored)
+    number, inside = np.arange(len(test)), mark_inside(train, test)
     error, found = np.abs(test.y - path.mean)[:, 0], {}
     half, half50 = ((path.interval(level)[1] - path.mean)[:, 0] for level in (0.95, 0.5))
-    for name, kind in {"inside": inside, "before": before, "beyond": ~inside, "warned": warned}.items():
-        rows = kind & scored
+    before, after = inside & (number < INSIDE), inside & (number >= INSIDE)
+    kinds = {"inside": inside, "before": before, "after": after, "beyond": ~inside, "warned": _mark_warned(path)}
+    for name, kind in kinds.items():
+        rows = kind & (number >= path.skip)
         found |= {
             f"rows_{name}": int(rows.sum()),
             f"coverage95_{name}": _mean(error[rows] <= half[rows]),
@@ -248,10 +250,11 @@ class Beyond(Study):
         "deviations of the training output"
     )
     notes = (
-        "inside: measured inputs and output in the range of the training record; before: until they first leave it; "
-        "beyond: not inside; warned: the run says that it extrapolates.",
+        "inside: measured inputs and output in the range of the training record; beyond: not; warned: the run says "
+        f"that it extrapolates. Before and after: rows inside before row {INSIDE}, and from there on, where the inputs "
+        "become larger than in training.",
         f"in time: the warning comes before the error is outside of the 95 % band {LEAVING} rows in a row, or it never "
-        f"is. Once beyond: only from row {INSIDE} on, where the inputs become larger than in training. "
+        f"is. Once beyond: the same from row {INSIDE} on. "
         f"False: the error of a warned row is at most the {FALSE:.0%} quantile of those inside.",
     )
     columns = ("dataset", "model", "method", "seed", "rmse", "nlpd", "coverage95", "coverage95_inside", "status")
@@ -311,7 +314,7 @@ class Beyond(Study):
             shares = {row["seed"]: row["coverage95_beyond"] for row in own if row["seed"] in kept}
             if shares:
                 worst = min(shares, key=shares.__getitem__)
-                figures[f"beyond_{name}"] = draw_run(f"{name}, seed {worst}", *kept[worst])
+                figures[f"beyond_{name}"] = draw_run(f"{name}, seed {worst} (dashed: range in training)", *kept[worst])
         return figures
 
     def caption(self, name: str) -> str:
@@ -343,14 +346,23 @@ def _at_least(what: str, value: float, limit: float) -> Target:
 
 
 def _make_grids(model: str, rows: Rows) -> list[Grid]:
-    kinds = (("inside", 95), ("inside", 50), ("before", 95), ("beyond", 95), ("warned", 95), ("warned", 50))
-    sizes = ("rmse_inside", "rmse_warned", "width_inside", "width_warned", "nlpd", "fit_seconds")
+    kinds = (
+        ("inside", 95),
+        ("inside", 50),
+        ("before", 95),
+        ("after", 95),
+        ("beyond", 95),
+        ("warned", 95),
+        ("warned", 50),
+    )
+    sizes = ("rmse_inside", "rmse_warned", "width_inside", "width_warned", "nlpd")
     bands, others = [], []
     for name, own in by_record(rows).items():
         bands.append([name, *(_format_percents(over_seeds(own, f"coverage{level}_{kind}")) for kind, level in kinds)])
         shares = (_share(own, "in_time"), _share(own, "in_time_beyond"), over_seeds(own, "false_warnings").median)
         numbers = (format_number(over_seeds(own, column).median) for column in sizes)
-        others.append([name, *map(format_percent, shares), *numbers])
+        seconds = format_seconds(over_seeds(own, "fit_seconds").median)
+        others.append([name, *map(format_percent, shares), *numbers, seconds])
     titles = (
         "in time",
         "once beyond",

@@ -82,14 +82,15 @@ def test_the_error_leaves_the_band_where_three_rows_in_a_row_are_outside():
     assert find_leaving(np.array([1, 1, 0, 1, 1], dtype=bool)) is None
 
 
-def test_shares_in_bands_by_kind_of_row():
+def test_shares_in_bands_by_kind_of_row(monkeypatch):
+    monkeypatch.setattr(beyond, "INSIDE", 4)
     y = [9.0, 1.0, 2.0, 3.0, 4.0, 1.0]
     test = revarb.Series(np.zeros(6), y)
     path = make_path([0.0, 1.0, 1.0, 3.0, 1.0, 4.0], [1.0, 1.0, 1.0, 1.0, 1.0, 2.0], [1, 0, 0, 0, 1, 1], skip=1)
     found = measure_bands(path, TRAIN, test)
-    assert [found[f"rows_{kind}"] for kind in ("inside", "before", "beyond", "warned")] == [3, 2, 2, 2]
+    assert [found[f"rows_{kind}"] for kind in ("inside", "before", "after", "beyond", "warned")] == [3, 2, 1, 2, 2]
     assert found["coverage95_inside"] == 1.0 and found["coverage50_inside"] == pytest.approx(1 / 3)
-    assert found["coverage95_before"] == 1.0 and found["coverage50_before"] == 0.5
+    assert found["coverage95_before"] == found["coverage95_after"] == 1.0 and found["coverage50_before"] == 0.5
     assert found["coverage95_beyond"] == found["coverage95_warned"] == 0.5 and found["coverage50_warned"] == 0.0
     assert found["rmse_inside"] == pytest.approx(np.sqrt(10 / 3)) and found["rmse_warned"] == pytest.approx(3.0)
     assert found["width_before"] == pytest.approx(2.0 * 1.959964 / np.std([0.0, 2.0, 1.0, 1.0]))
