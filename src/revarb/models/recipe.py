@@ -12,6 +12,7 @@ GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior", "linear", "ta
 
 R0_FREE = ("mu", "lam", "zeta", "w", "linear", "tau")  # the last two only in models that have them
 FIXED_FREE = ("mu", "zeta", "w", "linear", "tau")
+NARX_FREE = ("zeta", "w", "variance", "sigma2", "linear", "tau")
 
 WEIGHTS = (2.0, 10.0, 50.0)
 """Weights of the free-run term through which the optimisation passes on its way to a larger one."""
@@ -152,6 +153,11 @@ class Recipe(Configuration):
         return (*(weight for weight in WEIGHTS if weight < self.free_run_weight), self.free_run_weight)
 
     @property
+    def keeps_states(self) -> bool:
+        """Whether the latent means stay where they start: at the measured outputs, as in a NARX model."""
+        return not any("mu" in stage.free for stage in self.stages)
+
+    @property
     def iterations(self) -> tuple[int, ...]:
         """Largest number of iterations of every stage, those of the free-run term included."""
         with_free_run = len(self.free_run_weights) * (self.free_run_iterations,)
@@ -199,6 +205,8 @@ RECIPES = {
     "smooth": Recipe(hidden_noise=0.01, latent_variance=0.02, stages=_FIXED),
     # For a model with a linear part: a GP that corrects a line needs less noise and variance than one that draws it.
     "linear": Recipe(hidden_noise=0.01, latent_variance=0.02, kernel_variance=0.1, stages=_FIXED),
+    # The states stay at the measured outputs, as those of a NARX model: systems that are measured with little noise.
+    "narx": Recipe(hidden_noise=1e-3, output_noise=1e-3, latent_variance=1e-4, stages=(Stage(NARX_FREE, 150),)),
 }
 """Recipes by name, for `RGP(recipe="fixed")` and for a configuration file."""
 

@@ -41,7 +41,8 @@ class RGP(Lagged):
         often too few for several outputs: try as many as there are outputs.
     recipe : Recipe or str
         Start values and stages of the optimisation; or "R0" (the default), "fixed" (latent variances fixed and small),
-        "smooth" (little noise in the states) or "linear" (for a model with a linear part).
+        "smooth" (little noise in the states), "linear" (for a model with a linear part) or "narx" (states stay at the
+        measured outputs).
     recognition : Recognition, optional
         Latent means by networks instead of free parameters.
     calibrate : bool

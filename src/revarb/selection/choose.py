@@ -34,7 +34,7 @@ from revarb.selection.validation import Validation
 
 EFFORTS = ("normal", "quick")
 QUICK = 'With the effort "quick" no recurrent GP without a linear part was tried.'
-MEMBERS = 3  # of the mixture; settled on the development set (docs/design/decisions)
+MEMBERS = 5  # of the mixture; settled on the development set (docs/design/decisions)
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
 
@@ -75,7 +75,7 @@ def fit(
         that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
         models have `simulate`.
     members : int
-        At most so many candidates are mixed: the best ones, unless far behind the best; 1 for the best alone.
+        At most so many candidates are mixed: the best ones, unless clearly worse than the best; 1 for the best alone.
     effort : "normal" or "quick"
         "quick" tries linear models and recurrent GPs with a linear part only, in half of the time.
     time_limit : float, optional

@@ -1,7 +1,9 @@
 """Which candidates are members of the mixture, and the sentence that says why."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +16,9 @@ from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
 
-MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one; settled on the development set
+# Of members, settled on the development set (docs/design/decisions):
+MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
+MAX_WEIGHTS = 2  # of one structure
 PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
 
@@ -88,18 +92,36 @@ def rank(
 
 
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
-    """The ranking with its members: the `count` best candidates, but none that is much worse than the best one.
+    """The ranking with its members: the `count` best candidates, but none that is clearly worse than the best one.
 
-    Which of the best candidates is the first depends on rounding, and their mean is better than each of them; that of
-    more is worse (docs/design/decisions). A linear model that is best is alone.
+    Which of the best candidates is the first depends on rounding, and their mean is better than each of them. Weights
+    of one structure hardly differ: two of them are enough (docs/design/decisions). A linear model that is best is
+    alone.
     """
     [best, *_] = ranking.compared
-    most = MAX_RATIO * compute_held_out_error(best.scores)
-    close = [each for each in ranking.compared if can_be_mixed(each) and compute_held_out_error(each.scores) <= most]
-    members = tuple(close[:count])
+    members = tuple(_limit_weights(each for each in _list_close(ranking.compared) if can_be_mixed(each)))[:count]
     if best.path is None or len(members) < 2 or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
     return replace(ranking, members=members, mixture=mix_candidates(members, held_out, ranking.scored_by))
+
+
+def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
+    # Those within the ratio and within one standard error of the best.
+    most = MAX_RATIO * compute_held_out_error(compared[0].scores)
+    worse = _compare(compared)
+    return [
+        each
+        for each in compared
+        if compute_held_out_error(each.scores) <= most and worse[each.key].difference <= worse[each.key].deviation
+    ]
+
+
+def _limit_weights(results: Iterable[CandidateResult]) -> Iterator[CandidateResult]:
+    taken = Counter[CandidatePath | None]()
+    for each in results:
+        taken[each.path] += 1
+        if taken[each.path] <= MAX_WEIGHTS:
+            yield each
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
@@ -123,18 +145,25 @@ def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
 
 
 def _list_rows(ranking: Ranking) -> list[Candidate]:
-    deviations = _measure_deviations(ranking.compared)
+    [best, *others] = ranking.compared
+    worse = _compare(ranking.compared)
+    deviations = {best.key: None, **{each.key: worse[each.key].deviation for each in others}}
     rows = [_describe_result(each, ranking, deviations) for each in ranking.results]
     if ranking.mixture is not None:
         rows.append(_describe_result(ranking.mixture, ranking, deviations))
     return rows + [Candidate(path.at(0.0).name, None, None, 0, 0.0, "failed") for path in ranking.failures]
 
 
-def _measure_deviations(compared: Sequence[CandidateResult]) -> dict[CandidateKey, float | None]:
-    # Standard errors of log(error / error of the best), on the blocks that all have.
+class _Comparison(NamedTuple):
+    difference: float
+    deviation: float
+
+
+def _compare(compared: Sequence[CandidateResult]) -> dict[CandidateKey, _Comparison]:
+    # Mean of log(error / error of the best) and its standard error, on the blocks that all have.
     known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
-    best, _, deviations = compare_with_best(np.stack([each.scores[known] for each in compared]))
-    return {each.key: float(deviations[n]) if n != best else None for n, each in enumerate(compared)}
+    _, *found = compare_with_best(np.stack([each.scores[known] for each in compared]))
+    return {each.key: _Comparison(*map(float, pair)) for each, *pair in zip(compared, *found, strict=True)}
 
 
 def _describe_result(
