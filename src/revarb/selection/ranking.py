@@ -18,6 +18,7 @@ from revarb.selection.validation import CandidateResult, is_stable, measure_ahea
 
 # Of members, settled on the development set (docs/design/decisions):
 MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
+MAX_DEVIATIONS = 1.5  # standard errors by which a member may be worse than the best one
 MAX_WEIGHTS = 2  # of one structure
 PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
@@ -106,14 +107,13 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
 
 
 def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
-    # Those within the ratio and within one standard error of the best.
-    most = MAX_RATIO * compute_held_out_error(compared[0].scores)
-    worse = _compare(compared)
-    return [
-        each
-        for each in compared
-        if compute_held_out_error(each.scores) <= most and worse[each.key].difference <= worse[each.key].deviation
-    ]
+    most, worse = MAX_RATIO * compute_held_out_error(compared[0].scores), _compare(compared)
+
+    def is_close(result: CandidateResult) -> bool:
+        difference, deviation = worse[result.key]
+        return compute_held_out_error(result.scores) <= most and difference <= MAX_DEVIATIONS * deviation
+
+    return list(filter(is_close, compared))
 
 
 def _limit_weights(results: Iterable[CandidateResult]) -> Iterator[CandidateResult]:
