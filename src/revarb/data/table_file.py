@@ -90,6 +90,12 @@ class Table:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
+    def check_name(self, name: str) -> None:
+        """Refuse a name that no column has."""
+        if name not in self.names:
+            hint = f"; {HINT}" if len(self.names) == 1 and isinstance(self._file, CsvFile) else ""
+            raise InputError(f"{self.path} has no column {name!r}; its columns are {', '.join(self.names)}{hint}")
+
     def columns(self, names: Sequence[str], missing: bool = False) -> Float64[np.ndarray, "N D"]:
         """The named columns as a matrix [rows, columns]. With `missing` a gap is NaN; without, it is refused."""
         values = [self._check(name, self._numbers(name), missing) for name in names]
@@ -101,7 +107,7 @@ class Table:
 
     def seconds(self, name: str) -> Float64[np.ndarray, " N"]:
         """A column of times, without gaps: numbers as they are, points in time as seconds after the first."""
-        self._check_name(name)
+        self.check_name(name)
         return self._check(name, self._file.seconds(name), missing=False)
 
     def labels(self, name: str) -> np.ndarray:
@@ -124,7 +130,7 @@ class Table:
         return self._file.place(row)
 
     def _numbers(self, name: str) -> Column:
-        self._check_name(name)
+        self.check_name(name)
         return self._file.numbers(name)
 
     def _measured(self, name: str) -> Float64[np.ndarray, " N"]:
@@ -153,11 +159,6 @@ class Table:
 
     def _describe(self, name: str, row: int) -> str:
         return f"{self.place(name, row)}: {self.cell(name, row)!r}"
-
-    def _check_name(self, name: str) -> None:
-        if name not in self.names:
-            hint = f"; {HINT}" if len(self.names) == 1 and isinstance(self._file, CsvFile) else ""
-            raise InputError(f"{self.path} has no column {name!r}; its columns are {', '.join(self.names)}{hint}")
 
 
 def check_table_file(path: str | os.PathLike[str]) -> None:
