@@ -31,8 +31,9 @@ def folder(tmp_path_factory):
         write_table("inputs.csv", {"valve": valve})
         write_table("fan.csv", {"fan": valve, "pressure": pressure})
         write_table("slow.csv", {"t": 2.0 * np.arange(60.0), "valve": valve, "pressure": pressure})
+        write_table("unsorted.csv", {"t": np.arange(60.0)[::-1], "valve": valve, "pressure": pressure})
         write_table("timed.csv", {"t": np.arange(60.0), "valve": valve})
-        for name, samples in (("few", 15), ("twenty", 20)):
+        for name, samples in (("five", 5), ("few", 15), ("twenty", 20)):
             write_table(f"{name}.csv", {"valve": valve[:samples], "pressure": pressure[:samples]})
         (folder / "rgp.toml").write_text("lags = 2")
         (folder / "bad.toml").write_text("lag = 3")
@@ -51,6 +52,10 @@ CASES = [
     ("fit train.csv more.csv --from rgp.rgp -o /proc/m.rgp", "no file can be written in /proc"),
     ("fit train.csv -u valve -y pressure -o train.csv", "would overwrite train.csv, which is read"),
     (f"{FIT} --dt 0.1 --time t", "dt and a column of times both give the sampling interval"),
+    (f"{FIT} --sort-time", "--sort-time (sort_time=True) needs the column of times; give --time COLUMN"),
+    *((f"fit five.csv -u valve -y pressure -o m.rgp {option}", "5 measured row(s) are too few to learn from; a fit ")
+      for option in ("", "--lags 1", "--model arx")),
+    ("fit unsorted.csv -u valve -y pressure -o m.rgp --time t", "not in order of time; --sort-time (sort_time=True) s"),
     (f"{FIT} --split-gaps", "--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN"),
     # Configurations
     (f"{FIT} --lags 100", "has 60 samples, but lags=100"),

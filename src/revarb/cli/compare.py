@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @app.command("compare")
 def compare_models(
-    train: Annotated[Path, Argument(metavar="TRAIN", help="CSV or Parquet file, to fit to.")],
+    train: Annotated[Path, Argument(metavar="TRAIN", help="CSV, Excel or Parquet file, to fit to.")],
     test: Annotated[Path, Argument(metavar="TEST", help="A file with the same columns, to simulate.")],
     outputs: options.OutputColumns,
     inputs: options.InputColumns = None,
@@ -46,6 +46,7 @@ def compare_models(
     separator: options.Separator = None,
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
+    sort_time: options.SortTime = False,
     folder: Annotated[Path, Option("-o", "--out", help="Folder for the table, the page and the pictures.")] = Path(
         "revarb-compare"
     ),
@@ -66,7 +67,7 @@ def compare_models(
         from revarb.data.csv_file import CsvForm
         from revarb.data.record_files import Times
     trains, tests = [train, *(more_train or [])], [test, *(more_test or [])]
-    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps, sort_time)
     by_file = read_files([*trains, *tests], inputs, outputs, times, form)  # before JAX is imported
     with exit_on_interrupt():
         from revarb import compare

@@ -18,7 +18,7 @@ UNCONFIGURED = {"calibrate", "jobs", "resume", *OF_CHOICE}  # options that descr
 
 @app.command()
 def fit(
-    train: Annotated[list[Path], Argument(metavar="TRAIN", help="CSV or Parquet file(s); each is one record.")],
+    train: Annotated[list[Path], Argument(metavar="TRAIN", help="CSV, Excel or Parquet file(s); each is one record.")],
     model_file: Annotated[Path, Option("-o", "--out", help="Where to write the model.")],
     inputs: options.InputColumns = None,
     outputs: options.FitOutputColumns = None,
@@ -79,6 +79,7 @@ def fit(
     separator: options.Separator = None,
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
+    sort_time: options.SortTime = False,
     resume: Annotated[
         bool, Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C.")
     ] = False,
@@ -122,12 +123,15 @@ def fit(
         from revarb.cli.records import leave_out_short, read_files
         from revarb.data.csv_file import CsvForm
         from revarb.data.record_files import Times
-    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
+        from revarb.data.series import check_enough_rows
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps, sort_time)
     chosen = trained is None and baseline is None and not configured
     for ending in (".fit.png", ".choice.png") if chosen else (".fit.png",):
         find_picture(model_file, ending, train if trained is None else [*train, trained])
     # The files are checked before JAX is imported, which takes seconds; those of a refit need the model.
     by_file = [] if trained is not None else read_files(train, inputs, outputs, times, form)
+    if trained is None:
+        check_enough_rows([record for records in by_file for record in records])
     with exit_on_interrupt():
         from revarb.cli import fit_request
         from revarb.models.configuration import Lagged

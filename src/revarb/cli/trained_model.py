@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @app.command()
 def simulate(
     model_file: options.ModelFile,
-    test: Annotated[Path, Argument(metavar="TEST", help="CSV or Parquet file with the input columns.")],
+    test: Annotated[Path, Argument(metavar="TEST", help="CSV, Excel or Parquet file with the input columns.")],
     path_file: options.PathFile,
     method: Annotated[str | None, Option(help="moments (default of an RGP), mean, samples or network.")] = None,
     seed: Annotated[int, Option(help="Seed of method=samples.")] = 0,
