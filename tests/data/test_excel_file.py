@@ -75,7 +75,5 @@ def test_other_files(tmp_path, content):
 
 def test_without_openpyxl_a_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(
-        revarb.InputError, match=r't\.xlsx needs openpyxl; pip install "revarb\[excel\]", or save it'
-    ):
+    with pytest.raises(revarb.InputError, match=r't\.xlsx needs openpyxl; pip install "revarb\[excel\]", or save it'):
         Table(tmp_path / "t.xlsx")
