@@ -19,6 +19,7 @@ from revarb.fitting.held_out import (
 )
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.base import Fitted
+from revarb.models.choice import format_error
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
@@ -84,12 +85,8 @@ class Validation:
     def _say_finished(self, job: FitJob) -> None:
         # A line for a path whose folds are all fitted, or that is fitted to all records.
         if job.fold == ALL:
-            self.scheduler.progress.say(f"{job.label}: {self.paths[job].seconds:.1f} s")
-        elif all(FitJob(job.path, fold) in self.paths for fold in range(FOLDS)):
-            results = self.score(job.path)
-            error = min((compute_held_out_error(each.errors) for each in results), default=np.inf)
-            seconds = results[0].seconds if results else 0.0
-            self.scheduler.progress.say(f"{job.path.label}: held-out error {error:.3g}, {seconds:.1f} s of fits")
+            said = f"held-out error {format_error(error)}, {seconds:.1f} s of fits"
+            self.scheduler.progress.say(f"{job.path.label}: {said}")
 
     def score(self, path: CandidatePath) -> list[CandidateResult]:
         """The candidates of a path, one per weight that all of its fits have reached."""
