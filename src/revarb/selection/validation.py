@@ -85,6 +85,11 @@ class Validation:
     def _say_finished(self, job: FitJob) -> None:
         # A line for a path whose folds are all fitted, or that is fitted to all records.
         if job.fold == ALL:
+            self.scheduler.progress.say(f"{job.label}: {self.paths[job].seconds:.1f} s")
+        elif all(FitJob(job.path, fold) in self.paths for fold in range(FOLDS)):
+            results = self.score(job.path)
+            error = min((compute_held_out_error(each.errors) for each in results), default=np.inf)
+            seconds = results[0].seconds if results else 0.0
             said = f"held-out error {format_error(error)}, {seconds:.1f} s of fits"
             self.scheduler.progress.say(f"{job.path.label}: {said}")
 
