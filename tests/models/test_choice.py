@@ -1,5 +1,6 @@
 """What `revarb.fit` tried, as a value."""
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -7,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 import revarb
 from fuzz import samples
@@ -58,6 +60,19 @@ def test_the_table_of_a_mixture_has_its_members_with_their_weights_and_errors():
         (LINEAR.name, "0.31", "0.05", "0.4", "0.5", "member"),
     ]
     assert MIXED.members == MEMBERS
+
+
+def test_names_have_at_most_three_lines_on_a_narrow_terminal():
+    """The longest names of default candidates, with all columns, in 80 of the terminal."""
+    name = "linear part, Student-t noise, 3 states, 20 + 10 lags, delay 16, w = 50"
+    long = Candidate(name, 0.0797, 0.0212, 12, 1234.5, "unfinished", 0.33)
+    choice = Choice((long, replace(LINEAR, stretches=3), replace(TAKEN, note="")), name, "Why.", "cold runs")
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(choice.summary())
+    lines = [line for line in captured.get().splitlines() if line.strip()]
+    [begin] = [number for number, line in enumerate(lines) if "unfinished" in line]
+    assert "1234" in lines[begin] and 1 < len(lines[begin:]) <= 3  # it is the last one
 
 
 def test_the_figure_shows_every_candidate_with_an_error():

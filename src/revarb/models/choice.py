@@ -156,7 +156,7 @@ class Choice:
             "error": ["" if each.error is None else format_error(each.error) for each in ordered],
             "std. error": ["" if each.standard_error is None else f"{each.standard_error:.3g}" for each in ordered],
             "blocks": [str(each.stretches or "") if len(blocks) > 1 else "" for each in ordered],
-            "seconds": [f"{each.seconds:.1f}" if each.seconds else "" for each in ordered],  # a mixture takes none
+            "seconds": [_describe_seconds(each.seconds) for each in ordered],
             "weight": [f"{each.weight:.2g}" if each.weight else "" for each in ordered],
             "": [each.note for each in ordered],
         }
@@ -239,6 +239,11 @@ def describe_held_out(
 def _check_text(*texts: object) -> None:
     if not all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts):
         raise InputError(f"names and sentences of a choice must be texts of at most {MAX_TEXT} characters")
+
+
+def _describe_seconds(seconds: float) -> str:
+    # A mixture takes none.
+    return "" if seconds == 0.0 else f"{seconds:.1f}" if seconds < 10.0 else f"{seconds:.0f}"
 
 
 def _sort_key(candidate: Candidate) -> tuple[bool, bool, float]:
