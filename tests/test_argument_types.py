@@ -36,6 +36,7 @@ CASES = {
     "revarb.read_records('a.csv', outputs='y', decimal=1)": "decimal must be '.' or ',', received 1",
     "revarb.read_records('a.csv', outputs='y', separator=['a'])": "separator must be one of , ; | tab space, received",
     "revarb.read_records('a.csv', outputs='y', split_gaps=1)": "split_gaps must be true or false, received 1",
+    "revarb.read_records('a.csv', outputs='y', sort_time=1)": "sort_time must be true or false, received 1",
     "Series([1, 2], [1, 2], time_name=3)": "a column of times must be named by a text, received 3",
     "revarb.fit(small.record(), jobs=np.ones((2, 2)))": "jobs (or -1 for one per core) must be a whole number of at",
     "revarb.fit(small.record(), members=2.5)": "members must be a whole number of at least 1, received 2.5",

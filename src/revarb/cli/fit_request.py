@@ -14,7 +14,7 @@ from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.cli import fit_report
 from revarb.cli.application import print_written, say, screen, stop_interrupted
 from revarb.cli.options import RESUME, name_option
-from revarb.cli.tables import find_time_column
+from revarb.cli.records import find_time_column
 from revarb.data.csv_file import CsvForm
 from revarb.data.record_files import Times
 from revarb.data.table_file import Table

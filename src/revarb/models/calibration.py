@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float64, Int
 
 from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
+from revarb.models.choice import format_error
 from revarb.models.summary import SummaryTable
 from revarb.simulation.chain import Chain
 
@@ -136,7 +137,7 @@ class Calibration:
         steps = [*(f"up to {edge} steps" for edge in self.edges), "beyond, and cold runs"]
         rows = [
             ("held-out blocks", str(self.stretches)),
-            ("held-out error", f"{self.error:.3g} of the output's standard deviation"),
+            ("held-out error of cold runs", f"{format_error(self.error)} of the output's standard deviation"),
             *((f"band width, {where}", f"x {each:.3g}") for where, each in zip(steps, self.factors, strict=True)),
         ]
         return SummaryTable("calibration", ("", ""), rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 from revarb.data.quality import warn_about_quality
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series, as_records
+from revarb.data.series import Series, as_records, check_enough_rows
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
 from revarb.models.base import Fitted, ModelSpec
@@ -119,6 +119,7 @@ def fit(
     chosen = _check_candidates(candidates, effort)
     members = check_integer("members", members, least=1)
     if candidates is None:
+        check_enough_rows(records)
         records = leave_out_short(records)
     parts = cut_parts(records)
     held_out = hold_out_blocks(parts, chosen.find_largest_order(parts))

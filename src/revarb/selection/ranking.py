@@ -10,7 +10,7 @@ import numpy as np
 from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.reference_errors import compare_with_best, measure_mean
-from revarb.models.choice import COLD_RUNS, Candidate, Choice
+from revarb.models.choice import COLD_RUNS, Candidate, Choice, format_error
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
@@ -196,15 +196,15 @@ def _explain(ranking: Ranking) -> str:
     others = [compute_held_out_error(each.scores) for each in ranking.compared if each.path is not None]
     measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
     if best.path is None and best is ranking.compared[0]:
-        beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
+        beside = f"; the best nonlinear model has {format_error(min(others))}" if others else ""
         return (
-            f"A linear model is enough: its {measure} is {error:.3g} of the output's standard deviation{beside}. "
-            "Nothing nonlinear was found that is better."
+            f"A linear model is enough: its {measure} is {format_error(error)} of the output's standard deviation"
+            f"{beside}. Nothing nonlinear was found that is better."
         )
-    beside = "" if linear is None else f", that of the best linear model {linear:.3g}"
-    text = f"{taken.name}: its {measure} is {error:.3g} of the output's standard deviation{beside}"
+    beside = "" if linear is None else f", that of the best linear model {format_error(linear)}"
+    text = f"{taken.name}: its {measure} is {format_error(error)} of the output's standard deviation{beside}"
     if ranking.mixture is None:
         fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
         return f"{text}; it is the best{fitted}."
     alone = [compute_held_out_error(each.scores) for each in ranking.members]
-    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone."
+    return f"{text}. Its members have {format_error(alone[0])} to {format_error(alone[-1])} alone."
