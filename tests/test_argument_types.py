@@ -6,7 +6,7 @@ from support.processes import run_python
 
 CASES = {
     "small.spec(lags=2.5)": "lags must be a whole number of at least 1, received 2.5",
-    "RGP.from_dict({'recipe': 3})": "recipe must be a table of values, received 3",
+    "RGP.from_dict({'recipe': 3})": "recipe must be a revarb.Recipe or one of 'R0', ",
     "RGP.from_dict({'recipe': {'stages': [{'free': 'mu', 'iterations': 3}]}})": "must be a list of parameter groups",
     "RGP(recipe='R9')": "recipe must be a revarb.Recipe or one of 'R0', 'fixed', ",
     "RGP(linear='yes')": "linear must be true or false, received 'yes'",

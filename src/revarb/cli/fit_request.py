@@ -20,9 +20,9 @@ from revarb.data.record_files import Times
 from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user
 from revarb.models.base import Fitted
-from revarb.models.configuration import read_toml
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Status
+from revarb.models.toml_file import read_toml
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.unfinished import keep_journals

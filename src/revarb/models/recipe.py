@@ -1,5 +1,6 @@
 """Recipe of a fit: start values, stages, recognition model, each number with its reason; steps and status of a fit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -19,7 +20,7 @@ WEIGHTS = (2.0, 10.0, 50.0)
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Configuration):
     """One stage of the optimisation.
 
     Every stage starts L-BFGS-B again, without the curvature of the stage before.
@@ -46,6 +47,8 @@ class Stage:
     >>> revarb.Stage(("mu", "lam"), 50)
     Stage(free=('mu', 'lam'), iterations=50)
     """
+
+    _prefix: ClassVar[str] = "stage."
 
     free: tuple[str, ...]
     iterations: int
@@ -113,6 +116,7 @@ class Recipe(Configuration):
     """
 
     _prefix: ClassVar[str] = "recipe."
+    _parts: ClassVar[Mapping[str, type[Configuration]]] = {"stages": Stage}
 
     # In z-scored units. With less hidden noise (0.01) the result varies strongly over seeds.
     hidden_noise: float = 0.05

@@ -17,6 +17,7 @@ from revarb.data.series import Series, as_records, check_enough_rows
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
 from revarb.models.base import Fitted, ModelSpec
+from revarb.models.configuration import Configuration
 from revarb.models.recipe import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import collect_versions
@@ -147,7 +148,7 @@ def fit(
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Configuration):
     """`revarb.fit` as a configuration, for `revarb.compare` and other code that takes one.
 
     Parameters
