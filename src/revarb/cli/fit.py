@@ -87,8 +87,8 @@ def fit(
     """Fit a model to one or more records, and draw the training fit.
 
     Without options that configure the model, everything is chosen: linear and nonlinear candidates simulate held-out
-    blocks of the records. The three best (--members) are fitted to all records, without those that are far behind the
-    best one, and the model is their mixture, with bands set on the same blocks. A linear model that is best is taken
+    blocks of the records. The best ones (--members) are fitted to all records, without those that are clearly worse
+    than the first, and the model is their mixture, with bands set on the same blocks. A linear model that is best is taken
     alone. A table and a second picture show what was tried. How long it takes is said before it starts; see --quick and
     --time-limit.
 

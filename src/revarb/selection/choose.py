@@ -55,7 +55,7 @@ def fit(
     """Train the mixture of the models that simulate held-out blocks of the training records best.
 
     Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
-    three best are fitted to all records, without those that are far behind the best one, and their mixture is
+    best ones are fitted to all records, without those that are clearly worse than the first, and their mixture is
     calibrated on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
     `revarb.RGP(...).fit`.
 
