@@ -88,9 +88,9 @@ def fit(
 
     Without options that configure the model, everything is chosen: linear and nonlinear candidates simulate held-out
     blocks of the records. The best ones (--members) are fitted to all records, without those that are clearly worse
-    than the first, and the model is their mixture, with bands set on the same blocks. A linear model that is best is taken
-    alone. A table and a second picture show what was tried. How long it takes is said before it starts; see --quick and
-    --time-limit.
+    than the first, and the model is their mixture, with bands set on the same blocks. A linear model that is best is
+    taken alone. A table and a second picture show what was tried. How long it takes is said before it starts; see
+    --quick and --time-limit.
 
     With --lags (or --hidden, --config, …) that model is fitted, with the defaults below for the other options. Four
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
