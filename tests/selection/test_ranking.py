@@ -75,6 +75,9 @@ def test_a_linear_model_that_is_best_is_alone(make, held_out):
     assert notes(choice) == {"linear": "taken", "a": ""} and [each.weight for each in choice.candidates] == [0.0, 0.0]
     assert choice.sentence.startswith("A linear model is enough: its held-out error is ")
     assert "the best nonlinear model has" in choice.sentence
+    poor = rank([make("linear", 3.0), make("a", 3.1, A)], held_out, {}, 5).describe()
+    assert poor.scored_by != COLD_RUNS or poor.error > 0.6 * poor.mean_error
+    assert poor.sentence.startswith("A linear model is taken, but none is good enough: its held-out error ")
     alone = rank([make("linear", 1.0)], held_out, {}, 5).describe().sentence
     assert "the best nonlinear model" not in alone and alone.endswith("Nothing nonlinear was found that is better.")
 

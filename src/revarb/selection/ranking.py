@@ -10,7 +10,7 @@ import numpy as np
 from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.reference_errors import compare_with_best, measure_mean
-from revarb.models.choice import COLD_RUNS, Candidate, Choice, format_error
+from revarb.models.choice import COLD_RUNS, HARDLY_BETTER, Candidate, Choice, format_error
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
@@ -197,8 +197,10 @@ def _explain(ranking: Ranking) -> str:
     measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
     if best.path is None and best is ranking.compared[0]:
         beside = f"; the best nonlinear model has {format_error(min(others))}" if others else ""
+        follows = ranking.scored_by == COLD_RUNS and error < HARDLY_BETTER * ranking.mean_error
+        found = "A linear model is enough" if follows else "A linear model is taken, but none is good enough"
         return (
-            f"A linear model is enough: its {measure} is {format_error(error)} of the output's standard deviation"
+            f"{found}: its {measure} is {format_error(error)} of the output's standard deviation"
             f"{beside}. Nothing nonlinear was found that is better."
         )
     beside = "" if linear is None else f", that of the best linear model {format_error(linear)}"
