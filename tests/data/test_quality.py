@@ -140,9 +140,14 @@ def test_values_that_overflow_are_not_judged(rng, scale):
 
 @pytest.mark.parametrize("name", datasets.names())
 def test_the_data_sets_are_silent(recorded_data, name):
-    """Looked at one by one: none is clipped, none rounded by more than 0.04 standard deviations, none stuck."""
+    """Looked at one by one: none is clipped, none rounded by more than 0.04 standard deviations, none stuck.
+
+    The training parts of two drift.
+    """
     split = datasets.load(name)
-    assert messages(split.train) == messages(split.test) == []
+    found = messages(split.train)
+    assert messages(split.test) == [] and len(found) == (name in ("heating", "thermic"))
+    assert all("drifts: the last third is unlike the first two" in each for each in found)
 
 
 def test_a_shuffled_record_is_said_and_one_in_order_is_not(rng):
