@@ -60,7 +60,7 @@ def test_per_output_of_a_model_that_chooses_its_order_also_outside_of_training()
     assert model.simulate(small.record(1).u).skip >= max(member.skip for member in model.members)
     with pytest.warns(UserWarning, match="leaves its training range"):
         path = model.simulate(50.0 * small.record(1).u)
-    assert path.output_extrapolates.shape == path.mean.shape and "outside of what training has shown" in path.warning
+    assert path.output_extrapolates.shape == path.mean.shape and "leaves what training has shown" in path.warning
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,21 @@ def test_a_table_has_the_labels_of_its_rows_and_which_are_scored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "outputs", "columns"),
-    [([], [], None), ([], [4, 5], "output 'y'"), ([4], [4, 5], "input 'u', output 'y'"), ([3], None, "input 'u'")],
+    ("inputs", "outputs", "states", "places"),
+    [
+        ([], [], None, None),
+        ([], [4, 5], [], "output 'y' from row 4 on"),
+        ([4], [4, 5], [2], "a state from row 2 on, output 'y' from row 4 on, input 'u' from row 4 on"),
+        ([3], None, [5], "input 'u' from row 3 on, a state from row 5 on"),
+    ],
 )
-def test_the_warning_says_from_which_row_on_a_run_extrapolates(inputs, outputs, columns):
-    marks = [None if rows is None else np.isin(np.arange(6), rows)[:, None] for rows in (inputs, outputs)]
+def test_the_warning_says_from_which_row_on_each_of_three_extrapolates(inputs, outputs, states, places):
+    marks = [None if rows is None else np.isin(np.arange(6), rows) for rows in (inputs, outputs, states)]
     path = Trajectory(
-        np.zeros((6, 1)), None, "mean", 0, ("y",), input_names=("u",),
-        input_extrapolates=marks[0], output_extrapolates=marks[1],
+        np.zeros((6, 1)), None, "mean", 0, ("y",), input_names=("u",), input_extrapolates=marks[0][:, None],
+        output_extrapolates=None if outputs is None else marks[1][:, None], state_extrapolates=marks[2],
     )  # fmt: skip
-    first = min([*inputs, *(outputs or [])], default=None)
-    assert path.extrapolates_from == first
-    expected = f"from row {first} on the run is outside of what training has shown: {columns}"
-    assert path.warning == (None if first is None else expected)
+    rows = sorted({*inputs, *(outputs or []), *(states or [])})
+    assert path.extrapolates_from == (rows[0] if rows else None)
+    assert path.warning == (None if places is None else f"the run leaves what training has shown: {places}")
+    assert path.labelled_columns()["extrapolates"].tolist() == [int(row in rows) for row in range(6)]

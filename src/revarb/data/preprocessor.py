@@ -15,8 +15,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order, input_windows
 from revarb.errors import ComputationError, InputError, check_integer, warn_user
 
-MARGIN = 0.05  # share of the width of its training range by which an input may leave it before it extrapolates
-OUTPUT_MARGIN = 0.2  # and an output: the range in a short record depends on chance
+MARGIN = 0.05  # share of the width of its training range by which a value may leave it before it extrapolates
 
 
 class ScaledRecord(NamedTuple):
@@ -201,8 +200,7 @@ class Preprocessor:
         """The trajectory with the inputs that drove it, and where it leaves what training has shown."""
         path = replace(path, index=inputs.index)
         if self.output_range is not None:
-            excess = _measure_excess(path.mean, self.output_range)
-            path = replace(path, output_extrapolates=excess > OUTPUT_MARGIN)
+            path = replace(path, output_extrapolates=_measure_excess(path.mean, self.output_range) > MARGIN)
         if not self.input_names:
             return path
         extrapolates = np.zeros(inputs.raw.shape, dtype=bool)

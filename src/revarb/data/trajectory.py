@@ -59,7 +59,9 @@ class Trajectory:
     input_extrapolates : array of bool [T, inputs] or None
         Where an input is outside of the range it had in training, by more than 5 % of its width.
     output_extrapolates : array of bool [T, outputs] or None
-        Where the mean is outside of the range that the output had in training, by more than a fifth of its width.
+        Likewise the mean of an output.
+    state_extrapolates : array of bool [T] or None
+        Likewise a latent state, or for a NARX model a past output.
     degrees_of_freedom : float or None
         Of the Student-t distribution of a measurement; None: it is Gaussian.
 
@@ -88,6 +90,7 @@ class Trajectory:
     input_names: tuple[str, ...] = ()
     input_extrapolates: Bool[np.ndarray, "T Du"] | None = None
     output_extrapolates: Bool[np.ndarray, "T Dy"] | None = None
+    state_extrapolates: Bool[np.ndarray, " T"] | None = None
     degrees_of_freedom: float | None = None
 
     def __len__(self) -> int:
@@ -101,39 +104,40 @@ class Trajectory:
     def warning(self) -> str | None:
         """Reasons to doubt the run; None without any.
 
-        From which row on it extrapolates, and where samples and moments disagree.
+        From which row on outputs, inputs or states extrapolate, and where samples and moments disagree.
         """
         sentences = (self._describe_extrapolation(), self._describe_disagreement())
         return "; ".join(sentence for sentence in sentences if sentence) or None
 
     @property
     def extrapolates_from(self) -> int | None:
-        """The first row at which an input or the mean leaves the range it had in training; None without one."""
+        """The first row at which an input, a state or the mean leaves its range in training; None without one."""
         marks = self.extrapolates
         return None if marks is None or not marks.any() else int(np.argmax(marks))
 
     @property
     def extrapolates(self) -> Bool[np.ndarray, " T"] | None:
-        """Rows at which an input or the mean is outside of the range it had in training; None where that is unknown."""
-        known = (self.input_extrapolates, self.output_extrapolates)
-        marks = [marks.any(axis=1) for marks in known if marks is not None]
+        """Rows at which an input, a state or the mean is outside of its range in training; None where unknown."""
+        marks = list(self._extrapolates_by_name().values())
         return np.any(marks, axis=0) if marks else None
 
-    def _describe_extrapolation(self) -> str:
-        first = self.extrapolates_from
-        if first is None:
-            return ""
-        columns = [
-            f"{what} {name!r}"
-            for what, names, marks in (
-                ("input", self.input_names, self.input_extrapolates),
-                ("output", self.output_names, self.output_extrapolates),
-            )
+    def _extrapolates_by_name(self) -> dict[str, Bool[np.ndarray, " T"]]:
+        known = (
+            ("output", self.output_names, self.output_extrapolates),
+            ("input", self.input_names, self.input_extrapolates),
+        )
+        named = {
+            f"{what} {name!r}": marked
+            for what, names, marks in known
             if marks is not None
-            for name, marked in zip(names, marks[first], strict=True)
-            if marked
-        ]
-        return f"from row {first} on the run is outside of what training has shown: {', '.join(columns)}"
+            for name, marked in zip(names, marks.T, strict=True)
+        }
+        return named if self.state_extrapolates is None else {**named, "a state": self.state_extrapolates}
+
+    def _describe_extrapolation(self) -> str:
+        first = {name: int(np.argmax(marks)) for name, marks in self._extrapolates_by_name().items() if marks.any()}
+        places = [f"{name} from row {row} on" for name, row in sorted(first.items(), key=lambda each: each[1])]
+        return f"the run leaves what training has shown: {', '.join(places)}" if places else ""
 
     def _describe_disagreement(self) -> str:
         if self.disagreement is None or self.disagreement <= MAX_DISAGREEMENT:
@@ -226,7 +230,10 @@ class Trajectory:
         return make_dataframe(self.columns(), self.index)
 
     def labelled_columns(self, name: str | None = None, labels: ArrayLike | None = None) -> dict[str, np.ndarray]:
-        """The columns of a table: labels of the rows, `scored` (0 in rows that scores leave out), and `columns`.
+        """The columns of a table: labels of the rows, `scored`, `extrapolates`, and `columns`.
+
+        `scored` is 0 in rows that scores leave out, `extrapolates` 1 where the run is outside of what training has
+        shown; it is left out where that is unknown.
 
         Parameters
         ----------
@@ -250,7 +257,10 @@ class Trajectory:
         level_mean [0.0, 0.0, 0.0]
         """
         named, texts = label_rows(self.index, len(self))
-        rest = {"scored": (np.arange(len(self)) >= self.skip).astype(np.int64), **self.columns()}
+        rest = {"scored": (np.arange(len(self)) >= self.skip).astype(np.int64)}
+        if self.extrapolates is not None:
+            rest["extrapolates"] = self.extrapolates.astype(np.int64)
+        rest |= self.columns()
         first = named if name is None else name
         return {"row" if first in rest else first: texts if labels is None else np.asarray(labels), **rest}
 
