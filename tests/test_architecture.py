@@ -9,7 +9,7 @@ import pytest
 import revarb
 
 ORDER = ("errors", "runtime", "data", "gp", "variational", "simulation", "export", "models", "fitting", "selection",
-         "baselines", "analysis", "datasets", "cli")  # fmt: skip
+         "baselines", "analysis", "datasets", "adapter", "sklearn", "sktime", "cli")  # fmt: skip
 PACKAGE = Path(revarb.__file__).parent
 TREES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text())

@@ -6,7 +6,7 @@ from support.processes import run_python
 
 CASES = {
     "small.spec(lags=2.5)": "lags must be a whole number of at least 1, received 2.5",
-    "RGP.from_dict({'recipe': 3})": "recipe must be a table of values, received 3",
+    "RGP.from_dict({'recipe': 3})": "recipe must be a revarb.Recipe or one of 'R0', ",
     "RGP.from_dict({'recipe': {'stages': [{'free': 'mu', 'iterations': 3}]}})": "must be a list of parameter groups",
     "RGP(recipe='R9')": "recipe must be a revarb.Recipe or one of 'R0', 'fixed', ",
     "RGP(linear='yes')": "linear must be true or false, received 'yes'",
@@ -36,6 +36,7 @@ CASES = {
     "revarb.read_records('a.csv', outputs='y', decimal=1)": "decimal must be '.' or ',', received 1",
     "revarb.read_records('a.csv', outputs='y', separator=['a'])": "separator must be one of , ; | tab space, received",
     "revarb.read_records('a.csv', outputs='y', split_gaps=1)": "split_gaps must be true or false, received 1",
+    "revarb.read_records('a.csv', outputs='y', sort_time=1)": "sort_time must be true or false, received 1",
     "Series([1, 2], [1, 2], time_name=3)": "a column of times must be named by a text, received 3",
     "revarb.fit(small.record(), jobs=np.ones((2, 2)))": "jobs (or -1 for one per core) must be a whole number of at",
     "revarb.fit(small.record(), members=2.5)": "members must be a whole number of at least 1, received 2.5",

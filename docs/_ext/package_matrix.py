@@ -9,7 +9,7 @@ from results_directives import make_table
 
 SOURCE = Path(__file__).parents[2] / "src" / "revarb"
 ORDER = ["errors", "runtime", "data", "gp", "variational", "simulation", "export", "models", "fitting", "selection"]
-ORDER += ["baselines", "analysis", "datasets", "cli"]
+ORDER += ["baselines", "analysis", "datasets", "adapter", "sklearn", "sktime", "cli"]
 CELL, LABEL, TOP = 22, 130, 96
 
 

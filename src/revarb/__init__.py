@@ -62,7 +62,7 @@ else:
         if name == "__version__":
             value = _import_module("importlib.metadata").version("revarb")
         elif name in _HOMES:
-            if name == "load":  # a file can have a model of any kind, and a kind is known once its module is imported
+            if name in ("load", "Chosen"):  # a file can have any kind of model, known once its module is imported
                 for module in ("revarb.baselines", "revarb.models.ensemble"):
                     _import_module(module)
             value = getattr(_import_module(_HOMES[name]), name)

@@ -50,7 +50,7 @@ class ComputationError(RevarbError, RuntimeError):
 
 
 class QualityWarning(UserWarning):
-    """A column of a record looks as if a sensor or a logger had spoiled it: clipped, rounded coarsely, or stuck.
+    """A column looks as if a sensor or a logger had spoiled it (clipped, rounded coarsely, stuck), or rows as shuffled.
 
     `read_records`, `fit` and `compare` issue it, once in a call. The values are used as they are.
 

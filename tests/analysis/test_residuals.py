@@ -1,5 +1,7 @@
 """Residual analysis: the errors, false alarms, missing lags found at the right lag, gaps, sentences and pictures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -130,6 +132,39 @@ def test_sentences_name_the_finding_and_the_remedy(make, order, sentence):
     rng = np.random.default_rng(11)
     u, e = rng.normal(size=(2, 3000))
     assert sentence in analyse(make(u, e), u, order, skip=10).sentence
+
+
+@pytest.mark.parametrize(
+    ("make", "order", "sentence"),
+    [
+        (
+            lambda u, e: e + after(u, 4),
+            Order(2, 2, 5),
+            "try a configuration of your own with a smaller input delay (inpu",
+        ),
+        (lambda u, e: e + after(u, 4), ORDER, "try a configuration of your own with more input lags (input_lags=4 or "),
+        (lambda u, e: e + after(u, 2), ORDER, "use it fully; try training records like this one, or longer ones"),
+        (lambda u, e: e + 0.7 * after(e, 1), ORDER, "train on a longer record, or add an input that is missing"),
+        (
+            lambda u, e: e + 0.7 * after(e, 9),
+            ORDER,
+            "try a configuration of your own with more lags (lags=9 or more), or",
+        ),
+    ],
+)
+def test_a_chosen_model_is_not_advised_to_be_chosen(make, order, sentence):
+    rng = np.random.default_rng(11)
+    u, e = rng.normal(size=(2, 3000))
+    said = analyse(make(u, e), u, order, skip=10, chosen=True).sentence
+    assert sentence in said and "revarb.fit" not in said
+
+
+def test_residuals_know_whether_their_model_was_chosen():
+    record = small.record(samples=200)
+    plain = revarb.ARX(2, 2).fit(record)
+    candidate = revarb.Candidate("linear", 0.1, 0.0, 12, 1.0, "taken")
+    chosen = replace(plain, choice=revarb.Choice((candidate,), "linear", "It is the best.", "cold runs"))
+    assert [model.residuals(record).chosen for model in (plain, chosen)] == [False, True]
 
 
 def test_feedback_is_named_and_is_no_fault():

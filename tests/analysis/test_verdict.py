@@ -41,6 +41,12 @@ def two(mean_only, error, coverage=0.9, width=0.0):
             {"Mean": one(3.4), "ARX": one(1.21), "REVARB": [("mean", 1.20, 0, NAN)]},
             "A linear model is enough here: ARX 1.21, best of the others REVARB 1.2 (RMSE).",
         ),
+        # Their errors are 0.67 of the standard deviation of the output.
+        (
+            {"Mean": one(0.045), "ARX": one(0.03), "REVARB": one(0.03)},
+            "No model is good enough here, and a linear one is as good as the others: ARX 0.03, best of the others "
+            "REVARB 0.03 (RMSE).",
+        ),
         # Both errors are small against the mean's, but one is ten times smaller: a linear model is not enough.
         (
             {"Mean": one(1.0), "ARX": one(0.04), "LSTM": one(0.004)},

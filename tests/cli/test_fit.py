@@ -22,12 +22,12 @@ def test_a_fit_reports_its_calibration(capsys, folder):
     quick = (*FIT, "--hidden", "1")
     out = succeed(capsys, *quick)
     found = revarb.load("m.rgp").calibration
-    assert f"\ncalibrated on 12 held-out blocks: held-out error {found.error:.2f} of the output's std; noise" in out
+    assert f"\ncalibrated on 12 held-out blocks: held-out error {found.error:.3g} of the output's st" in out
     times = found.output_noise / float(revarb.load("m.rgp").trained.chain.output.sigma2)
-    assert f"latent x {found.latent_scale:g}, output x {times:.3g}; long-run band x {found.factors[-1]:.2f}\n" in out
+    assert f"latent x {found.latent_scale:g}, output x {times:.3g}; long-run band x {found.factors[-1]:.3g}\n" in out
 
     out = run(capsys, *quick, "--restarts", "2")[1]
-    errors = sorted(f"{member.calibration.error:.2f}" for member in revarb.load("m.rgp").members)
+    errors = sorted(f"{member.calibration.error:.3g}" for member in revarb.load("m.rgp").members)
     text = errors[0] if errors[0] == errors[1] else " to ".join(errors)
     assert out.count("calibrated") == 1 and f"held-out error {text} of" in out
 

@@ -9,6 +9,7 @@ import revarb
 from revarb.data.table_file import write_table
 from support import small
 from support.command_line import run
+from support.processes import run_python
 
 FIT = "fit train.csv -u valve -y pressure -o m.rgp"
 REFIT = "fit train.csv more.csv --from rgp.rgp -o m.rgp"
@@ -30,8 +31,9 @@ def folder(tmp_path_factory):
         write_table("inputs.csv", {"valve": valve})
         write_table("fan.csv", {"fan": valve, "pressure": pressure})
         write_table("slow.csv", {"t": 2.0 * np.arange(60.0), "valve": valve, "pressure": pressure})
+        write_table("unsorted.csv", {"t": np.arange(60.0)[::-1], "valve": valve, "pressure": pressure})
         write_table("timed.csv", {"t": np.arange(60.0), "valve": valve})
-        for name, samples in (("few", 15), ("twenty", 20)):
+        for name, samples in (("five", 5), ("few", 15), ("twenty", 20)):
             write_table(f"{name}.csv", {"valve": valve[:samples], "pressure": pressure[:samples]})
         (folder / "rgp.toml").write_text("lags = 2")
         (folder / "bad.toml").write_text("lag = 3")
@@ -46,8 +48,14 @@ CASES = [
     ("fit train.csv -u vlave -y pressure -o m.rgp", "no column 'vlave'; its columns are valve, pressure"),
     ("fit train.csv -u valve -o m.rgp", "Missing option '-y' / '--output-column'"),
     ("fit train.csv -u valve -y pressure -o no/m.rgp", "the folder no does not exist"),
+    ("fit train.csv -u valve -y pressure -o /proc/m.rgp", "no file can be written in /proc"),
+    ("fit train.csv more.csv --from rgp.rgp -o /proc/m.rgp", "no file can be written in /proc"),
     ("fit train.csv -u valve -y pressure -o train.csv", "would overwrite train.csv, which is read"),
     (f"{FIT} --dt 0.1 --time t", "dt and a column of times both give the sampling interval"),
+    (f"{FIT} --sort-time", "--sort-time (sort_time=True) needs the column of times; give --time COLUMN"),
+    *((f"fit five.csv -u valve -y pressure -o m.rgp {option}", "5 measured row(s) are too few to learn from; a fit ")
+      for option in ("", "--lags 1", "--model arx")),
+    ("fit unsorted.csv -u valve -y pressure -o m.rgp --time t", "not in order of time; --sort-time (sort_time=True) s"),
     (f"{FIT} --split-gaps", "--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN"),
     # Configurations
     (f"{FIT} --lags 100", "has 60 samples, but lags=100"),
@@ -89,6 +97,7 @@ CASES = [
     ("simulate rgp.rgp test.csv -o few.csv --start few.csv", "would overwrite few.csv, which is read"),
     ("simulate rgp.rgp timed.csv -o p.csv --start slow.csv --time t", f"{START}slow.csv is sampled every 2, but the"),
     ("simulate mean.rgp test.csv -o p.csv --start continue", "--start continue: a FittedMean starts cold only"),
+    ("predict rgp.rgp test.csv -o p.csv --time when", "test.csv has no column 'when'; its columns are valve, pressure"),
     ("predict rgp.rgp inputs.csv -o p.csv", "inputs.csv has no column 'pressure'; its columns are valve"),
     ("predict rgp.rgp slow.csv -o p.csv --time t", "slow.csv is sampled every 2, but the model was fitted with dt=1"),
     ("predict mean.rgp test.csv -o p.csv", "mean.rgp contains a FittedMean, which cannot predict; use revarb simulate"),
@@ -120,3 +129,23 @@ def test_refusals(capsys, monkeypatch, folder, command, message):
     assert (code, out) == (2, "")
     assert message in err and err.startswith("error: ") and err.count("\n") == 1
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit train.csv -u vlave -y pressure -o m.rgp",
+        "fit train.csv -u valve -y pressure -o no/m.rgp",
+        "fit none.csv -u valve -y pressure -o m.rgp",
+        "compare train.csv fan.csv -u valve -y pressure",
+        "simulate rgp.rgp none.csv -o p.csv",
+        "predict rgp.rgp test.csv -o no/p.csv",
+        "check arx.rgp test.csv --time when",
+    ],
+)
+def test_wrong_files_and_columns_are_refused_before_what_takes_seconds_to_import(monkeypatch, folder, command):
+    monkeypatch.chdir(folder)
+    done = run_python("-X", "importtime", "-m", "revarb", *shlex.split(command))
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert done.returncode == 2 and "revarb.cli.application" in imported
+    assert not imported & {"jax", "scipy", "matplotlib"}

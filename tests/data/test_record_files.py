@@ -1,6 +1,9 @@
 """`read_records`: named columns of files as records."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import revarb
@@ -30,3 +33,15 @@ def test_quality_is_judged_with_the_lines_of_the_file(tmp_path, rng):
     with pytest.warns(UserWarning, match="taken as the units"), pytest.warns(revarb.QualityWarning, match=stuck):
         records = revarb.read_records(tmp_path / "t.csv", inputs="valve", outputs="level", time="t", split_gaps=True)
     assert [(len(record), record.dt, record.time_name) for record in records] == [(100, 1.0, "t")] * 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_are_sorted_by_time(tmp_path, ending):
+    """Newest first, as some loggers write; a row is found by its place in the file."""
+    frame = pd.DataFrame({"t": [2.0, 1.5, 1.0, 0.5], "u": [4.0, 3.0, 2.0, 1.0], "y": [8.0, 6.0, np.inf, 2.0]})
+    getattr(frame, f"to_{ending}")(tmp_path / f"t.{ending}", index=False)
+    read = partial(revarb.read_records, tmp_path / f"t.{ending}", inputs="u", time="t", sort_time=True)
+    [record] = read(outputs="u", inputs=())
+    assert record.y[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0] and record.dt == 0.5
+    with pytest.raises(revarb.InputError, match={"csv": "line 4, column 'y'", "parquet": r"row 2 \(cou"}[ending]):
+        read(outputs="y")

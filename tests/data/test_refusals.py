@@ -165,7 +165,8 @@ REFUSALS = [
     *[(scale(TWO, u=TWO * [1, 0] + [0, value]), "input column 'u1' is constant") for value in (0.0, 7.5, 1e9)],
     (scale(missing(TWO, slice(1, None), 1), missing(TWO, slice(None))), "record 1 has no measured output value; l"),
     (scale(missing(TWO, slice(1, None), 1), missing(TWO, slice(None), 1)), "'flow' has 1 measured value.* at least 2"),
-    (scale(missing(np.full((9, 1), 7.0), slice(0, 3))[:, 0]), r"output column 'pressure' is constant \(7.0\)"),
+    (scale(missing(np.full((9, 1), 7.0), slice(0, 3))[:, 0]), r"'pressure' is constant \(7.0\) in all 9 rows of .*; a"),
+    (scale(np.full(150, 7.0)), r"output column 'pressure' is constant \(7.0\) in the training data; leave it out"),
     (lambda _: Standardiser.from_records([Series(1e-9 * TWO, TWO)]).inputs(FAR), "too far from the training inputs"),
     (lambda _: Preprocessor.from_records([LATE], Order(2, 2, 1)), "column 'y' is measured in no row after the first 2"),
     *[(preprocessor(*ends), "the range of its inputs is not one finite interval per input") for ends in WRONG_RANGES],
@@ -217,7 +218,7 @@ REFUSALS = [
     # Times: uneven, and no times at all.
     (times("0 1 2 4 5"), r"t.csv, line 5, column 't': time goes from 2 to 4, but .* even steps \(their median is 1\)"),
     (times("0 1 2 2 3"), "line 5, column 't': time goes from 2 to 2"),
-    (times("4 3 2"), r"time goes from 4 to 3, but it must increase .* \(their median is -1\)"),
+    (times("4 4 2"), r"time goes from 4 to 4, but it must increase .* \(their median is -1\)"),
     (times("0"), "has a single row"),
     (times("0 NA 2"), "line 3, column 't': 'NA' is no value"),
     (times("0 soon 2"), "line 3, column 't': 'soon' is not a number"),
@@ -233,7 +234,13 @@ REFUSALS = [
     (parquet({"t": MOMENTS}, measure_sampling, "time"), "has no column 'time'; its columns are t"),
     # Gaps in time, without and with the option that splits a file there.
     (times("0 1 2 4 5", one_of_several), r"line 5, .*from 2 to 4.* or read it as two records with --split-gaps \(spl"),
-    (times("0 1 2 1.5 2.5 3.5", one_of_several), "to 1.5, .*or cut it in two there$"),
+    (times("0 1 2 2 3", one_of_several), "from 2 to 2, .*or cut it in two there$"),
+    # Times in another order, which can be sorted where none occurs twice; a second record below the first cannot.
+    (times("0 1 3 2 4", one_of_several), r"line 5, column 't': .* back from 3 to 2: .*; --sort-time \(sort_time"),
+    (times("4 0 1 2 9 3", one_of_several), r"line 3, .*back from 4 to 0: .*; --sort-time \(sort_time=True\) sorts"),
+    (times("3 2 1", split_at_gaps), r"line 3, .*back from 3 to 2: .*; --sort-time \(sort_time=True\) sorts them$"),
+    (times("0 1 3 2 4", check_against), "back from 3 to 2: the rows are not in order of time; sort them$"),
+    (times("0 1 2 0 1 2", one_of_several), "from 2 to 0, .*or cut it in two there$"),
     (times("0 1 2 4 5", check_against), "or cut it in two there$"),  # nothing splits it
     (times("0 1 2 4 4 5", split_at_gaps), "line 6, column 't': time goes from 4 to 4"),
     (times("0 1 2 9 8 9 10", split_at_gaps), "line 6, column 't': time goes from 9 to 8"),
@@ -242,7 +249,6 @@ REFUSALS = [
     (times("0 1 2 9 10.04 11.08 12.12 13.16 14.2 20 21 22 23 24 25 26", split_at_gaps),
      "between its gaps it is sampled every 1.04 from line 5 to line 10, but every 1 from line 11 to line 17"),
     (times("0 1 2 3 4 5 7 9 11 13", split_at_gaps), "4 of 10 samples stand alone .*, the first in line 8: .*res"),
-    (times("3 2 1", split_at_gaps), "time goes from 3 to 2"),
     # Several files, and one for a model.
     (together(a=[0, 0.1, 0.2], b=[5, 5.1, 5.2], c=[0, 0.2, 0.4]), "c.parquet is sampled every 0.2, but .*a.parquet"),
     (together(a=[0, 0.1, 0.2, 7, 7.1], b=[0, 0.2, 0.4, 7, 7.2]), "b.parquet .*a.parquet every 0.1; resample one"),
@@ -253,6 +259,7 @@ REFUSALS = [
     (read(time="time", dt=0.5), "dt and a column of times both give the sampling interval"),
     (read(inputs=["level"], outputs=["valve"]), "only outputs may be missing"),
     (read(split_gaps=True), r"--split-gaps \(split_gaps=True\) needs the column of times; give --time COLUMN"),
+    (read(sort_time=True), r"--sort-time \(sort_time=True\) needs the column of times; give --time COLUMN"),
     (lambda _: check_table_file("t.xlsx"), "the ending .xlsx is not known; name it .csv, .json, .parquet"),
     (lambda _: check_table_file("t"), "it has no ending; name it .csv, .json, .parquet"),
 ]  # fmt: skip

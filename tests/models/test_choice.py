@@ -1,5 +1,6 @@
 """What `revarb.fit` tried, as a value."""
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -7,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from rich.console import Console
 
 import revarb
 from fuzz import samples
+from revarb.cli.fit_report import describe_bands
 from revarb.models.choice import Candidate, Choice, describe_held_out
 from revarb.models.recipe import Status
 from support import small
@@ -32,7 +35,7 @@ def test_a_choice_in_words():
     assert repr(Choice((LINEAR,), LINEAR.name, "Why.", "cold runs")) == "Choice('linear, 2 lags', 1 candidate: Why.)"
     assert CHOICE.taken_candidate is TAKEN
     text = str(CHOICE)
-    assert text.startswith("It is the simplest.\n") and "candidates, by cold runs" in text and "8.2" in text
+    assert text.startswith("It is the simplest.\n") and "held-out errors of cold runs" in text and "8.2" in text
     assert "<table" in CHOICE.summary()._repr_html_()
     assert "nothing was compared" in str(replace(CHOICE, scored_by="nothing"))
 
@@ -49,7 +52,7 @@ def test_the_table_has_the_best_first_and_then_what_cannot_be_compared():
 def test_the_table_of_a_mixture_has_its_members_with_their_weights_and_errors():
     table = MIXED.table()
     assert table.columns == ["candidate", "error", "std. error", "seconds", "weight", ""]
-    assert table.title == "candidates, by cold runs (12 held-out blocks each)"  # and no column of blocks
+    assert table.title == "held-out errors of cold runs (12 blocks each)"  # and no column of blocks
     assert table.rows == [
         ("mixture of 2", "0.19", "", "", "", "taken"),
         (BEST.name, "0.2", "", "8.2", "0.5", "member"),
@@ -57,6 +60,19 @@ def test_the_table_of_a_mixture_has_its_members_with_their_weights_and_errors():
         (LINEAR.name, "0.31", "0.05", "0.4", "0.5", "member"),
     ]
     assert MIXED.members == MEMBERS
+
+
+def test_names_have_at_most_three_lines_on_a_narrow_terminal():
+    """The longest names of default candidates, with all columns, in 80 of the terminal."""
+    name = "linear part, Student-t noise, 3 states, 20 + 10 lags, delay 16, w = 50"
+    long = Candidate(name, 0.0797, 0.0212, 12, 1234.5, "unfinished", 0.33)
+    choice = Choice((long, replace(LINEAR, stretches=3), replace(TAKEN, note="")), name, "Why.", "cold runs")
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(choice.summary())
+    lines = [line for line in captured.get().splitlines() if line.strip()]
+    [begin] = [number for number, line in enumerate(lines) if "unfinished" in line]
+    assert "1234" in lines[begin] and 1 < len(lines[begin:]) <= 3  # it is the last one
 
 
 def test_the_figure_shows_every_candidate_with_an_error():
@@ -83,13 +99,29 @@ def test_the_figure_shows_every_candidate_with_an_error():
         assert len({lines.get_color() for lines, *_ in axes.containers}) == 3
 
 
+@pytest.mark.parametrize("scored_by", ["cold runs", "predictions 1 to 3 steps ahead"])
+def test_the_held_out_error_is_one_number_wherever_it_is_shown(scored_by):
+    """Its members were calibrated by cold runs, whose error can be another one."""
+    taken = Candidate("mixture of 2", 0.123456, None, 12, 0.0, "taken")
+    choice = Choice((taken,), taken.name, "Its held-out error is 0.123 of …", scored_by, 0.345678, 0.987654)
+    for model in (samples.calibrated(), samples.linear(), revarb.Ensemble.from_candidates([samples.calibrated()])):
+        chosen = replace(model, choice=choice)
+        assert choice.error == 0.123456 and repr(chosen).endswith(", held-out error 0.123)")
+        assert "0.123" in chosen.verdict and "0.123" in choice.table().rows[0]
+        assert choice.plot().get_suptitle() == "taken: mixture of 2, held-out error 0.123"
+        described = describe_bands(chosen, [small.record()])
+        assert "held-out error" not in described and "0.12 " not in chosen.verdict
+    assert "ARX 0.346, the training mean 0.988" in chosen.verdict or scored_by != "cold runs"
+    assert "held-out error" in describe_bands(samples.calibrated(), [small.record()])
+
+
 def test_a_choice_survives_json_and_a_model_file(tmp_path):
     values = CHOICE.to_dict()
     assert Choice.from_dict(values) == Choice.from_dict(json.loads(json.dumps(values, allow_nan=False))) == CHOICE
     for model in (samples.model(), samples.linear(), samples.ensemble()):
         chosen = replace(model, choice=CHOICE)
         assert revarb.load(chosen.save(tmp_path / "m.rgp")).choice == CHOICE
-        assert "candidates, by cold runs" in str(chosen.summary())
+        assert "held-out errors of cold runs" in str(chosen.summary())
         assert revarb.load(model.save(tmp_path / "m.rgp")).choice is None
 
 

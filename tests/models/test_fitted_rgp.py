@@ -1,10 +1,13 @@
 """A trained RGP: its final states, its networks, and its linear parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import revarb
-from revarb.models.recipe import Recipe, Stage
+from fuzz import samples
+from revarb.models.recipe import Recipe, Stage, Step
 from support import small
 
 
@@ -19,11 +22,25 @@ def test_final_states_are_those_of_the_last_samples():
     np.testing.assert_array_equal(state.past_u, model.scaling.inputs(small.record().u)[-2:])
 
 
-def linear_record(seed, samples=200):
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_the_title_of_a_fit_has_the_last_value_of_its_curve(weight):
+    """With a free-run term the curve is that of the objective, which is less than the bound."""
+    model = samples.model()
+    spec = replace(model.spec, recipe=replace(model.spec.recipe, free_run_weight=weight))
+    bounds = (-30.0, 12.34) if weight else (-30.0, 56.78)
+    history = tuple(Step(1, number, bound) for number, bound in enumerate(bounds, start=1))
+    figure = replace(model, spec=spec, bound=56.78, history=history).plot_fit()
+    curve = figure.axes[-1]
+    title, label = figure.get_suptitle(), curve.get_ylabel()
+    assert f"{label} {curve.lines[0].get_ydata()[-1]:.1f}" in title and "bound 56.8" in title
+    assert label == ("objective" if weight else "bound")
+
+
+def linear_record(seed, rows=200):
     """y_i = 1.4 y_{i−1} − 0.6 y_{i−2} + 0.5 u_{i−1} + 0.3 u_{i−2} + 2, without noise."""
     rng = np.random.default_rng(seed)
-    u, y = rng.normal(size=100 + samples), np.zeros(100 + samples)
-    for i in range(2, 100 + samples):
+    u, y = rng.normal(size=100 + rows), np.zeros(100 + rows)
+    for i in range(2, 100 + rows):
         y[i] = 1.4 * y[i - 1] - 0.6 * y[i - 2] + 0.5 * u[i - 1] + 0.3 * u[i - 2] + 2.0
     return revarb.Series(u[100:], y[100:])
 

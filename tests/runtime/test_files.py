@@ -1,6 +1,7 @@
 """Atomic writes: a file is complete or not there."""
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from revarb.errors import InputError
-from revarb.runtime.files import make_folder, write_atomic
+from revarb.runtime.files import check_writable, make_folder, write_atomic
 from support.processes import run_python
 
 
@@ -40,8 +41,30 @@ def test_a_failed_write_leaves_the_old_file(monkeypatch, tmp_path):
 def test_places_that_cannot_be_written(tmp_path, place, message):
     (tmp_path / "circle").symlink_to(tmp_path / "other")
     (tmp_path / "other").symlink_to(tmp_path / "circle")
-    with pytest.raises(InputError, match=message):
-        write_atomic(tmp_path / place, b"")
+    for refuse in (check_writable, lambda path: write_atomic(path, b"")):
+        with pytest.raises(InputError, match=message):
+            refuse(tmp_path / place)
+
+
+@pytest.fixture
+def small_files():
+    """No file of this process can have more than 1000 bytes, as on a disk that is nearly full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_seen_before_the_work(tmp_path, small_files):
+    with pytest.raises(InputError, match=r"no file can be written in .*: File too large; choose another folder"):
+        check_writable(tmp_path / "m.rgp")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_check_leaves_the_folder_as_it_was(tmp_path):
+    (tmp_path / "m.rgp").write_bytes(b"old")
+    assert check_writable(tmp_path / "m.rgp") == tmp_path / "m.rgp"
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
 def test_a_folder_is_made_and_a_file_in_its_place_is_refused(tmp_path):

@@ -19,7 +19,15 @@ from revarb.selection.candidates import (
     describe_order,
     read_candidates,
 )
-from revarb.selection.records import FEW_LAGS, LAGS, MORE_LAGS, ROWS_PER_LAG, hold_out_blocks, leave_out_short
+from revarb.selection.records import (
+    FEW_LAGS,
+    FEWEST_LAGS,
+    LAGS,
+    MORE_LAGS,
+    ROWS_PER_LAG,
+    hold_out_blocks,
+    leave_out_short,
+)
 from support import small
 
 DEFAULT = DefaultCandidates()
@@ -90,8 +98,9 @@ def test_the_largest_order_covers_all_candidates():
 
 def test_lags_follow_the_records():
     long, short = small.record(samples=ROWS_PER_LAG * MORE_LAGS), small.record(samples=3 * ROWS_PER_LAG + 1)
-    assert [path.spec.lags for path in DEFAULT.list_paths([long], 1)] == [LAGS, MORE_LAGS, FEW_LAGS, LAGS]
-    assert {path.spec.lags for path in DEFAULT.list_paths([short], 1)} == {3}
+    lags = [LAGS, MORE_LAGS, FEW_LAGS, LAGS, FEWEST_LAGS]
+    assert [path.spec.lags for path in DEFAULT.list_paths([long], 1)] == lags
+    assert {path.spec.lags for path in DEFAULT.list_paths([short], 1)} == {3, FEWEST_LAGS}
     assert DEFAULT.find_largest_order([long]) == Order(MORE_LAGS, MORE_LAGS, 1)
 
 
@@ -109,8 +118,9 @@ def test_what_differs_between_the_structures(delay):
         assert list(path.weights) == sorted(set(path.weights)) and path.weights[0] == 0.0
         assert path.weights[-1] == (LINEAR_WEIGHT if path.linear_part else WEIGHT)
     linear = [path for path in paths if path.linear_part]
-    assert [path.spec.latent_dims[0] for path in linear] == [2]  # as many states as outputs
-    assert DefaultCandidates(linear_only=True).list_paths(make_records(300, outputs=2), delay) == linear == paths[:1]
+    assert [path.spec.latent_dims[0] for path in linear] == [2, 2]  # as many states as outputs
+    assert [path.spec.recipe.keeps_states for path in linear] == [False, True]
+    assert DefaultCandidates(linear_only=True).list_paths(make_records(300, outputs=2), delay) == paths[:1]
 
 
 def test_structures_that_short_records_make_equal_are_tried_once():

@@ -11,9 +11,9 @@ from support import small
 SAMPLES = 140
 """Of a record that is long enough to hold something out."""
 STAGES = (Stage(("mu", "lam", "zeta", "w"), 8), Stage(("mu", "lam", "zeta", "w"), 7))
-RECIPE = Recipe(latent_variance=0.45, stages=STAGES, free_run_weight=1.0, free_run_iterations=8)
+RECIPE = Recipe(latent_variance=0.45, stages=STAGES, free_run_weight=1.0, free_run_iterations=5)
 CLOSE = small.spec(hidden=1, inducing=8, recipe=RECIPE)
-"""Its two weights are close on `small.record(samples=SAMPLES)`: 0.3 % apart, a ninth of the standard error."""
+"""Its two weights are close on `small.record(samples=SAMPLES)`: 0.6 % apart, a seventh of the standard error."""
 
 
 def use_quick_candidates(monkeypatch):

@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from revarb.models.choice import HARDLY_BETTER
+
 SCORES = ("rmse", "nrmse", "nlpd", "coverage95", "fit_seconds", "simulate_seconds")  # columns that are summarised
 RESIDUALS = "residuals"  # the method of models that have only one
 
@@ -132,8 +134,10 @@ def _describe_linear(ranked: Mapping[str, Line], score: Score) -> str | None:
     small = MEAN not in ranked or error - least < MIN_GAIN * ranked[MEAN].median(score)
     if error > least and not (small and error < SIMILAR_ERROR * least):
         return None
-    names = f"{_name(linear, score)}, best of the others {_name(other, score)}"
-    return f"A linear model is enough here: {names} ({score.upper()})."
+    names = f"{_name(linear, score)}, best of the others {_name(other, score)} ({score.upper()})"
+    if linear.median("nrmse") >= HARDLY_BETTER:
+        return f"No model is good enough here, and a linear one is as good as the others: {names}."
+    return f"A linear model is enough here: {names}."
 
 
 def _recommend(ranked: Mapping[str, Line], score: Score) -> str:

@@ -12,12 +12,13 @@ from revarb.data.windows import Order
 from revarb.errors import check_seed
 from revarb.fitting import quarters
 from revarb.models import model_file
+from revarb.models.configuration import Configuration
 from revarb.models.recipe import Status
 from revarb.models.residual_band import FittedByResiduals, check_residual_std
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Configuration):
     """Predicts the training mean for any inputs; the baseline that every model must beat.
 
     Examples

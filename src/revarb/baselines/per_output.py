@@ -14,6 +14,7 @@ from revarb.data.windows import Order
 from revarb.errors import InputError, check_seed
 from revarb.models import model_file
 from revarb.models.base import Fitted, ModelSpec
+from revarb.models.configuration import Configuration
 from revarb.models.recipe import Status
 from revarb.runtime.progress import progress_bar
 
@@ -21,7 +22,7 @@ WORST_FIRST = (Status.INTERRUPTED, Status.NOT_FINITE, Status.STALLED, Status.ITE
 
 
 @dataclass(frozen=True)
-class PerOutput:
+class PerOutput(Configuration):
     """Separate models of the outputs, all of one configuration.
 
     Parameters

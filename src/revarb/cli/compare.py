@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @app.command("compare")
 def compare_models(
-    train: Annotated[Path, Argument(metavar="TRAIN", help="CSV or Parquet file, to fit to.")],
+    train: Annotated[Path, Argument(metavar="TRAIN", help="CSV, Excel or Parquet file, to fit to.")],
     test: Annotated[Path, Argument(metavar="TEST", help="A file with the same columns, to simulate.")],
     outputs: options.OutputColumns,
     inputs: options.InputColumns = None,
@@ -46,6 +46,7 @@ def compare_models(
     separator: options.Separator = None,
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
+    sort_time: options.SortTime = False,
     folder: Annotated[Path, Option("-o", "--out", help="Folder for the table, the page and the pictures.")] = Path(
         "revarb-compare"
     ),
@@ -62,20 +63,22 @@ def compare_models(
     Ctrl-C writes the table of the models that are done; rerun with --resume to add the others.
     """
     with exit_on_interrupt():
+        from revarb.cli.records import leave_out_short, read_files
+        from revarb.data.csv_file import CsvForm
+        from revarb.data.record_files import Times
+    trains, tests = [train, *(more_train or [])], [test, *(more_test or [])]
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps, sort_time)
+    by_file = read_files([*trains, *tests], inputs, outputs, times, form)  # before JAX is imported
+    with exit_on_interrupt():
         from revarb import compare
         from revarb.analysis.comparison import ComparisonInterrupted
         from revarb.cli.fit_request import make_spec
-        from revarb.cli.tables import leave_out_short, read_files
-        from revarb.data.csv_file import CsvForm
-        from revarb.data.record_files import Times
         from revarb.runtime.unfinished import keep_journals
     spec = make_spec(config, options.collect_given(
         lags=lags, input_lags=input_lags, input_delay=input_delay, hidden=hidden, latent_dim=latent_dim
     ))  # fmt: skip
     models = _list_models(spec, jobs, only, len(outputs) if family else 0)
-    trains, tests = [train, *(more_train or [])], [test, *(more_test or [])]
-    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    by_file, least = read_files([*trains, *tests], inputs, outputs, times, form), _count_rows(models, len(inputs or []))
+    least = _count_rows(models, len(inputs or []))
     fitted, simulated = (leave_out_short(part, least) for part in (by_file[: len(trains)], by_file[len(trains) :]))
     _check_targets(make_folder(folder), list(models), len(outputs), [*trains, *tests])
     with keep_journals():  # until the table is on disk

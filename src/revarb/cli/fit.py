@@ -18,7 +18,7 @@ UNCONFIGURED = {"calibrate", "jobs", "resume", *OF_CHOICE}  # options that descr
 
 @app.command()
 def fit(
-    train: Annotated[list[Path], Argument(metavar="TRAIN", help="CSV or Parquet file(s); each is one record.")],
+    train: Annotated[list[Path], Argument(metavar="TRAIN", help="CSV, Excel or Parquet file(s); each is one record.")],
     model_file: Annotated[Path, Option("-o", "--out", help="Where to write the model.")],
     inputs: options.InputColumns = None,
     outputs: options.FitOutputColumns = None,
@@ -79,6 +79,7 @@ def fit(
     separator: options.Separator = None,
     skip_rows: options.SkipRows = 0,
     split_gaps: options.SplitGaps = False,
+    sort_time: options.SortTime = False,
     resume: Annotated[
         bool, Option("--resume", help="Continue where the same command was killed, or interrupted by Ctrl-C.")
     ] = False,
@@ -86,10 +87,10 @@ def fit(
     """Fit a model to one or more records, and draw the training fit.
 
     Without options that configure the model, everything is chosen: linear and nonlinear candidates simulate held-out
-    blocks of the records. The three best (--members) are fitted to all records, without those that are far behind the
-    best one, and the model is their mixture, with bands set on the same blocks. A linear model that is best is taken
-    alone. A table and a second picture show what was tried. How long it takes is said before it starts; see --quick and
-    --time-limit.
+    blocks of the records. The best ones (--members) are fitted to all records, without those that are clearly worse
+    than the first, and the model is their mixture, with bands set on the same blocks. A linear model that is best is
+    taken alone. A table and a second picture show what was tried. How long it takes is said before it starts; see
+    --quick and --time-limit.
 
     With --lags (or --hidden, --config, …) that model is fitted, with the defaults below for the other options. Four
     further fits on parts of the records calibrate the noise and the bands (see --no-calibrate). With --restarts the
@@ -119,17 +120,26 @@ def fit(
     elif baseline is None:
         _check_options(given, configured)
     with exit_on_interrupt():
-        from revarb.cli import fit_request
-        from revarb.cli.tables import leave_out_short, read_files
+        from revarb.cli.records import leave_out_short, read_files
         from revarb.data.csv_file import CsvForm
         from revarb.data.record_files import Times
+        from revarb.data.series import check_enough_rows
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps, sort_time)
+    chosen = trained is None and baseline is None and not configured
+    for ending in (".fit.png", ".choice.png") if chosen else (".fit.png",):
+        find_picture(model_file, ending, train if trained is None else [*train, trained])
+    # The files are checked before JAX is imported, which takes seconds; those of a refit need the model.
+    by_file = [] if trained is not None else read_files(train, inputs, outputs, times, form)
+    if trained is None:
+        check_enough_rows([record for records in by_file for record in records])
+    with exit_on_interrupt():
+        from revarb.cli import fit_request
         from revarb.models.configuration import Lagged
-    form, times = CsvForm(decimal, separator, skip_rows), Times(time_column, dt, split_gaps)
-    read, endings, spec, least = train, [".fit.png"], None, 1
+    spec, least = None, 1
     if trained is not None:
         source, times = fit_request.read_source(trained, train, inputs, outputs, times, form)
-        inputs, outputs, least = list(source.input_names), list(source.output_names), source.order.first_row + 2
-        read = [*train, trained]
+        by_file = read_files(train, source.input_names, source.output_names, times, form)
+        least = source.order.first_row + 2
         carry_out = partial(fit_request.refit, trained=source, calibrated=calibrate is True)
     elif baseline is not None:
         spec = fit_request.make_baseline(baseline, given)
@@ -138,15 +148,11 @@ def fit(
         spec = fit_request.make_spec(config, {name: value for name, value in given.items() if name not in ELSEWHERE})
         carry_out = partial(fit_request.fit_spec, spec=spec, restarts=restarts)
     else:
-        endings.append(".choice.png")
         limits = options.collect_given(members=members, time_limit=time_limit, effort="quick" if quick else None)
         carry_out = partial(fit_request.choose, **limits)
-    by_file = read_files(train, inputs, outputs, times, form)
     if isinstance(spec, Lagged):
         least = spec.order_for(len(inputs or [])).first_row + 2
     records = leave_out_short(by_file, least)
-    for ending in endings:  # before the work
-        find_picture(model_file, ending, read)
     carry_out(fit_request.FitRequest(records, seed or 0, jobs, resume, model_file))
 
 

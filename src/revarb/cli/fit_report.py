@@ -11,7 +11,7 @@ from revarb.cli.application import print_line, say
 from revarb.errors import RevarbError
 from revarb.fitting.held_out import MIN_HELD_OUT_ROWS, cut_held_out_blocks
 from revarb.models.base import Fitted
-from revarb.models.choice import describe_held_out
+from revarb.models.choice import describe_held_out, format_error
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Status
 from revarb.models.residual_band import FittedByResiduals
@@ -71,7 +71,10 @@ def _warn_about_failure(member: FittedRGP, refitted: bool) -> None:
 
 
 def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
-    """Where the bands of a model come from: the result of the calibration over all members, or why there is none."""
+    """Where the bands of a model come from: the result of the calibration over all members, or why there is none.
+
+    The held-out error of a model that was chosen is in the table of its candidates.
+    """
     members = list_members(model)
     if not members:
         return "the bands of the linear model are set by its errors on the held-out blocks"
@@ -85,10 +88,10 @@ def describe_bands(model: Fitted, records: Sequence[Series]) -> str:
     )  # fmt: skip
     which = "" if len(found) == len(members) else f"{len(found)} of {len(members)} fits "
     whole = "; its recurrent GPs" if isinstance(model, Ensemble) and model.mixed else ""
+    error = "" if model.choice is not None else f"held-out error {_range(errors)} of the output's standard deviation; "
     return (
-        f"{which}calibrated on {found[0][1].stretches} held-out blocks{whole}: held-out error {_range(errors, '.2f')} "
-        f"of the output's std; noise variance: latent x {_range(latent, 'g')}, output x {_range(output, '.3g')}; "
-        f"long-run band x {_range(far, '.2f')}"
+        f"{which}calibrated on {found[0][1].stretches} held-out blocks{whole}: {error}noise variance: latent x "
+        f"{_range(latent)}, output x {_range(output)}; long-run band x {_range(far)}"
     )
 
 
@@ -103,8 +106,8 @@ def _explain_no_calibration(model: FittedRGP, records: Sequence[Series]) -> str:
     return "a fit without one of the blocks failed"
 
 
-def _range(values: Sequence[float], form: str) -> str:
-    low, high = format(min(values), form), format(max(values), form)
+def _range(values: Sequence[float]) -> str:
+    low, high = format_error(min(values)), format_error(max(values))
     return low if low == high else f"{low} to {high}"
 
 

@@ -14,15 +14,15 @@ from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.cli import fit_report
 from revarb.cli.application import print_written, say, screen, stop_interrupted
 from revarb.cli.options import RESUME, name_option
-from revarb.cli.tables import find_time_column
+from revarb.cli.records import find_time_column
 from revarb.data.csv_file import CsvForm
 from revarb.data.record_files import Times
 from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user
 from revarb.models.base import Fitted
-from revarb.models.configuration import read_toml
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Status
+from revarb.models.toml_file import read_toml
 from revarb.runtime.figure_style import save_figure
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.unfinished import keep_journals

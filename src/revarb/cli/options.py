@@ -33,6 +33,7 @@ FitTimes = Annotated[
 SplitGaps = Annotated[
     bool, Option("--split-gaps", help="Split files at gaps in their column of times into several records.")
 ]
+SortTime = Annotated[bool, Option("--sort-time", help="Sort the rows of files by their column of times first.")]
 ModelTimes = Annotated[
     str | None,
     Option("--time", metavar="COLUMN", help="Column of times, even and as in the fit; default: that of the fit."),
@@ -42,7 +43,9 @@ Separator = Annotated[
     str | None, Option(metavar=", ; | tab space", help="Separator of CSV files; default: found from the file.")
 ]
 SkipRows = Annotated[int, Option(help="Lines above the header of CSV files.", min=0)]
-RecordFile = Annotated[Path, Argument(metavar="RECORD", help="CSV or Parquet file with the input and output columns.")]
+RecordFile = Annotated[
+    Path, Argument(metavar="RECORD", help="CSV, Excel or Parquet file with the input and output columns.")
+]
 PathFile = Annotated[
     Path,
     Option("-o", "--out", help="Where to write the table: .csv, .json or .parquet; -: CSV to the standard output."),

@@ -1,11 +1,8 @@
-"""Tables of commands: records to fit to, a table for a trained model, the trajectory that is written, scores."""
+"""Tables that commands write and show: a trajectory, scores, a table of texts."""
 
 import os
 import sys
-import warnings
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import rich.box
@@ -13,82 +10,11 @@ import rich.table
 
 from revarb.analysis.report import Grid, format_number, format_percent
 from revarb.analysis.scores import Scores, scores
-from revarb.cli.application import error_screen, find_picture, print_line, print_written, screen
-from revarb.data.csv_file import CsvForm
-from revarb.data.record_files import Times, read_by_file
-from revarb.data.sampling import check_interval
-from revarb.data.series import Series
-from revarb.data.table_file import Table, check_table_file, encode_csv, write_table
+from revarb.cli.application import error_screen, print_line, print_written, screen
+from revarb.data.table_file import Table, encode_csv, write_table
 from revarb.data.trajectory import Trajectory
-from revarb.errors import InputError, QualityWarning, warn_user
-from revarb.models.base import Fitted
 from revarb.runtime.figure_style import save_figure
-from revarb.runtime.files import check_writable, is_stream
 from revarb.runtime.interrupts import capture_interrupts
-
-STANDARD_OUTPUT = ("-", "/dev/stdout")
-
-Record = TypeVar("Record", bound=Series)
-
-
-def read_files(
-    files: Sequence[Path], inputs: Sequence[str] | None, outputs: Sequence[str] | None, times: Times, form: CsvForm
-) -> list[list[Series]]:
-    """The records of every file; warnings about their quality are issued here, and not again by a fit."""
-    records = read_by_file(list(files), list(inputs or []), list(outputs or []), times, form)
-    warnings.simplefilter("ignore", QualityWarning)  # until the command ends: `main` restores the filters
-    return records
-
-
-def leave_out_short(by_file: Sequence[Sequence[Series]], least: int) -> list[Series]:
-    """The records of files, without pieces of a split file that have fewer than `least` samples; a warning says so."""
-    records = [record for pieces in by_file for record in pieces]
-    kept = [record for pieces in by_file for record in pieces if len(pieces) == 1 or len(record) >= least]
-    if not kept:
-        raise InputError(
-            f"no record between gaps in time has the {least} samples that the lags need (the longest has "
-            f"{max(map(len, records))}); use fewer lags or a longer record"
-        )
-    if len(kept) < len(records):
-        warn_user(
-            f"{len(records) - len(kept)} of {len(records)} records between gaps in time have fewer than the {least} "
-            "samples that the lags need, and are left out"
-        )
-    return kept
-
-
-def open_table(path: Path, model: Fitted, time_column: str | None, form: CsvForm) -> tuple[Table, str | None]:
-    """A table that is sampled like the model, and its column of times."""
-    table = Table(path, form)
-    time_column = find_time_column(model, time_column, [table])
-    if time_column is not None:
-        check_interval(table, time_column, model.dt)
-    return table, time_column
-
-
-def find_time_column(model: Fitted, given: str | None, tables: Iterable[Table]) -> str | None:
-    """The given column of times, or else that of the training, where all tables have it."""
-    known = model.preprocessor.time_name
-    return known if given is None and known is not None and all(known in table for table in tables) else given
-
-
-def make_record(kind: type[Record], table: Table, model: Fitted) -> Record:
-    """The columns of a model's inputs and outputs as a record."""
-    u, y = table.columns(model.input_names), table.columns(model.output_names, missing=True)
-    return kind(u, y, model.dt, model.input_names, model.output_names)
-
-
-def check_target(path_file: Path, read: Sequence[Path]) -> tuple[Path, ...]:
-    """The files to write, checked before the work: a table and, unless it is a pipe or a device, a picture beside it.
-
-    None for a table on the standard output.
-    """
-    if str(path_file) in STANDARD_OUTPUT:
-        return ()
-    check_table_file(path_file)
-    if is_stream(path_file):
-        return (check_writable(path_file),)
-    return path_file, find_picture(path_file, ".png", read)
 
 
 def write_path(

@@ -25,7 +25,7 @@ FAR = 2.0  # standard deviations between the first measured output and that of a
 @app.command()
 def simulate(
     model_file: options.ModelFile,
-    test: Annotated[Path, Argument(metavar="TEST", help="CSV or Parquet file with the input columns.")],
+    test: Annotated[Path, Argument(metavar="TEST", help="CSV, Excel or Parquet file with the input columns.")],
     path_file: options.PathFile,
     method: Annotated[str | None, Option(help="moments (default of an RGP), mean, samples or network.")] = None,
     seed: Annotated[int, Option(help="Seed of method=samples.")] = 0,
@@ -48,25 +48,27 @@ def simulate(
     The scores need a file that has the measured outputs too.
     """
     with exit_on_interrupt():
+        from revarb.cli.records import check_target, make_record, match_times, open_table
+        from revarb.data.csv_file import CsvForm
+    form = CsvForm(decimal, separator, skip_rows)
+    table, warm = open_table(test, time_column, form), start not in ("cold", "measured", "continue")
+    targets = check_target(path_file, [model_file, test, *([Path(start)] if warm else [])])
+    with exit_on_interrupt():  # JAX, which takes seconds
         from inspect import signature
 
         from revarb import Window, load
-        from revarb.cli.tables import check_target, make_record, open_table, write_path
-        from revarb.data.csv_file import CsvForm
-    form, model = CsvForm(decimal, separator, skip_rows), load(model_file)
-    table, time_name = open_table(test, model, time_column, form)
-    begin, first = start, 0
-    read = [model_file, test]
-    if start == "measured":
-        begin = _cut_window(table, model)
-        first = len(begin)
-    elif start not in ("cold", "continue"):
+        from revarb.cli.tables import write_path
+    model = load(model_file)
+    time_name = match_times(table, model, time_column)
+    begin = _cut_window(table, model) if start == "measured" else start
+    first = 0 if isinstance(begin, str) else len(begin)
+    if warm:
         try:
-            begin = make_record(Window, open_table(Path(start), model, time_column, form)[0], model)
+            before = open_table(Path(start), time_column, form)
+            match_times(before, model, time_column)
+            begin = make_record(Window, before, model)
         except InputError as error:
             raise InputError(f"--start takes cold, measured, continue or a table measured before: {error}") from None
-        read.append(Path(start))
-    targets = check_target(path_file, read)
     measured = _read_measured(table, model.output_names)
     u, steps = (table.columns(model.input_names)[first:], None) if model.input_names else (None, len(table) - first)
     accepted = signature(model.simulate).parameters  # baselines start cold only, and most have no samples
@@ -84,7 +86,7 @@ def simulate(
 def _cut_window(table: "Table", model: Any) -> "Window":
     # The first samples of a table, from which a run can start.
     from revarb import Window
-    from revarb.cli.tables import make_record
+    from revarb.cli.records import make_record
 
     if not all(name in table for name in model.output_names):
         raise InputError(
@@ -148,12 +150,15 @@ def predict(
     predictions.
     """
     with exit_on_interrupt():
-        from revarb import Series
-        from revarb.cli.tables import check_target, make_record, open_table, write_path
+        from revarb.cli.records import check_target, make_record, match_times, open_table
         from revarb.data.csv_file import CsvForm
-    model = _load_predictor(model_file)
+    table = open_table(record_file, time_column, CsvForm(decimal, separator, skip_rows))
     targets = check_target(path_file, [model_file, record_file])
-    table, time_name = open_table(record_file, model, time_column, CsvForm(decimal, separator, skip_rows))
+    with exit_on_interrupt():  # JAX, which takes seconds
+        from revarb import Series
+        from revarb.cli.tables import write_path
+    model = _load_predictor(model_file)
+    time_name = match_times(table, model, time_column)
     record = make_record(Series, table, model)
     path = model.predict(record, horizon)
     write_path(path, table, time_name, record.y, f"prediction, {path.start}", targets)
@@ -178,17 +183,19 @@ def check(
     what to try. Draws autocorrelation, cross-correlation with every input, and histogram. Outputs may be missing.
     """
     with exit_on_interrupt():
-        from dataclasses import replace
-
-        from revarb import Series
-        from revarb.cli.tables import make_record, open_table
+        from revarb.cli.records import make_record, match_times, open_table
         from revarb.data.csv_file import CsvForm
-        from revarb.runtime.figure_style import save_figure
     if picture.suffix.lower() != ".png":
         raise InputError(f"-o {picture}: the picture is a PNG file; choose a name that ends in .png")
     check_targets(f"-o {picture}", [picture], [model_file, record_file])
+    table = open_table(record_file, time_column, CsvForm(decimal, separator, skip_rows))
+    with exit_on_interrupt():  # JAX, which takes seconds
+        from dataclasses import replace
+
+        from revarb import Series
+        from revarb.runtime.figure_style import save_figure
     model = _load_predictor(model_file)
-    table, _ = open_table(record_file, model, time_column, CsvForm(decimal, separator, skip_rows))
+    match_times(table, model, time_column)
     residuals = model.residuals(make_record(Series, table, model), max_lag)
     for sentence in residuals.sentences:
         say(sentence, bold=True)

@@ -1,4 +1,4 @@
-"""Warnings about columns that a sensor or a logger may have distorted: clipped, rounded coarsely, or stuck.
+"""Warnings about columns that a sensor or a logger may have distorted, clipped, rounded coarsely, or stuck; and rows.
 
 They are about what can be seen in the values, which are never changed: nothing is wrong where the system itself has
 such a limit or is at rest. Inputs are not judged by their number of values: test signals have few.
@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
+from revarb.data.drift import find_drift
+from revarb.data.row_order import look_shuffled
 from revarb.data.series import Series
 from revarb.errors import QualityWarning, warn_user
 
@@ -43,6 +45,15 @@ CLIPPED_INPUT = (
     "limited itself, nothing is wrong"
 )
 ROUNDED = "log it with more digits, or measure it with a finer resolution"
+SHUFFLED = (
+    "the rows may not be in order of time: no column depends on the rows before it, as after a shuffle, and there are "
+    "no dynamics to learn; pass the rows as they were measured, or sort them by a column of times (--time COLUMN "
+    "--sort-time, in Python time= and sort_time=True)"
+)
+DRIFTS = (
+    "a model of all of it averages over both, and its bands are not for what comes after; leave out what is no longer "
+    "true, or measure what changes as a further input"
+)
 STUCK = "if a sensor or logger hung there, make these values missing (NaN); if the system stood still, nothing is wrong"
 
 
@@ -53,6 +64,7 @@ def warn_about_quality(records: Sequence[Series], locate: Locate | None = None) 
     """
     with np.errstate(all="ignore"):  # values that overflow are not judged
         findings = list(_find_all(records, locate or partial(_name_rows, len(records) > 1)))
+        shuffled = look_shuffled(records)
     by_advice: dict[str, list[_Finding]] = {}
     for finding in findings:
         by_advice.setdefault(finding.advice, []).append(finding)
@@ -61,6 +73,8 @@ def warn_about_quality(records: Sequence[Series], locate: Locate | None = None) 
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
         likewise = f"; likewise {', '.join(names)}{more}" if others else ""
         warn_user(f"{first.side} {first.name!r} {first.seen}{likewise}; {advice}", QualityWarning)
+    if shuffled:
+        warn_user(SHUFFLED, QualityWarning)
 
 
 class _Finding(NamedTuple):
@@ -124,6 +138,11 @@ def _find_all(records: Sequence[Series], locate: Locate) -> Iterator[_Finding]:
             yield from clipped
             yield from _find_rounded(name, runs)
             yield from [] if clipped else _find_stuck(name, runs, records, locate)
+    for number, record in enumerate(records):
+        for column in np.flatnonzero(find_drift(record)):
+            where = f" of record {number}" if len(records) > 1 else ""
+            seen = f"drifts: the last third{where} is unlike the first two, by the errors of a linear model of these"
+            yield _Finding("output", record.output_names[column], seen, DRIFTS)
 
 
 def _name_rows(several: bool, record: int, first: int, last: int) -> str:

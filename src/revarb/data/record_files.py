@@ -1,4 +1,4 @@
-"""Records from CSV and Parquet files."""
+"""Records from CSV, Excel and Parquet files."""
 
 import os
 from collections.abc import Sequence
@@ -16,11 +16,15 @@ File = str | os.PathLike[str]
 
 
 class Times(NamedTuple):
-    """Where the sampling interval is from, a column of times or a number, and whether gaps separate records."""
+    """Where the sampling interval is from, a column of times or a number, and what is done with the column.
+
+    The rows are sorted by it, and gaps in it separate records.
+    """
 
     column: str | None = None
     dt: float | None = None
     split_gaps: bool = False
+    sort: bool = False
 
 
 def read_records(
@@ -34,6 +38,7 @@ def read_records(
     separator: str | None = None,
     skip_rows: int = 0,
     split_gaps: bool = False,
+    sort_time: bool = False,
 ) -> list[Series]:
     """Read named columns of one or more tables; every file is one record.
 
@@ -43,7 +48,7 @@ def read_records(
     Parameters
     ----------
     files : path or list of paths
-        CSV with a header line (also compressed by gzip), or Parquet by its ending.
+        CSV with a header line (also compressed by gzip); Excel (the first sheet) or Parquet by its ending.
     inputs : str or list of str
         Input columns; none for a system without inputs. Inputs have no gaps.
     outputs : str or list of str
@@ -64,6 +69,8 @@ def read_records(
         Split a file at gaps in its column of times into several records, with a warning that says where; without, a gap
         is refused. A gap is a step forward that is longer than the usual one; between gaps the steps must be even, with
         one interval. A single sample between two gaps is left out.
+    sort_time : bool
+        Sort the rows of a file by its column of times first; without, rows that are not in order are refused.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def read_records(
     >>> print(str(caught[0].message).partition("column ")[2])
     't': time has 1 gap(s), and the file is split into 2 record(s) there: line 5 (from 2 to 9)
     """
-    form, times = CsvForm(decimal, separator, skip_rows), Times(time, dt, split_gaps)
+    form, times = CsvForm(decimal, separator, skip_rows), Times(time, dt, split_gaps, sort_time)
     return [record for several in read_by_file(files, inputs, outputs, times, form) for record in several]
 
 
@@ -140,16 +147,22 @@ def _check_names(what: str, names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_times(times: Times) -> None:
-    if not isinstance(times.split_gaps, bool):
-        raise InputError(f"split_gaps must be true or false, received {describe(times.split_gaps)}")
+    asked = {"split_gaps": times.split_gaps, "sort_time": times.sort}
+    for name, value in asked.items():
+        if not isinstance(value, bool):
+            raise InputError(f"{name} must be true or false, received {describe(value)}")
     if times.column is not None and times.dt is not None:
         raise InputError("dt and a column of times both give the sampling interval; pass one of them")
-    if times.column is None and times.split_gaps:
-        raise InputError("--split-gaps (split_gaps=True) needs the column of times; give --time COLUMN (time=)")
+    for name, value in asked.items():
+        if times.column is None and value:
+            option = f"--{name.replace('_', '-')} ({name}=True)"
+            raise InputError(f"{option} needs the column of times; give --time COLUMN (time=)")
 
 
 def _measure(tables: Sequence[Table], times: Times) -> list[Sampling]:
     if times.column is not None:
+        for table in tables if times.sort else ():
+            table.sort(times.column)
         return measure_together(tables, times.column, times.split_gaps)
     dt = 1.0 if times.dt is None else times.dt
     return [Sampling(dt, 0.0, (slice(0, len(table)),)) for table in tables]

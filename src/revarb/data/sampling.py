@@ -14,6 +14,7 @@ TOLERANCE = 1e-3  # relative difference of two sampling intervals that are the s
 JITTER = 0.05  # share of the interval by which a single step may differ from it
 MIN_SAMPLES = 2  # of a record between two gaps: a single one shows no step
 SHOWN = 5  # places that a warning names
+SORTS = "--sort-time (sort_time=True) sorts them"
 
 
 class Steps(NamedTuple):
@@ -87,9 +88,10 @@ def is_same_interval(one: float, other: float, error: float = 0.0) -> bool:
 def measure_sampling(table: Table, column: str, can_split: bool = False) -> Sampling:
     """The sampling of a column of times; uneven times are refused with the place, jitter is accepted with a warning.
 
-    With `can_split` the message of a gap names the option that splits the record there.
+    With `can_split` the message names the option that splits the record at a gap, or that sorts its rows.
     """
     times = _read_times(table, column)
+    _refuse_unsorted(times, SORTS if can_split else "sort them")
     gaps = find_gaps(times.seconds)[0] if can_split else []
     return _measure_records(times, [slice(0, len(table))], gaps=gaps)
 
@@ -100,6 +102,7 @@ def split_at_gaps(table: Table, column: str) -> Sampling:
     A sample alone between two gaps is left out. A warning says where the gaps are.
     """
     times = _read_times(table, column)
+    _refuse_unsorted(times, SORTS)
     if measure_steps(times.seconds).uneven is None:
         return _measure_records(times, [slice(0, len(table))])
     gaps, usual = find_gaps(times.seconds)
@@ -151,6 +154,19 @@ def _read_times(table: Table, column: str) -> _TimeColumn:
     if len(seconds) < 2:
         raise InputError(f"{table.path} has a single row, so its column {column!r} shows no sampling interval")
     return _TimeColumn(table, column, seconds)
+
+
+def _refuse_unsorted(times: _TimeColumn, remedy: str) -> None:
+    # Times of a second record below the first one are not unsorted: some occur twice.
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by `measure_steps`
+        backwards = np.diff(times.seconds) < 0.0
+        are_different = bool((np.diff(np.sort(times.seconds)) > 0.0).all())
+    if backwards.any() and are_different:
+        row = int(np.argmax(backwards)) + 1
+        raise InputError(
+            f"{times.table.place(times.column, row)}: time goes back {times.describe_step(row)}: the rows are not in "
+            f"order of time; {remedy}"
+        )
 
 
 def _measure_records(

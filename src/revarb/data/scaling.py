@@ -11,6 +11,7 @@ from revarb.data.series import Series
 from revarb.errors import InputError
 
 MIN_MEASURED = 2  # values of an output: one has no standard deviation
+FEW_ROWS = 100  # in fewer a column may not have moved yet
 MAX_CONSTANT = 1e-12  # relative standard deviation of a constant column: the rounding of 1e6 is not a signal
 
 
@@ -82,9 +83,11 @@ def _check_std(what: str, names: tuple[str, ...], values: Float64[np.ndarray, "N
     constant = relative <= MAX_CONSTANT
     if constant.any():
         column = int(np.argmax(constant))
+        few = len(values) < FEW_ROWS
+        rows, remedy = (f"all {len(values)} rows of ", "add rows in which it moves") if few else ("", "leave it out")
         raise InputError(
-            f"{what} column {names[column]!r} is constant ({np.nanmin(values[:, column])}) in the training data; leave "
-            "it out"
+            f"{what} column {names[column]!r} is constant ({np.nanmin(values[:, column])}) in {rows}the training data; "
+            f"{remedy}"
         )
     return relative * largest
 

@@ -19,6 +19,8 @@ from revarb.data.dataframes import (
 from revarb.data.sampling import TOLERANCE, is_same_interval, measure_steps
 from revarb.errors import InputError, check_number, describe, warn_user
 
+MIN_ROWS = 12  # measured rows of all records together, for a linear model of one lag
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Series:
@@ -213,6 +215,16 @@ def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
             if not (is_same_interval(ours, first) if what == "dt" else ours == first):
                 raise InputError(f"records must agree in {what}: record 0 has {first}, record {position} has {ours}")
     return several
+
+
+def check_enough_rows(records: Sequence[Series]) -> None:
+    """Refuse records with so few measured rows that they determine no model."""
+    measured = sum(int(np.isfinite(record.y).any(axis=1).sum()) for record in records)
+    if measured < MIN_ROWS:
+        raise InputError(
+            f"{measured} measured row(s) are too few to learn from; a fit needs at least {MIN_ROWS}, and a model whose "
+            "error can be measured a hundred or more; pass longer records"
+        )
 
 
 def check_time_name(name: object) -> str | None:

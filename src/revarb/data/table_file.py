@@ -1,4 +1,4 @@
-"""Tables in files: named columns in, checked when they are read (CSV, Parquet), and out (CSV, JSON, Parquet)."""
+"""Tables in files: named columns in, checked when they are read (CSV, Excel, Parquet), and out (CSV, JSON, Parquet)."""
 
 import csv
 import io
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int
 
-from revarb.data.csv_file import HINT, Column, CsvFile, CsvForm
+from revarb.data.csv_file import HINT, CsvForm, read_csv_rows
+from revarb.data.excel_file import ENDINGS, read_excel_rows
+from revarb.data.text_table import Column, TextTable
 from revarb.errors import InputError, warn_user
 from revarb.runtime.files import is_stream, read_bytes, write_atomic
 
@@ -33,13 +35,14 @@ class ParquetFile:
             self.names = tuple(self._table.column_names)
         except (self._pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is not a Parquet file, or it is damaged: {error}") from None
+        self._rows = np.arange(len(self))  # of the file
 
     def __len__(self) -> int:
         return self._table.num_rows
 
     def place(self, row: int) -> str:
         """A row by its number."""
-        return f"row {row} (counted from 0)"
+        return f"row {self._rows[row]} (counted from 0)"
 
     def text(self, name: str, row: int) -> str:
         """A cell as NumPy writes it."""
@@ -64,19 +67,20 @@ class ParquetFile:
         passed = pa.compute.subtract(ticks, ticks[0])
         return passed.cast(pa.float64(), safe=False).to_numpy() / TICKS_PER_SECOND[column.type.unit], {}
 
+    def reorder(self, order: Int[np.ndarray, " N"]) -> None:
+        """Put the rows into another order."""
+        self._table, self._rows = self._table.take(order), self._rows[order]
+
 
 class Table:
-    """Named columns of a file: Parquet by its ending, or else CSV with a header line, written as `form` says.
+    """Named columns of a file: Parquet or Excel by its ending, or else CSV with a header line, written as `form` says.
 
     A column is converted to numbers when it is read; other columns may hold anything.
     """
 
     def __init__(self, path: str | os.PathLike[str], form: CsvForm | None = None):
         self.path = Path(path)
-        if self.path.suffix.lower() == ".parquet":
-            self._file = ParquetFile(self.path)
-        else:
-            self._file = CsvFile(self.path, form or CsvForm())
+        self._file = _open(self.path, form or CsvForm())
         self.names: tuple[str, ...] = self._file.names
         doubled = [name for name, count in Counter(self.names).items() if count > 1]
         if doubled:
@@ -90,6 +94,12 @@ class Table:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
+    def check_name(self, name: str) -> None:
+        """Refuse a name that no column has."""
+        if name not in self.names:
+            hint = f"; {HINT}" if len(self.names) == 1 and isinstance(self._file, TextTable) else ""
+            raise InputError(f"{self.path} has no column {name!r}; its columns are {', '.join(self.names)}{hint}")
+
     def columns(self, names: Sequence[str], missing: bool = False) -> Float64[np.ndarray, "N D"]:
         """The named columns as a matrix [rows, columns]. With `missing` a gap is NaN; without, it is refused."""
         values = [self._check(name, self._numbers(name), missing) for name in names]
@@ -101,7 +111,7 @@ class Table:
 
     def seconds(self, name: str) -> Float64[np.ndarray, " N"]:
         """A column of times, without gaps: numbers as they are, points in time as seconds after the first."""
-        self._check_name(name)
+        self.check_name(name)
         return self._check(name, self._file.seconds(name), missing=False)
 
     def labels(self, name: str) -> np.ndarray:
@@ -110,6 +120,10 @@ class Table:
             return self.columns([name])[:, 0]
         except InputError:
             return np.array([self.cell(name, row) for row in range(len(self))])
+
+    def sort(self, name: str) -> None:
+        """Put the rows into the order of a column of times; rows of the same time stay in theirs."""
+        self._file.reorder(np.argsort(self.seconds(name), kind="stable"))
 
     def cell(self, name: str, row: int) -> str:
         """A cell as it can be shown."""
@@ -124,7 +138,7 @@ class Table:
         return self._file.place(row)
 
     def _numbers(self, name: str) -> Column:
-        self._check_name(name)
+        self.check_name(name)
         return self._file.numbers(name)
 
     def _measured(self, name: str) -> Float64[np.ndarray, " N"]:
@@ -154,10 +168,14 @@ class Table:
     def _describe(self, name: str, row: int) -> str:
         return f"{self.place(name, row)}: {self.cell(name, row)!r}"
 
-    def _check_name(self, name: str) -> None:
-        if name not in self.names:
-            hint = f"; {HINT}" if len(self.names) == 1 and isinstance(self._file, CsvFile) else ""
-            raise InputError(f"{self.path} has no column {name!r}; its columns are {', '.join(self.names)}{hint}")
+
+def _open(path: Path, form: CsvForm) -> ParquetFile | TextTable:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        return ParquetFile(path)
+    if ending in ENDINGS:
+        return TextTable(path, read_excel_rows(path, form.skip_rows), None, "row")
+    return TextTable(path, read_csv_rows(path, form), form.decimal, "line")
 
 
 def check_table_file(path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float64, Int
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
@@ -145,10 +145,18 @@ def build_task_rows(task: Task) -> TaskRows:
     if last is None:
         records, last = shorten_records(records, task.preprocessor.order, task.spec.recipe.max_rows)
     rows, layout, y_blocks = build_rows(task.preprocessor, records, task.spec.recipe.jitter)
+    if task.spec.recipe.keeps_states and task.spec.recognition is None:
+        rows = rows._replace(known=np.concatenate([_mark_known(y, layout.lags) for y in y_blocks]))
     if task.spec.noise == "student-t":
         rows, layout = separate_outputs(rows, layout)
         y_blocks = [np.where(marks, np.nan, y) for y, marks in zip(y_blocks, mark_outliers(y_blocks), strict=True)]
     return TaskRows(records, last, rows, layout, y_blocks)
+
+
+def _mark_known(y: Float64[np.ndarray, "P Dy"], lags: int) -> Bool[np.ndarray, " R"]:
+    # Rows whose window and target of states, kept at the outputs, are all measured.
+    complete = np.isfinite(y).all(axis=1)
+    return np.lib.stride_tricks.sliding_window_view(complete, lags + 1).all(axis=1)
 
 
 def make_problem(task: Task, seed: int, built: TaskRows, start: Parameters) -> Problem:
@@ -223,7 +231,8 @@ def pad_problem(problem: Problem) -> Problem:
     copied, copied_states = _copy_last(counts, sizes), _copy_last(layout.lengths, lengths)
     inside = np.concatenate([np.arange(size) < count for count, size in zip(counts, sizes, strict=True)])
     measured = np.asarray(rows.measured)[copied] & inside[:, None]
-    padded = Rows(rows.u_bar[copied], rows.y[copied], measured, inside)
+    known = None if rows.known is None else np.asarray(rows.known)[copied]
+    padded = Rows(rows.u_bar[copied], rows.y[copied], measured, inside, known)
     states = jax.tree.map(lambda values: values[copied_states], start.states)
     noise = None if start.noise is None else replace(start.noise, log_rate=start.noise.log_rate[copied])
     layout = layout._replace(lengths=lengths)

@@ -13,7 +13,7 @@ from revarb.data.series import Series, as_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
 from revarb.errors import InputError
-from revarb.models.choice import COLD_RUNS, Choice, describe_held_out
+from revarb.models.choice import COLD_RUNS, Choice, describe_held_out, format_error
 from revarb.models.model_file import save_model
 from revarb.models.recipe import Status
 from revarb.models.summary import Summary, SummaryTable
@@ -69,7 +69,13 @@ class Fitted(ABC):
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
-        return f"{type(self).__name__}({columns}, status={self.status.label!r})"
+        return f"{type(self).__name__}({columns}, status={self.status.label!r}{self._error_text})"
+
+    @property
+    def _error_text(self) -> str:
+        # The held-out error of a chosen model, for its representation.
+        known = None if self.choice is None else self.choice.error
+        return "" if known is None else f", held-out error {format_error(known)}"
 
     if not TYPE_CHECKING:  # a type checker must not believe that models have every attribute
 
@@ -166,12 +172,12 @@ class Fitted(ABC):
     def verdict(self) -> str | None:
         """What the held-out error says about the model, in a sentence; None where nothing was held out."""
         choice = self.choice
-        if choice is None or choice.mean_error is None or (error := choice.taken_candidate.error) is None:
+        if choice is None or choice.mean_error is None or (error := choice.error) is None:
             return None
         if choice.scored_by != COLD_RUNS:
             return (
-                f"no free run is much better than the mean: {self._flaw or 'use it for predictions only'} ({error:.2g} "
-                "of the output's standard deviation 1 to 3 steps ahead)"
+                f"no free run is much better than the mean: {self._flaw or 'use it for predictions only'} "
+                f"({format_error(error)} of the output's standard deviation 1 to 3 steps ahead)"
             )
         return describe_held_out(error, choice.linear_error, choice.mean_error, flaw=self._flaw)
 

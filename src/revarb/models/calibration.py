@@ -10,6 +10,7 @@ from jaxtyping import Float64, Shaped
 
 from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
+from revarb.models.choice import format_error
 from revarb.models.summary import SummaryTable
 from revarb.simulation.chain import Chain
 
@@ -147,7 +148,7 @@ class Calibration:
         steps = [*(f"{middle:g} steps ahead" for middle in self.middles[:-1]), "long and cold runs"]
         rows = [
             ("held-out blocks", str(self.stretches)),
-            ("held-out error", f"{self.error:.3g} of the output's standard deviation"),
+            ("held-out error of cold runs", f"{format_error(self.error)} of the output's standard deviation"),
             *((f"band width, {where}", f"x {each:.3g}") for where, each in zip(steps, self.factors, strict=True)),
         ]
         return SummaryTable("calibration", ("", ""), rows)

@@ -123,6 +123,11 @@ class Choice:
         return next(candidate for candidate in self.candidates if candidate.name == self.taken)
 
     @property
+    def error(self) -> float | None:
+        """The held-out error of the candidate, or the mixture, that was taken; None where nothing was compared."""
+        return self.taken_candidate.error
+
+    @property
     def members(self) -> tuple[Candidate, ...]:
         """The members of the mixture, or the only model."""
         return tuple(each for each in self.candidates if each.weight > 0.0) or (self.taken_candidate,)
@@ -148,21 +153,21 @@ class Choice:
         blocks = {each.stretches for each in ordered if each.stretches}
         columns = {
             "candidate": [each.name for each in ordered],
-            "error": [_number(each.error) for each in ordered],
-            "std. error": [_number(each.standard_error) for each in ordered],
+            "error": ["" if each.error is None else format_error(each.error) for each in ordered],
+            "std. error": ["" if each.standard_error is None else f"{each.standard_error:.3g}" for each in ordered],
             "blocks": [str(each.stretches or "") if len(blocks) > 1 else "" for each in ordered],
-            "seconds": [f"{each.seconds:.1f}" if each.seconds else "" for each in ordered],  # a mixture takes none
+            "seconds": [_describe_seconds(each.seconds) for each in ordered],
             "weight": [f"{each.weight:.2g}" if each.weight else "" for each in ordered],
             "": [each.note for each in ordered],
         }
         shown = {head: cells for head, cells in columns.items() if any(cells)}
-        title = "nothing was compared" if self.scored_by == "nothing" else f"candidates, by {self.scored_by}"
+        title = "nothing was compared" if self.scored_by == "nothing" else f"held-out errors of {self.scored_by}"
         if len(blocks) == 1:
-            title += f" ({max(blocks)} held-out blocks each)"
+            title += f" ({max(blocks)} blocks each)"
         return SummaryTable(title, list(shown), list(zip(*shown.values(), strict=True)))
 
     def plot(self) -> "Figure":
-        """Draw the held-out error of every candidate with its standard error.
+        """Draw the held-out error of every candidate with its standard error; that of the model is in the title.
 
         Returns
         -------
@@ -177,7 +182,8 @@ class Choice:
             "tried": [each for note, each in notes if note not in ("taken", "member", *FEWER_BLOCKS)],
             "fewer blocks (dropped, or not finished)": [each for note, each in notes if note in FEWER_BLOCKS],
         }
-        return draw_errors(groups, f"taken: {self.taken}", self.scored_by)
+        known = "" if self.error is None else f", held-out error {format_error(self.error)}"
+        return draw_errors(groups, f"taken: {self.taken}{known}", self.scored_by)
 
     def to_dict(self) -> dict[str, Any]:
         """The choice as plain values, for a model file.
@@ -204,6 +210,11 @@ class Choice:
         return cls(**{**values, "candidates": tuple(Candidate(**each) for each in values["candidates"])})
 
 
+def format_error(error: float) -> str:
+    """A held-out error with the digits that it has everywhere: in tables, sentences, pictures and representations."""
+    return f"{error:.3g}"
+
+
 def describe_held_out(
     error: float, linear: float | None, mean: float, try_first: str = "", name: str = "held-out error", flaw: str = ""
 ) -> str:
@@ -212,8 +223,9 @@ def describe_held_out(
     Errors are in units of the outputs' standard deviation. `try_first` is what this model lacks, if anything; `name`
     says which error it is; a `flaw` is why a model with a small error is not to be used as it is.
     """
-    beside = "" if linear is None else f"ARX {linear:.2g}, "
-    numbers = f"{name} {error:.2g} of the output's standard deviation ({beside}the training mean {mean:.2g})"
+    beside = "" if linear is None else f"ARX {format_error(linear)}, "
+    rest = f"({beside}the training mean {format_error(mean)})"
+    numbers = f"{name} {format_error(error)} of the output's standard deviation {rest}"
     advice = f"try {try_first}" if try_first else "try revarb.fit, more or other inputs, or a longer record"
     if error >= NO_BETTER * mean:
         return f"{numbers}: no better than the mean, do not use it; {advice}"
@@ -229,10 +241,11 @@ def _check_text(*texts: object) -> None:
         raise InputError(f"names and sentences of a choice must be texts of at most {MAX_TEXT} characters")
 
 
+def _describe_seconds(seconds: float) -> str:
+    # A mixture takes none.
+    return "" if seconds == 0.0 else f"{seconds:.1f}" if seconds < 10.0 else f"{seconds:.0f}"
+
+
 def _sort_key(candidate: Candidate) -> tuple[bool, bool, float]:
     # Those that were scored on fewer blocks come after the others.
     return candidate.note in FEWER_BLOCKS, candidate.error is None, candidate.error or 0.0
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"

@@ -16,6 +16,7 @@ from revarb.errors import ComputationError, InputError, check_integer, check_see
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.models.calibration import Calibration
+from revarb.models.choice import format_error
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.model_file import (
@@ -141,7 +142,7 @@ class Ensemble(Predictor, Exportable):
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
-        return f"Ensemble({len(self)} members, {columns}, status={self.status.label!r})"
+        return f"Ensemble({len(self)} members, {columns}, status={self.status.label!r}{self._error_text})"
 
     @cached_property
     def best(self) -> FittedRGP:
@@ -393,7 +394,10 @@ class Ensemble(Predictor, Exportable):
             Prints itself as text; `rich.print` draws it with colours, a notebook as HTML.
         """
         rows = [(_describe_member(member), member.status.label, *_describe_fit(member)) for member in self.members]
-        members = SummaryTable("members, equal weights", ("member", "status", "bound", "held-out error"), rows)
+        heads = ("member", "status", "bound", "held-out error")
+        if self.choice is not None:  # whose table has the errors of the members
+            rows, heads = [row[:-1] for row in rows], heads[:-1]
+        members = SummaryTable("members, equal weights", heads, rows)
         chosen = () if self.choice is None else (self.choice.table(),)
         of_best = self.best.summary().tables if self.bounds else (self._common_table(),)
         return Summary(f"Ensemble of {len(self)} models; below, the best member", (members, *of_best, *chosen))
@@ -524,7 +528,7 @@ def _describe_member(member: Member) -> str:
 def _describe_fit(member: Member) -> tuple[str, str]:
     if not isinstance(member, FittedRGP):
         return "", ""
-    error = "not calibrated" if member.calibration is None else f"{member.calibration.error:.3g}"
+    error = "not calibrated" if member.calibration is None else format_error(member.calibration.error)
     return f"{member.bound:.2f}", error
 
 

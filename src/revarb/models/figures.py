@@ -112,8 +112,9 @@ def draw_fit(
     latent: Sequence[tuple[np.ndarray, np.ndarray]],
     history: Sequence[Step],
     title: str,
+    maximised: str,
 ) -> Figure:
-    """Outputs as fitted, then the latent path of every hidden layer, then the bound.
+    """Outputs as fitted, then the latent path of every hidden layer, then the curve of what was `maximised`.
 
     Records stand one after the other, with a thin line between them. Where an output is missing its band is drawn.
     Outliers are given by record, row and output.
@@ -130,6 +131,7 @@ def draw_fit(
     _draw_seams(axes[:-1], line)
     axes[-2].set_xlabel(name_time(fitted[0].dt))
     _draw_bound(axes[-1], history)
+    axes[-1].set_ylabel(maximised)
     finish_figure(figure, title)
     return figure
 
@@ -200,4 +202,3 @@ def _draw_bound(axes: Axes, history: Sequence[Step]) -> None:
     if bounds.min(initial=np.inf) < low < high:  # zoomed into where it still moves; the first fifth rises out of sight
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     axes.set_xlabel("iteration")
-    axes.set_ylabel("bound")

@@ -17,7 +17,7 @@ from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
-from revarb.models.choice import describe_held_out
+from revarb.models.choice import describe_held_out, format_error
 from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
 from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.recipe import Step
@@ -82,8 +82,14 @@ class FittedRGP(Predictor, Exportable):
 
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}, hidden={self.spec.hidden}"
-        calibrated = "not calibrated" if self.calibration is None else f"held-out error {self.calibration.error:.3g}"
-        return f"FittedRGP({columns}, status={self.status.label!r}, {calibrated})"
+        return f"FittedRGP({columns}, status={self.status.label!r}{self._error_text})"
+
+    @property
+    def _error_text(self) -> str:
+        if self.choice is not None:
+            return super()._error_text
+        known = self.calibration
+        return ", not calibrated" if known is None else f", held-out error {format_error(known.error)}"
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         spec, chain = self.spec, self.trained.chain
@@ -106,7 +112,9 @@ class FittedRGP(Predictor, Exportable):
         )
 
     def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
-        """Draw the fitted outputs, the latent path of every hidden layer, and the bound.
+        """Draw the fitted outputs, the latent path of every hidden layer, and what was maximised.
+
+        That is the bound, or with a free-run term in the recipe the bound less this term.
 
         Parameters
         ----------
@@ -127,9 +135,12 @@ class FittedRGP(Predictor, Exportable):
         if measured is not None and self.trained.parameters.noise is not None:
             column = self.output_names.index
             outliers = [(each.record, each.row - first, column(each.output)) for each in self.outliers()]
+        line, maximised = TimeLine(self.lengths, first, self.dt), "bound"
         title = f"Training: {self.status.label} after {len(self.history)} iterations, bound {self.bound:.1f}"
-        line = TimeLine(self.lengths, first, self.dt)
-        return draw_fit(line, self.smooth(), measured, outliers, self.latent_paths(), self.history, title)
+        if self.spec.recipe.free_run_weight > 0.0 and self.history:
+            maximised = "objective"
+            title += f"; objective {self.history[-1].bound:.1f}, the bound less the free-run term"
+        return draw_fit(line, self.smooth(), measured, outliers, self.latent_paths(), self.history, title, maximised)
 
     def _align_outputs(self, records: Sequence[Series], first: int) -> list[np.ndarray]:
         # The outputs of the training records, or of their blocks, at the times of the latent states. Records as they

@@ -89,7 +89,7 @@ class Predictor(Fitted):
         >>> model.residuals(record[300:]).sentence
         'nothing is left in the residuals'
         """
-        return analyse_residuals(record, self.predict(record), self.order, max_lag)
+        return analyse_residuals(record, self.predict(record), self.order, max_lag, self.choice is not None)
 
     @with_numerics
     def linearise(self, at: Any = None) -> Linearisation:

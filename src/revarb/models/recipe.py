@@ -1,5 +1,6 @@
 """Recipe of a fit: start values, stages, recognition model, each number with its reason; steps and status of a fit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NamedTuple
@@ -12,13 +13,14 @@ GROUPS = ("mu", "lam", "zeta", "w", "variance", "sigma2", "prior", "linear", "ta
 
 R0_FREE = ("mu", "lam", "zeta", "w", "linear", "tau")  # the last two only in models that have them
 FIXED_FREE = ("mu", "zeta", "w", "linear", "tau")
+NARX_FREE = ("zeta", "w", "variance", "sigma2", "linear", "tau")
 
 WEIGHTS = (2.0, 10.0, 50.0)
 """Weights of the free-run term through which the optimisation passes on its way to a larger one."""
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Configuration):
     """One stage of the optimisation.
 
     Every stage starts L-BFGS-B again, without the curvature of the stage before.
@@ -45,6 +47,8 @@ class Stage:
     >>> revarb.Stage(("mu", "lam"), 50)
     Stage(free=('mu', 'lam'), iterations=50)
     """
+
+    _prefix: ClassVar[str] = "stage."
 
     free: tuple[str, ...]
     iterations: int
@@ -112,6 +116,7 @@ class Recipe(Configuration):
     """
 
     _prefix: ClassVar[str] = "recipe."
+    _parts: ClassVar[Mapping[str, type[Configuration]]] = {"stages": Stage}
 
     # In z-scored units. With less hidden noise (0.01) the result varies strongly over seeds.
     hidden_noise: float = 0.05
@@ -150,6 +155,11 @@ class Recipe(Configuration):
         if self.free_run_weight == 0.0:
             return ()
         return (*(weight for weight in WEIGHTS if weight < self.free_run_weight), self.free_run_weight)
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the latent means stay where they start: at the measured outputs, as in a NARX model."""
+        return not any("mu" in stage.free for stage in self.stages)
 
     @property
     def iterations(self) -> tuple[int, ...]:
@@ -199,6 +209,8 @@ RECIPES = {
     "smooth": Recipe(hidden_noise=0.01, latent_variance=0.02, stages=_FIXED),
     # For a model with a linear part: a GP that corrects a line needs less noise and variance than one that draws it.
     "linear": Recipe(hidden_noise=0.01, latent_variance=0.02, kernel_variance=0.1, stages=_FIXED),
+    # The states stay at the measured outputs, as those of a NARX model: systems that are measured with little noise.
+    "narx": Recipe(hidden_noise=1e-3, output_noise=1e-3, latent_variance=1e-4, stages=(Stage(NARX_FREE, 150),)),
 }
 """Recipes by name, for `RGP(recipe="fixed")` and for a configuration file."""
 

@@ -15,6 +15,7 @@ ROUNDING = 1e-12  # of the largest value: the spread of a constant signal
 MOST_NAMES = 3  # columns that a sentence lists
 WEAK = 0.1  # size of a correlation that is not worth a change
 LEAVE_IT = "too weak to be worth a change"
+OWN = "a configuration of your own with "  # for a model that was chosen by `revarb.fit`, which has no such options
 
 
 class Correlation(NamedTuple):
@@ -130,20 +131,23 @@ def join_findings(findings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return (*left, f"nothing is left in the residuals{f' of {whose}' if left else ''}")
 
 
-def list_findings(number: int, own: Peak | None, crossed: Mapping[str, Peak], offset: float, order: Order) -> list[str]:
+def list_findings(
+    number: int, own: Peak | None, crossed: Mapping[str, Peak], offset: float, order: Order, chosen: bool
+) -> list[str]:
     """What is left in the residuals of one output; each begins with a verb: "the residuals … are not white".
 
     `number` is that of the residuals, `offset` their mean over its joint limit, `crossed` has the names of the inputs.
+    A model that was `chosen` by `revarb.fit` is not advised to be chosen.
     """
     if number < LEAST_PAIRS:
         return [f"are too few to judge ({number} values; {LEAST_PAIRS} are needed)"]
     significant = {name: peak for name, peak in crossed.items() if peak.significant}
     followed = {name: peak for name, peak in significant.items() if peak.lag >= 0}
     answered = {name: peak for name, peak in significant.items() if peak.lag < 0}
-    found = [_describe_followed(followed, order)] if followed else []
+    found = [_describe_followed(followed, order, chosen)] if followed else []
     coloured = own is not None and own.significant
     if own is not None and coloured:
-        found.append(_describe_colour(own, order, bool(followed)))
+        found.append(_describe_colour(own, order, bool(followed), chosen))
     if answered:
         found.append(
             f"come before {_list_inputs(answered)}: that is feedback (a controller), no fault of the model; judge it "
@@ -158,33 +162,35 @@ def list_findings(number: int, own: Peak | None, crossed: Mapping[str, Peak], of
     return found
 
 
-def _describe_followed(followed: Mapping[str, Peak], order: Order) -> str:
+def _describe_followed(followed: Mapping[str, Peak], order: Order, chosen: bool) -> str:
     named = {name: peak for name, peak in followed.items() if not peak.weak} or followed
     largest = max(named.values(), key=lambda peak: peak.ratio)
-    return f"still follow {_list_inputs(named)}: {_advise(largest, order)}"
+    return f"still follow {_list_inputs(named)}: {_advise(largest, order, chosen)}"
 
 
-def _advise(largest: Peak, order: Order) -> str:
-    lag = largest.lag
+def _advise(largest: Peak, order: Order, chosen: bool) -> str:
+    lag, what = largest.lag, OWN if chosen else ""
     if lag < order.input_delay:
-        return f"try a smaller input delay (input_delay={lag})"
+        return f"try {what}a smaller input delay (input_delay={lag})"
     if lag > order.reach:
-        return f"try more input lags (input_lags={lag - order.input_delay + 1} or more)"
+        return f"try {what}more input lags (input_lags={lag - order.input_delay + 1} or more)"
     if largest.weak:
         return LEAVE_IT
-    return (
-        "the model has this lag and does not use it fully; try revarb.fit, a nonlinear model, or training records "
-        "like this one"
-    )
+    other = "" if chosen else "revarb.fit, a nonlinear model, or "
+    longer = ", or longer ones" if chosen else ""
+    return f"the model has this lag and does not use it fully; try {other}training records like this one{longer}"
 
 
-def _describe_colour(own: Peak, order: Order, explained: bool) -> str:
+def _describe_colour(own: Peak, order: Order, explained: bool, chosen: bool) -> str:
     finding = f"are not white ({own})"
     if own.weak:
         return f"{finding}: {LEAVE_IT}"
     if explained:
         return f"{finding}, which may come from the same cause"
-    more = f"try more lags (lags={own.lag} or more)" if own.lag > order.lags else "try more lags or revarb.fit"
+    if own.lag > order.lags:
+        more = f"try {OWN if chosen else ''}more lags (lags={own.lag} or more)"
+    else:
+        more = "train on a longer record" if chosen else "try more lags or revarb.fit"
     return f"{finding}: an error predicts later ones; {more}, or add an input that is missing"
 
 

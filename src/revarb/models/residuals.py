@@ -64,6 +64,8 @@ class Residuals:
         Share of the output's variance that is explained one step ahead.
     order : Order
         How far back the model looks; the advice depends on it.
+    chosen : bool
+        Whether `revarb.fit` chose the model; the advice depends on it.
     skip : int
         Number of first rows that are left out.
     input_names, output_names : tuple of str
@@ -94,6 +96,7 @@ class Residuals:
     skip: int
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    chosen: bool = False
 
     def __repr__(self) -> str:
         return f"Residuals(outputs {self.output_names}, white={self.white}, independent={self.independent})"
@@ -176,7 +179,7 @@ class Residuals:
         peaks = self.autocorrelation_peaks, self.cross_correlation_peaks
         evidence = zip(self.output_names, self.counts, *peaks, self.offset_ratios, strict=True)
         return join_findings({
-            name: list_findings(number, own, crossed, offset, self.order)
+            name: list_findings(number, own, crossed, offset, self.order, self.chosen)
             for name, number, own, crossed, offset in evidence
         })  # fmt: skip
 
@@ -233,9 +236,12 @@ class Residuals:
         return draw_residuals(self, title, [self.output_names.index(name) for name in names])
 
 
-def analyse_residuals(record: Series, path: Trajectory, order: Order, max_lag: int | None = None) -> Residuals:
+def analyse_residuals(
+    record: Series, path: Trajectory, order: Order, max_lag: int | None = None, chosen: bool = False
+) -> Residuals:
     """The residuals of `path`, predictions one step ahead along a record by a model of this order.
 
+    `chosen` says whether `revarb.fit` chose that model.
     `max_lag` is 25 by default, or more for a model that looks further back, and at most a quarter of the rows.
     """
     errors, rows = _find_errors(record.y, path), len(record) - path.skip
@@ -252,8 +258,9 @@ def analyse_residuals(record: Series, path: Trajectory, order: Order, max_lag: i
     white = [peak is None or not peak.significant for peak in peaks]
     crossed, crossed_std = _cross_correlate(tested, record.u, white, max_lag)
     return Residuals(
-        errors, own, own_std, crossed, crossed_std, explained, order, path.skip, record.input_names, path.output_names
-    )
+        errors, own, own_std, crossed, crossed_std, explained, order, path.skip, record.input_names, path.output_names,
+        chosen,
+    )  # fmt: skip
 
 
 def joint_limit(max_lag: int, outputs: int, inputs: int) -> float:

@@ -1,13 +1,13 @@
 """Configuration of the recurrent Gaussian process."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from revarb.data.series import Series
 from revarb.errors import InputError, check_integer, check_number, describe
-from revarb.models.configuration import Lagged, check_flag, check_integers, check_keys, check_word
-from revarb.models.recipe import RECIPES, Recipe, Recognition, Stage
+from revarb.models.configuration import Configuration, Lagged, check_flag, check_integers, check_word
+from revarb.models.recipe import RECIPES, Recipe, Recognition
 
 if TYPE_CHECKING:
     from revarb.models.ensemble import Ensemble
@@ -41,7 +41,8 @@ class RGP(Lagged):
         often too few for several outputs: try as many as there are outputs.
     recipe : Recipe or str
         Start values and stages of the optimisation; or "R0" (the default), "fixed" (latent variances fixed and small),
-        "smooth" (little noise in the states) or "linear" (for a model with a linear part).
+        "smooth" (little noise in the states), "linear" (for a model with a linear part) or "narx" (states stay at the
+        measured outputs).
     recognition : Recognition, optional
         Latent means by networks instead of free parameters.
     calibrate : bool
@@ -63,6 +64,8 @@ class RGP(Lagged):
     >>> spec.fit(revarb.Series(u, np.cumsum(u))).simulate(u)
     Trajectory(60 rows, outputs ('y',), method='moments', start='cold')
     """
+
+    _parts: ClassVar[Mapping[str, type[Configuration]]] = {"recipe": Recipe, "recognition": Recognition}
 
     hidden: int = 2
     inducing: int = 100
@@ -207,62 +210,6 @@ class RGP(Lagged):
         from revarb.fitting.fit import refit_rgp
 
         return refit_rgp(model, train, progress=progress, calibrated=calibrate)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration as plain values, for JSON and TOML.
-
-        Returns
-        -------
-        dict
-            Values by the names of the parameters; `recipe` and `recognition` are dictionaries too.
-
-        Examples
-        --------
-        >>> import revarb
-        >>> spec = revarb.RGP(lags=5)
-        >>> spec.to_dict()["lags"]
-        5
-        >>> revarb.RGP.from_dict(spec.to_dict()) == spec
-        True
-        """
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "RGP":
-        """The configuration from plain values, such as `to_dict` returns or a TOML file has.
-
-        Parameters
-        ----------
-        values : dict
-            Values by the names of the parameters, lists in place of tuples where need be; what is not given has its
-            default.
-
-        Returns
-        -------
-        RGP
-
-        Raises
-        ------
-        InputError
-            If a key is unknown or a value is invalid.
-
-        Examples
-        --------
-        >>> import revarb
-        >>> spec = revarb.RGP.from_dict({"lags": 5, "recipe": {"stages": [{"free": ["mu"], "iterations": 20}]}})
-        >>> spec.lags, spec.recipe.stages[0].iterations
-        (5, 20)
-        """
-        values = check_keys(cls, values)
-        if "recipe" in values and not isinstance(values["recipe"], str):
-            recipe = check_keys(Recipe, values["recipe"], "recipe.")
-            if isinstance(recipe.get("stages"), tuple | list):
-                known = [check_keys(Stage, stage, "stage.") for stage in recipe["stages"]]
-                recipe["stages"] = [Stage(**{"free": (), "iterations": 0, **stage}) for stage in known]
-            values["recipe"] = Recipe(**recipe)
-        if values.get("recognition") is not None:
-            values["recognition"] = Recognition(**check_keys(Recognition, values["recognition"], "recognition."))
-        return cls(**values)
 
 
 def refit_linear(model: "FittedARX", records: Series | Sequence[Series]) -> "FittedARX":

@@ -67,7 +67,10 @@ def _rich_table(table: SummaryTable) -> Table:
         title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns), padding=(0, 1, 0, 0)
     )
     for head, right in zip(table.columns, _find_numbers(table), strict=True):
-        drawn.add_column(head, justify="right" if right else "left")
+        if right:  # as narrow as it can be, so that texts keep the width of the terminal
+            drawn.add_column(head.replace(" ", "\n"), justify="right", no_wrap=True)
+        else:
+            drawn.add_column(head, overflow="fold")
     for row in table.rows:
         drawn.add_row(*row)
     return drawn

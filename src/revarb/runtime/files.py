@@ -14,6 +14,7 @@ from revarb.errors import InputError
 
 _PREFIX, _SUFFIX = ".revarb-", ".part"  # of temporary files
 _STALE_SECONDS = 3600.0  # no write takes this long: an older temporary file is left over from a killed process
+_PROBE = bytes(1 << 20)  # a model and its pictures are seldom larger
 
 
 def read_bytes(path: Path) -> bytes:
@@ -23,7 +24,25 @@ def read_bytes(path: Path) -> bytes:
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written to; called before a long computation rather than after it."""
+    """Refuse a path that cannot be written to; called before a long computation rather than after it.
+
+    A temporary file is written beside it: permissions do not show a full disk, a quota, or a folder of the system.
+    """
+    target = _find_target(path)
+    if not is_stream(target):
+        with (
+            _explain_failure(
+                f"cannot write {target}: no file can be written in {target.parent}", "; choose another folder"
+            ),
+            tempfile.TemporaryFile(dir=target.parent) as file,
+        ):
+            file.write(_PROBE)
+            file.flush()
+    return target
+
+
+def _find_target(path: str | os.PathLike[str]) -> Path:
+    # The file that is written; what is wrong with it is refused, as far as it can be seen without writing.
     target = Path(path)
     if is_stream(target):
         if target.is_dir() or not os.access(target, os.W_OK):
@@ -61,7 +80,7 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> Path:
 
     The content is flushed to the disk before the rename, so `kill -9` or a power cut leaves one of the two files.
     """
-    target = check_writable(path)
+    target = _find_target(path)
     with _explain_failure(f"cannot write {target}"):
         if is_stream(target):
             with suppress(BrokenPipeError), target.open("ab") as stream:  # broken where the reader has read enough
@@ -104,9 +123,9 @@ def _read_umask() -> int:
 
 
 @contextmanager
-def _explain_failure(what: str) -> Iterator[None]:
+def _explain_failure(what: str, remedy: str = "") -> Iterator[None]:
     # An error of the operating system is the user's to repair: a line that says what could not be done, and why.
     try:
         yield
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{what}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(f"{what}: {getattr(error, 'strerror', None) or error}{remedy}") from None

@@ -18,7 +18,7 @@ from revarb.fitting.problem import FEW_INDUCING, count_enough_inducing
 from revarb.models.base import ModelSpec
 from revarb.models.recipe import RECIPES
 from revarb.models.rgp import RGP
-from revarb.selection.records import FEW_LAGS, LAGS, MORE_LAGS, limit_lags
+from revarb.selection.records import FEW_LAGS, FEWEST_LAGS, LAGS, MORE_LAGS, limit_lags
 
 
 @dataclass(frozen=True)
@@ -199,10 +199,9 @@ class DefaultCandidates:
 
     def list_paths(self, records: Sequence[Series], delay: int) -> list[CandidatePath]:
         """The structures, the most promising first; `delay` is that of the linear models that did best."""
-        few, lags, more = (limit_lags(records, most) for most in (FEW_LAGS, LAGS, MORE_LAGS))
-        with_linear_part = _make(
-            LINEAR_PART, records, lags, delay, "linear", hidden=1, linear=True, latent_dim=records[0].y.shape[1]
-        )  # fmt: skip
+        fewest, few, lags, more = (limit_lags(records, most) for most in (FEWEST_LAGS, FEW_LAGS, LAGS, MORE_LAGS))
+        with_line = {"hidden": 1, "linear": True, "latent_dim": records[0].y.shape[1]}
+        with_linear_part = _make(LINEAR_PART, records, lags, delay, "linear", **with_line)
         if self.linear_only:
             return [with_linear_part]
         paths = [
@@ -210,6 +209,7 @@ class DefaultCandidates:
             _make("smooth layer", records, more, delay, "smooth", hidden=1),
             _use_all(_make("smooth layer", records, few, delay, "smooth", hidden=1), records),
             _make("free variances", records, lags, delay, "R0"),  # the paper's model
+            _make("measured states", records, fewest, delay, "narx", **with_line),
         ]
         return list({path.trial_spec: path for path in paths}.values())  # short records have fewer different lags
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from revarb.data.quality import warn_about_quality
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series, as_records
+from revarb.data.series import Series, as_records, check_enough_rows
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.fitting.held_out import FOLDS, HeldOut
 from revarb.models.base import Fitted, ModelSpec
+from revarb.models.configuration import Configuration
 from revarb.models.recipe import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.machine import collect_versions
@@ -34,7 +35,7 @@ from revarb.selection.validation import Validation
 
 EFFORTS = ("normal", "quick")
 QUICK = 'With the effort "quick" no recurrent GP without a linear part was tried.'
-MEMBERS = 3  # of the mixture; settled on the development set (docs/design/decisions)
+MEMBERS = 5  # of the mixture; settled on the development set (docs/design/decisions)
 MAX_WORKERS = 8  # processes, each of which compiles and holds its own programs
 
 
@@ -54,7 +55,7 @@ def fit(
     """Train the mixture of the models that simulate held-out blocks of the training records best.
 
     Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
-    three best are fitted to all records, without those that are far behind the best one, and their mixture is
+    best ones are fitted to all records, without those that are clearly worse than the first, and their mixture is
     calibrated on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
     `revarb.RGP(...).fit`.
 
@@ -75,7 +76,7 @@ def fit(
         that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
         models have `simulate`.
     members : int
-        At most so many candidates are mixed: the best ones, unless far behind the best; 1 for the best alone.
+        At most so many candidates are mixed: the best ones, unless clearly worse than the best; 1 for the best alone.
     effort : "normal" or "quick"
         "quick" tries linear models and recurrent GPs with a linear part only, in half of the time.
     time_limit : float, optional
@@ -119,6 +120,7 @@ def fit(
     chosen = _check_candidates(candidates, effort)
     members = check_integer("members", members, least=1)
     if candidates is None:
+        check_enough_rows(records)
         records = leave_out_short(records)
     parts = cut_parts(records)
     held_out = hold_out_blocks(parts, chosen.find_largest_order(parts))
@@ -146,7 +148,7 @@ def fit(
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Configuration):
     """`revarb.fit` as a configuration, for `revarb.compare` and other code that takes one.
 
     Parameters

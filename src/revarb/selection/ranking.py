@@ -1,20 +1,25 @@
 """Which candidates are members of the mixture, and the sentence that says why."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.reference_errors import compare_with_best, measure_mean
-from revarb.models.choice import COLD_RUNS, Candidate, Choice
+from revarb.models.choice import COLD_RUNS, HARDLY_BETTER, Candidate, Choice, format_error
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
 from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
 
-MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one; settled on the development set
+# Of members, settled on the development set (docs/design/decisions):
+MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
+MAX_DEVIATIONS = 1.5  # standard errors by which a member may be worse than the best one
+MAX_WEIGHTS = 2  # of one structure
 PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
 
@@ -88,18 +93,35 @@ def rank(
 
 
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
-    """The ranking with its members: the `count` best candidates, but none that is much worse than the best one.
+    """The ranking with its members: the `count` best candidates, but none that is clearly worse than the best one.
 
-    Which of the best candidates is the first depends on rounding, and their mean is better than each of them; that of
-    more is worse (docs/design/decisions). A linear model that is best is alone.
+    Which of the best candidates is the first depends on rounding, and their mean is better than each of them. Weights
+    of one structure hardly differ: two of them are enough (docs/design/decisions). A linear model that is best is
+    alone.
     """
     [best, *_] = ranking.compared
-    most = MAX_RATIO * compute_held_out_error(best.scores)
-    close = [each for each in ranking.compared if can_be_mixed(each) and compute_held_out_error(each.scores) <= most]
-    members = tuple(close[:count])
+    members = tuple(_limit_weights(each for each in _list_close(ranking.compared) if can_be_mixed(each)))[:count]
     if best.path is None or len(members) < 2 or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
     return replace(ranking, members=members, mixture=mix_candidates(members, held_out, ranking.scored_by))
+
+
+def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
+    most, worse = MAX_RATIO * compute_held_out_error(compared[0].scores), _compare(compared)
+
+    def is_close(result: CandidateResult) -> bool:
+        difference, deviation = worse[result.key]
+        return compute_held_out_error(result.scores) <= most and difference <= MAX_DEVIATIONS * deviation
+
+    return list(filter(is_close, compared))
+
+
+def _limit_weights(results: Iterable[CandidateResult]) -> Iterator[CandidateResult]:
+    taken = Counter[CandidatePath | None]()
+    for each in results:
+        taken[each.path] += 1
+        if taken[each.path] <= MAX_WEIGHTS:
+            yield each
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
@@ -123,18 +145,25 @@ def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
 
 
 def _list_rows(ranking: Ranking) -> list[Candidate]:
-    deviations = _measure_deviations(ranking.compared)
+    [best, *others] = ranking.compared
+    worse = _compare(ranking.compared)
+    deviations = {best.key: None, **{each.key: worse[each.key].deviation for each in others}}
     rows = [_describe_result(each, ranking, deviations) for each in ranking.results]
     if ranking.mixture is not None:
         rows.append(_describe_result(ranking.mixture, ranking, deviations))
     return rows + [Candidate(path.at(0.0).name, None, None, 0, 0.0, "failed") for path in ranking.failures]
 
 
-def _measure_deviations(compared: Sequence[CandidateResult]) -> dict[CandidateKey, float | None]:
-    # Standard errors of log(error / error of the best), on the blocks that all have.
+class _Comparison(NamedTuple):
+    difference: float
+    deviation: float
+
+
+def _compare(compared: Sequence[CandidateResult]) -> dict[CandidateKey, _Comparison]:
+    # Mean of log(error / error of the best) and its standard error, on the blocks that all have.
     known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
-    best, _, deviations = compare_with_best(np.stack([each.scores[known] for each in compared]))
-    return {each.key: float(deviations[n]) if n != best else None for n, each in enumerate(compared)}
+    _, *found = compare_with_best(np.stack([each.scores[known] for each in compared]))
+    return {each.key: _Comparison(*map(float, pair)) for each, *pair in zip(compared, *found, strict=True)}
 
 
 def _describe_result(
@@ -167,15 +196,17 @@ def _explain(ranking: Ranking) -> str:
     others = [compute_held_out_error(each.scores) for each in ranking.compared if each.path is not None]
     measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
     if best.path is None and best is ranking.compared[0]:
-        beside = f"; the best nonlinear model has {min(others):.3g}" if others else ""
+        beside = f"; the best nonlinear model has {format_error(min(others))}" if others else ""
+        follows = ranking.scored_by == COLD_RUNS and error < HARDLY_BETTER * ranking.mean_error
+        found = "A linear model is enough" if follows else "A linear model is taken, but none is good enough"
         return (
-            f"A linear model is enough: its {measure} is {error:.3g} of the output's standard deviation{beside}. "
-            "Nothing nonlinear was found that is better."
+            f"{found}: its {measure} is {format_error(error)} of the output's standard deviation"
+            f"{beside}. Nothing nonlinear was found that is better."
         )
-    beside = "" if linear is None else f", that of the best linear model {linear:.3g}"
-    text = f"{taken.name}: its {measure} is {error:.3g} of the output's standard deviation{beside}"
+    beside = "" if linear is None else f", that of the best linear model {format_error(linear)}"
+    text = f"{taken.name}: its {measure} is {format_error(error)} of the output's standard deviation{beside}"
     if ranking.mixture is None:
         fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
         return f"{text}; it is the best{fitted}."
     alone = [compute_held_out_error(each.scores) for each in ranking.members]
-    return f"{text}. Its members have {alone[0]:.3g} to {alone[-1]:.3g} alone."
+    return f"{text}. Its members have {format_error(alone[0])} to {format_error(alone[-1])} alone."

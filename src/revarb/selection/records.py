@@ -7,13 +7,13 @@ import numpy as np
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
-from revarb.data.series import Series
+from revarb.data.series import MIN_ROWS, Series
 from revarb.data.windows import Order
 from revarb.errors import InputError, warn_user
 from revarb.fitting.held_out import FOLDS, HeldOut, cut_held_out_blocks, hold_out, mask_fold
 
-FEW_LAGS, LAGS, MORE_LAGS = 5, 10, 20  # of the default candidates
-ROWS_PER_LAG = 12  # all records together must have this many rows for every lag
+FEWEST_LAGS, FEW_LAGS, LAGS, MORE_LAGS = 2, 5, 10, 20  # of the default candidates
+ROWS_PER_LAG = MIN_ROWS  # all records together must have this many rows for every lag
 RECORD_ROWS_PER_LAG = 6  # and a record this many
 MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
 MAX_ROWS = 700  # of all records together; with more, parts of them are used: choosing needs fewer than fitting

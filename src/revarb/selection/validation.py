@@ -19,6 +19,7 @@ from revarb.fitting.held_out import (
 )
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.base import Fitted
+from revarb.models.choice import format_error
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
@@ -89,7 +90,8 @@ class Validation:
             results = self.score(job.path)
             error = min((compute_held_out_error(each.errors) for each in results), default=np.inf)
             seconds = results[0].seconds if results else 0.0
-            self.scheduler.progress.say(f"{job.path.label}: held-out error {error:.3g}, {seconds:.1f} s of fits")
+            said = f"held-out error {format_error(error)}, {seconds:.1f} s of fits"
+            self.scheduler.progress.say(f"{job.path.label}: {said}")
 
     def score(self, path: CandidatePath) -> list[CandidateResult]:
         """The candidates of a path, one per weight that all of its fits have reached."""

@@ -1,5 +1,6 @@
 """The REVARB lower bound of log p(y) as a sum over layers (docs/theory/derivation.md, Eqs. 30, 42 and 54)."""
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -28,13 +29,15 @@ class Rows(NamedTuple):
 
     Missing outputs are zero. `measured` marks the measured rows of each group of outputs (`Layout.groups`); None if no
     output is missing. `inside` marks the rows of the records where others were appended to their blocks, whose states
-    and outputs have no weight; None if none were.
+    and outputs have no weight; None if none were. `known` marks the rows whose states count where the fit keeps them at
+    the outputs: those without a filled gap; None if all do.
     """
 
     u_bar: Float[AnyArray, "R Du"]
     y: Float[AnyArray, "R Dy"]
     measured: Bool[AnyArray, "R G"] | None = None
     inside: Bool[AnyArray, " R"] | None = None
+    known: Bool[AnyArray, " R"] | None = None
 
 
 class Layout(NamedTuple):
@@ -132,8 +135,9 @@ def build_layer_problems(
 
 
 def _weigh_states(rows: Rows) -> Float[AnyArray, " R"] | None:
-    # Of every row in the hidden layers: 0 where it was appended.
-    return None if rows.inside is None else jnp.asarray(rows.inside, dtype=jnp.float64)
+    # Of every row in the hidden layers: 0 where it was appended, or touches a gap that was only filled.
+    marks = [jnp.asarray(each, dtype=jnp.float64) for each in (rows.inside, rows.known) if each is not None]
+    return functools.reduce(jnp.multiply, marks) if marks else None
 
 
 def _sum_states(values: AnyArray, weights: AnyArray | None, layout: Layout) -> Float[AnyArray, ""]:

@@ -1,7 +1,7 @@
 """GP state-space models with variational inference, after Doerr (2018), Ialongo (2019) and Frigola (2014)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -29,7 +29,7 @@ from revarb.errors import ComputationError, InputError, check_integer, check_num
 from revarb.fitting.initial_values import fill_gaps
 from revarb.gp.layer import Layer, Linear, inverse_softplus
 from revarb.models import model_file
-from revarb.models.configuration import Configuration, check_keys, check_word
+from revarb.models.configuration import Configuration, check_word
 from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
@@ -343,12 +343,12 @@ def _make_rule(spec: GPSSM) -> optax.GradientTransformation:
 
 def _write_gpssm(model: FittedGPSSM) -> tuple[dict[str, Any], Any]:
     header, starts = write_starts(model)
-    about = {"configuration": asdict(model.spec), "inducing": model.transition.v_mean.shape[1], "bound": model.bound}
+    about = {"configuration": model.spec.to_dict(), "inducing": model.transition.v_mean.shape[1], "bound": model.bound}
     return {**header, **about}, {**starts, "transition": model.transition}
 
 
 def _read_gpssm(header: model_file.Header, arrays: model_file.Arrays) -> FittedGPSSM:
-    fields, spec = model_file.common_fields(header), GPSSM(**check_keys(GPSSM, header["configuration"]))
+    fields, spec = model_file.common_fields(header), GPSSM.from_dict(header["configuration"])
     prep = fields.preprocessor
     template = make_blank_starts(header, prep)
     if spec.states != header["states"] or spec.input_delay != prep.order.input_delay:
