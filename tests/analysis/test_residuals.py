@@ -77,10 +77,10 @@ def test_errors_are_measured_minus_predicted_one_step_ahead():
     model = revarb.ARX(2, 2).fit(train)
     residuals, path = model.residuals(test, max_lag=5), model.predict(test)
     left_out = np.isnan(test.y)
-    left_out[: model.skip] = left_out[23, 0] = left_out[41, 1] = True  # the first rows, and the values after gaps
+    left_out[: model.order.skip] = left_out[23, 0] = left_out[41, 1] = True  # the first rows, and the values after gaps
     np.testing.assert_array_equal(np.isnan(residuals.errors), left_out)
     np.testing.assert_allclose(residuals.errors[~left_out], (test.y - path.mean)[~left_out])
-    assert residuals.counts == (60 - model.skip - 4, 60 - model.skip - 2)
+    assert residuals.counts == (60 - model.order.skip - 4, 60 - model.order.skip - 2)
     used = np.where(left_out, np.nan, test.y)
     expected = 1.0 - np.nanmean(residuals.errors**2, axis=0) / np.nanvar(used, axis=0)
     np.testing.assert_allclose(residuals.explained, expected)

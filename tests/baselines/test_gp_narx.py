@@ -76,7 +76,7 @@ def test_moments_agree_with_monte_carlo(rng):
     chain = smooth_chain(SPEC.fit(small.record(outputs=2)).chain, 1e-3)
     start = correlated_start(chain, rng, scale=0.2)
     u_bar = rng.uniform(-1, 1, size=(3, 2))
-    got = run_moments(chain, start, u_bar, 0)
+    got = run_moments(chain, start, u_bar)
     drawn = monte_carlo(chain, start, u_bar, 100_000, rng)
     std = drawn.std(0)
     np.testing.assert_allclose(got.mean, drawn.mean(0), atol=0.02 * std.max())
@@ -110,7 +110,7 @@ def run_after(model, record, row, steps):
     """Moments of a run from known outputs: two lags, newest first."""
     u_bar, y = rows_of(model, record)
     start = StartState(y[row - 1 : row + 1][::-1].ravel(), np.zeros((2, 2)), np.zeros((2, 1)))
-    return run_moments(model.chain, start, u_bar[row + 1 : row + 1 + steps], 0)
+    return run_moments(model.chain, start, u_bar[row + 1 : row + 1 + steps])
 
 
 def check_rows(model, path, rows, means, variances):
@@ -126,7 +126,7 @@ def test_one_step_ahead_is_the_gp_at_measured_lags(outputs):
     (u_bar, y), path, gp = rows_of(model, record), model.predict(record), model.chain.hidden[0]
     mean, variance = predict_certain(gp, np.hstack([y[1:-1], y[:-2], u_bar[2:]]))
     check_rows(model, path, range(2, 60), mean, np.tile(variance[:, None] + gp.sigma2, outputs))
-    assert (path.method, path.start, path.skip) == ("moments", "1 step ahead", model.skip)
+    assert (path.method, path.start, path.skip) == ("moments", "1 step ahead", model.order.skip)
 
 
 def test_several_steps_ahead_propagate_moments_from_measured_lags(model):

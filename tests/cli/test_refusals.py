@@ -14,7 +14,7 @@ from support.processes import run_python
 FIT = "fit train.csv -u valve -y pressure -o m.rgp"
 REFIT = "fit train.csv more.csv --from rgp.rgp -o m.rgp"
 COMPARE = "compare train.csv test.csv -u valve -y pressure"
-START = "--start takes cold, continue or a table measured just before: "
+START = "--start takes cold, measured, continue or a table measured before: "
 
 
 @pytest.fixture(scope="module")

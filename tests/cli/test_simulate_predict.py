@@ -27,14 +27,16 @@ def test_from_csv_to_a_simulated_trajectory(capsys, folder):
     assert (folder / "m.fit.png").read_bytes().startswith(b"\x89PNG")
 
     out = succeed(capsys, "simulate", "m.rgp", "test.csv", "-o", "path.csv")
-    assert "RMSE" in out and "in 95 %" in out and "free simulation, cold start, first 4 rows left out" in out
+    settling = model.settling.rows
+    assert "RMSE" in out and "in 95 %" in out
+    assert f"free simulation, cold start, first {settling} rows left out" in out
     path = Table("path.csv")
     marks, values = ("scored", "extrapolates"), ("mean", "std", "lower", "upper")
     assert path.names == ("row", *marks, *(f"pressure_{each}" for each in values))
     row, scored, extrapolates, mean, std, lower, upper = path.columns(path.names).T
     assert set(extrapolates) <= {0.0, 1.0}
     np.testing.assert_array_equal(row, np.arange(60))
-    np.testing.assert_array_equal(scored, np.arange(60) >= 4)
+    np.testing.assert_array_equal(scored, np.arange(60) >= settling)
     np.testing.assert_allclose((upper - lower) / std, 2 * 1.959964, rtol=1e-5)
     np.testing.assert_allclose((upper + lower) / 2, mean, atol=1e-9)
     assert (folder / "path.png").exists()
@@ -62,6 +64,33 @@ def test_starts_of_a_simulation(capsys, folder, drawn, kind):
         assert drawn[-1][0] == f"after.csv: free simulation, {name}"
         expected = model.simulate(after.columns(["valve"]), start=start).mean
         np.testing.assert_allclose(Table("p.csv").columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_run_can_start_after_the_first_measured_samples(capsys, folder, arx):
+    out = succeed(capsys, "simulate", "arx.rgp", "test.csv", "-o", "p.csv", "--start", "measured")
+    assert "free simulation, window of 20 samples" in out and "rows left out" not in out
+    path, test = Table("p.csv"), Table("test.csv")
+    u, y = test.columns(["valve"]), test.columns(["pressure"])
+    expected = arx.simulate(u[20:], start=revarb.Window(u[:20], y[:20])).mean
+    np.testing.assert_allclose(path.columns(["pressure_mean"]), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(path.columns(["row"])[:, 0], np.arange(20, 60))
+    write_table("inputs.csv", {"valve": u[:, 0]})
+    code, _, err = run(capsys, "simulate", "arx.rgp", "inputs.csv", "-o", "p.csv", "--start", "measured")
+    assert code == 2 and "--start measured: inputs.csv does not have the outputs ['pressure']" in err
+
+
+@pytest.mark.parametrize("method", [(), ("--method", "mean")])
+def test_a_cold_run_that_starts_far_away_says_so(capsys, folder, method):
+    succeed(capsys, *FIT)
+    model, record = revarb.load("m.rgp"), small.record(4)
+    for shift, far in ((0.0, False), (4.0, True)):
+        y = record.y[:, 0] - record.y[0, 0] + model.simulate(record.u).mean[0, 0] + shift * model.scaling.y_std[0]
+        write_table("far.csv", {"valve": record.u[:, 0], "pressure": y})
+        code, _, err = run(capsys, "simulate", "m.rgp", "far.csv", "-o", "p.csv", *method)
+        assert code == 0 and err.startswith("hint: the run starts cold, and 'pressure' is 4.0 standard dev") is far
+        assert err.count("\n") == far
+    code, _, err = run(capsys, "simulate", "m.rgp", "far.csv", "-o", "p.csv", "--start", "measured")
+    assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,5 +157,5 @@ def test_a_check_says_what_is_left_and_draws_it(capsys, folder, arx):
 def test_a_check_leaves_out_gaps_and_its_picture_has_a_default_name(capsys, folder, arx):
     with_cells(folder, "gaps.csv", "NaN", range(20, 30))
     out = run(capsys, "check", "arx.rgp", "gaps.csv")[1]
-    used = 60 - arx.skip - 10 - 1  # without the first rows, the gap, and the value after it
+    used = 60 - arx.order.skip - 10 - 1  # without the first rows, the gap, and the value after it
     assert f"pressure {used}" in " ".join(out.split()) and (folder / "check.png").exists()

@@ -25,8 +25,8 @@ SINE = np.sin(0.3 * np.arange(60.0))
 each_format = pytest.mark.parametrize("run", FORMATS)
 
 
-def window(record):
-    return revarb.Window(record.u[:30], record.y[:30], record.dt)
+def window(record, samples=30):
+    return revarb.Window(record.u[:samples], record.y[:samples], record.dt)
 
 
 def fit(name):
@@ -43,14 +43,25 @@ def test_a_cold_run_and_its_continuation(run, name, tmp_path):
     np.testing.assert_allclose(np.concatenate([first, second]), simulate_mean(model, record.u), **CLOSE)
 
 
+@pytest.mark.parametrize("samples", [1, 3, 50])
 @pytest.mark.parametrize("name", [*SPECS, "mixture"])
-def test_the_state_after_a_measured_window(name, tmp_path):
+def test_the_state_after_a_measured_window(name, samples, tmp_path):
+    """Windows can be shorter and longer than the lags; one as long as the lags is in the test of all formats."""
     record, model = make_record(2, 2), fit(name)
-    found, _ = run_numpy(model, tmp_path, record.u[30:], model.step_state(window(record)))
-    if name in COLD_ONLY:
-        np.testing.assert_allclose(found[0], model.predict(record).mean[30], rtol=1e-9)
-    else:
-        expected = model.simulate(record.u[30:], model.methods[0], start=window(record)).mean
+    start, u = window(record, samples), record.u[samples:]
+    found, _ = run_numpy(model, tmp_path, u, model.step_state(start))
+    if name not in COLD_ONLY:
+        np.testing.assert_allclose(found, model.simulate(u, model.methods[0], start=start).mean, **CLOSE)
+    elif samples > 1:
+        np.testing.assert_allclose(found[0], model.predict(record).mean[samples], rtol=1e-9)
+
+
+@each_format
+def test_a_run_after_windows_of_any_length(run, tmp_path):
+    record, model = make_record(2, 2), fit_mixture()
+    for samples in (2, 3, 50):
+        found, _ = run(model, tmp_path, record.u[samples:], model.step_state(window(record, samples)))
+        expected = model.simulate(record.u[samples:], "mean", start=window(record, samples)).mean
         np.testing.assert_allclose(found, expected, **CLOSE)
 
 
@@ -113,9 +124,12 @@ def test_a_narx_model_takes_the_last_measured_outputs(name, tmp_path):
 # Standard deviations: in C of a whole run, by propagated moments; in CasADi and ONNX of one step from a known state
 
 
-def run_c_moments(model, folder, u, start=None, cov=None, **options):
-    program = build(model.export(folder / "model.c", with_std=True, **options)[1], SANITISED, MOMENTS)
-    return run_moments(program, u, len(model.output_names), start, cov)
+def build_moments(model, folder, **options):
+    return build(model.export(folder / "model.c", with_std=True, **options)[1], SANITISED, MOMENTS)
+
+
+def run_c_moments(model, folder, u, start=None, **options):
+    return run_moments(build_moments(model, folder, **options), u, len(model.output_names), start)
 
 
 def check(found, path):
@@ -151,13 +165,14 @@ def with_horizon_stds():
 def test_bands_in_c_cold_and_after_a_window(make, tmp_path):
     model = make()
     record = make_record(len(model.input_names), len(model.output_names))
-    path = model.simulate(record.u)
+    program, path = build_moments(model, tmp_path), model.simulate(record.u)
     assert np.ptp(path.std) > 0.01 * path.std.mean()  # the band is no constant
-    check(run_c_moments(model, tmp_path, record.u), path)
-    start = window(record)
-    cov = np.asarray(model.resolve_start(start).state.cov) if "moments" in model.methods else None
-    path = model.simulate(record.u, start=start)
-    check(run_c_moments(model, tmp_path, record.u, model.step_state(start), cov), path)
+    check(run_moments(program, record.u, len(model.output_names)), path)
+    for samples in (1, model.order.lags, 50):
+        start = window(record, samples)
+        cov = np.asarray(model.resolve_start(start).state.cov)
+        found = run_moments(program, record.u, len(model.output_names), model.step_state(start), cov)
+        check(found, model.simulate(record.u, start=start))
 
 
 @needs_compiler
@@ -170,7 +185,8 @@ def test_band_of_a_model_with_a_mean_in_single_precision(name, tmp_path):
 
 @needs_compiler
 def test_moments_in_c_without_inputs(tmp_path):
-    model = revarb.GPNARX(lags=2, iterations=5).fit(revarb.Series(None, SINE))
+    noise = 0.1 * np.random.default_rng(0).normal(size=len(SINE))
+    model = revarb.GPNARX(lags=2, iterations=5).fit(revarb.Series(None, SINE + noise))
     check(run_c_moments(model, tmp_path, np.empty((20, 0))), model.simulate(steps=20))
 
 

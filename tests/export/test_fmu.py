@@ -99,7 +99,7 @@ def test_states_can_be_saved_serialised_and_restored(tmp_path):
                 slave.doStep(float(k), 1.0)
             return slave.getReal(outputs)
 
-        advance(range(2))  # before the restart of a cold run, which the state must know of
+        advance(range(2))
         saved = slave.getFMUState()
         written = slave.serializeFMUState(saved)
         np.testing.assert_allclose(advance(range(2, 20)), expected[19], **CLOSE)

@@ -1,30 +1,22 @@
-"""What ONNX files have beyond the other formats: the default start of the run, and metadata."""
+"""What ONNX files have beyond the other formats: the step alone, and metadata."""
 
 import json
 
 import numpy as np
 import onnx
-import pytest
 
 import revarb
 from revarb.export.onnx import OPSET
-from support.export_formats import open_session, run_onnx
+from support.export_formats import open_session
 from support.export_models import fit_small, make_record, simulate_mean
 
 
-@pytest.mark.parametrize("name", ["linear part, dead time", "feedthrough", "MLP-NARX"])
-def test_the_run_starts_cold_by_default(name, tmp_path):
-    """The rows after the first window of inputs, with these as past inputs, are those of a cold simulation."""
-    record, model = make_record(2, 2), fit_small(name, 2, 2)
-    reach, start = model.order.reach, model.step_state()
-    session = open_session(model.export(tmp_path / "run.onnx")[0])
-    final_state, rows = session.run(["final_state", "y"], {"u": record.u[:reach]})
-    expected, state = run_onnx(model, tmp_path, record.u[:reach])  # it restarts after these rows
-    np.testing.assert_allclose(rows, expected, rtol=1e-12)
-    np.testing.assert_allclose(final_state, state, rtol=1e-12, atol=1e-14)
-    start[-record.u[:reach].size :] = record.u[:reach].ravel()
-    y = session.run(["y"], {"u": record.u[reach:], "state": start})[0]
-    np.testing.assert_allclose(y, simulate_mean(model, record.u)[reach:], rtol=1e-9, atol=1e-9)
+def test_steps_are_the_run(tmp_path):
+    record, model = make_record(2, 2), fit_small("linear part, dead time", 2, 2)
+    session, state = open_session(model.export(tmp_path / "step.onnx", step_only=True)[0]), model.step_state()
+    for expected, now in zip(simulate_mean(model, record.u[:10]), record.u, strict=False):
+        state, y = session.run(["next_state", "y"], {"state": state, "u": now})
+        np.testing.assert_allclose(y, expected, rtol=1e-9)
 
 
 def test_what_the_file_says(tmp_path):

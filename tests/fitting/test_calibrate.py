@@ -46,7 +46,7 @@ def test_a_fit_is_calibrated_and_keeps_it(model, record, tmp_path):
 def test_its_error_is_the_held_out_error(model, record):
     """The same number as from the four fits without a fold, made and scored here (fault 4 of the review of 0.2)."""
     blocks = held_out.cut_held_out_blocks([record], model.preprocessor)
-    held = held_out.hold_out([record], blocks, model.skip)
+    held = held_out.hold_out([record], blocks, model.order.skip)
     assert held.late_runs
     without = replace(SPEC, calibrate=False)
     folds = {fold: without.fit(held_out.mask_fold([record], blocks, fold)) for fold in range(held_out.FOLDS)}

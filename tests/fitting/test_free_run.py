@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.fitting.free_run import cut_runs_from_states, sum_squared_errors
+from revarb.fitting.free_run import cut_runs_from_states, run_from_rest, sum_squared_errors
 from revarb.fitting.objective import make_objective
 from revarb.fitting.weight_path import _compute_posteriors, optimise_alone
 from revarb.gp.layer import Linear
@@ -19,7 +19,6 @@ from revarb.gp.posterior import PosteriorMean
 from revarb.models.recipe import GROUPS, WEIGHTS, Recipe, Stage, Status
 from revarb.runtime.journal import Journal
 from revarb.simulation.chain import Chain
-from revarb.simulation.mean import run_mean_cold
 from revarb.variational.parameters import flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 from support import oracles, small
@@ -82,7 +81,7 @@ def test_batched_cold_runs_are_single_ones(problem, means):
     got = float(errors_of(means, problem.start.states, problem.runs, 2))
     chain, prep, expected = Chain(means[:-1], means[-1], 2), problem.preprocessor, 0.0
     for record in make_records():
-        run = np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(record.u)))
+        run = np.asarray(run_from_rest(chain, prep, prep.scaling.inputs(record.u)))
         expected += np.nansum((run - prep.scaling.outputs(record.y))[prep.skip :] ** 2)
     assert got == pytest.approx(expected, rel=1e-10)
     uncounted = problem.runs._replace(y=np.where(problem.runs.weights > 0.0, problem.runs.y, 1e6))

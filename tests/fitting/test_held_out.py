@@ -10,6 +10,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import ComputationError
+from revarb.fitting.free_run import run_from_rest
 from revarb.fitting.held_out import (
     FOLDS,
     HELD_OUT_BLOCKS,
@@ -26,7 +27,6 @@ from revarb.fitting.held_out import (
 from revarb.gp.layer import Linear
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Status
-from revarb.simulation.mean import run_mean_cold
 from support import small
 from support.linear_systems import first_order_model, first_order_record
 
@@ -103,7 +103,7 @@ def test_errors_are_those_of_a_cold_run_of_each_record(make, own):
     simulated, prep = simulate_blocks(given, held_out.runs), model.preprocessor
     for number, (block, rms) in enumerate(zip(BLOCKS, found, strict=True)):
         record = RECORDS[block.record]
-        run = np.asarray(run_mean_cold(model.chain, prep.order, prep.scaling.inputs(record.u)))
+        run = np.asarray(run_from_rest(model.chain, prep, prep.scaling.inputs(record.u)))
         expected = prep.scaling.raw_outputs(run)[block.rows]
         np.testing.assert_allclose(simulated[number], expected, atol=1e-9)
         errors = (expected - record.y[block.rows]) / held_out.scaling.y_std

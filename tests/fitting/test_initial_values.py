@@ -8,11 +8,11 @@ import pytest
 
 from revarb.data.windows import Order, regressors
 from revarb.fitting.arx import ARX, limit_order, list_orders
+from revarb.fitting.free_run import run_from_rest
 from revarb.fitting.initial_values import compute_components, initialise_means, simulate_gaps, start_linear_parts
 from revarb.models.recipe import Recipe
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
-from revarb.simulation.mean import run_mean_cold
 from revarb.variational.bound import compute_posteriors
 from support import small
 
@@ -146,7 +146,7 @@ def test_without_a_gp_part_the_model_is_arx():
     problem = small.problem(spec, *records)
     layers = jax.jit(compute_posteriors, static_argnames="layout")(problem.start, problem.rows, layout=problem.layout)
     prep = problem.preprocessor
-    run = run_mean_cold(Chain(layers[:-1], layers[-1], 1), prep.order, prep.scaling.inputs(test.u))
+    run = run_from_rest(Chain(layers[:-1], layers[-1], 1), prep, prep.scaling.inputs(test.u))
     path = ARX(**lags).fit(records).simulate(test.u)
     np.testing.assert_allclose(run, prep.scaling.outputs(path.mean), atol=1e-8)
 

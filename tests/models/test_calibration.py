@@ -33,11 +33,14 @@ def test_it_changes_the_noise_and_the_bands_but_not_the_mean_run(model):
     assert float(changed.chain.output.sigma2) == 0.04
     assert float(changed.chain.hidden[0].sigma2) == pytest.approx(0.3 * float(plain.chain.hidden[0].sigma2))
     warm = factors(changed, lambda each: each.simulate(u, start="continue"))
-    np.testing.assert_allclose(warm[:12], [0.8] * 2 + [1.0] * 8 + [1.5] * 2)
-    np.testing.assert_allclose(factors(changed, lambda each: each.simulate(u)), 1.5)  # cold
+    assert SOME.middles == (1.5, 6.5, 14.5)
+    np.testing.assert_allclose(warm, np.interp(1 + np.arange(len(u)), SOME.middles, SOME.factors))
+    cold, shares = factors(changed, lambda each: each.simulate(u)), changed.settling.shares
+    unsettled = np.pad(shares, (0, len(u) - len(shares)))
+    assert unsettled[0] > 0.9
+    np.testing.assert_allclose(cold, 1.5 - 0.5 * unsettled)
     ahead = factors(changed, lambda each: each.predict(record, 2))
-    np.testing.assert_allclose(ahead, [1.5] * 2 + [0.8] * (len(ahead) - 2))  # the first rows are a cold run
-    np.testing.assert_allclose(factors(changed, lambda each: each.predict(record, 11)), 1.5)
+    np.testing.assert_allclose(ahead, [*cold[:2], *[warm[1]] * (len(ahead) - 2)])
 
 
 def test_one_distribution(model):
@@ -45,11 +48,11 @@ def test_one_distribution(model):
     record = small.record(5)
     wide, narrow = (replace(SOME, factors=(factor,) * 3) for factor in (1.7, 1.0))
     one, other = (replace(model, calibration=each) for each in (wide, narrow))
-    path, plain = one.simulate(record.u), other.simulate(record.u)
+    path, plain = one.simulate(record.u, start="continue"), other.simulate(record.u, start="continue")
     np.testing.assert_allclose(path.std, 1.7 * plain.std, rtol=1e-12)
     lower, upper = path.interval(0.95)
     np.testing.assert_allclose(upper - lower, 2 * 1.959963984540054 * path.std, rtol=1e-12)
-    drawn, plainly_drawn = (each.simulate(record.u, "samples", samples=50) for each in (one, other))
+    drawn, plainly_drawn = (each.simulate(record.u, "samples", start="continue", samples=50) for each in (one, other))
     ours, theirs = drawn.samples - drawn.mean, plainly_drawn.samples - plainly_drawn.mean
     np.testing.assert_allclose(ours, 1.7 * theirs, rtol=1e-9, atol=1e-12)
 

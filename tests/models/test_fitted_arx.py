@@ -96,7 +96,7 @@ def test_predictions_are_those_of_a_plain_loop(name, horizon):
     for row in range(horizon, len(gaps), 7):
         expected = by_hand(model, gaps.u[: row + 1], gaps.y[: row + 1], row - horizon + 1)[row]
         np.testing.assert_allclose(path.mean[row], expected, rtol=1e-10, atol=1e-12)
-    assert path.start == f"{horizon} step{'s' * (horizon > 1)} ahead" and path.skip == model.skip
+    assert path.start == f"{horizon} step{'s' * (horizon > 1)} ahead" and path.skip == model.order.skip
 
 
 @pytest.mark.parametrize("name", MODELS)

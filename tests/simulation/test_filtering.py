@@ -15,11 +15,11 @@ from support import small
 def test_predictions_ahead_are_runs_from_conditioned_states(shallow_model):
     chain, k = shallow_model.trained.chain, 3
     cold, u_bar, y = rows_of(shallow_model, small.with_gaps(small.record(4), 5))
-    got = predict_ahead(chain, chain, cold, u_bar, y, shallow_model.order.reach, k)
+    got = predict_ahead(chain, chain, cold, u_bar, y, k)
     for row in (3, 4, 7, 30):
         before = row - k + 1
         state = filter_states(chain, cold, u_bar[:before], y[:before])
-        run = run_moments(chain, StartState(state.mean, state.cov, cold.past_u), u_bar[before : row + 1], -1)
+        run = run_moments(chain, StartState(state.mean, state.cov, cold.past_u), u_bar[before : row + 1])
         np.testing.assert_allclose(got.mean[row], run.mean[-1], rtol=1e-9)
         np.testing.assert_allclose(got.variance[row], run.variance[-1], rtol=1e-9)
 

@@ -94,10 +94,10 @@ def y(rng):
 
 def test_without_a_gp_part_the_moments_are_those_of_a_linear_system(chain, parts, start, u_bar, y):
     means, covs, _, _ = kalman(parts, start, u_bar, y, until=0)
-    got = run_moments(chain, start, u_bar, -1)
+    got = run_moments(chain, start, u_bar)
     np.testing.assert_allclose(got.mean, means, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(got.variance, [np.diag(cov) for cov in covs], rtol=1e-12)
-    np.testing.assert_allclose(run_mean(chain, start, u_bar, -1), means, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(run_mean(chain, start, u_bar), means, rtol=1e-12, atol=1e-13)
 
 
 def test_without_a_gp_part_filtering_is_a_kalman_filter(chain, parts, start, u_bar, y):
@@ -113,7 +113,7 @@ def test_one_sampled_step_agrees_with_the_monte_carlo_loop(tilted, rng):
     In later steps they differ, since the loop draws independent values: test_samples.py compares several steps.
     """
     start, u_bar = correlated_start(tilted, rng, scale=0.25), rng.uniform(-1, 1, size=(1, 2))
-    f, drawn = run_samples(tilted, start, u_bar, 0, jax.random.key(0), 8000)
+    f, drawn = run_samples(tilted, start, u_bar, jax.random.key(0), 8000)
     expected = monte_carlo(tilted, start, u_bar, 20_000, rng)
     np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=0.05 * expected.std(0).max())
     np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.05)

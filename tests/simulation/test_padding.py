@@ -10,11 +10,11 @@ from revarb.gp.layer import Linear
 from revarb.gp.posterior import compute_known_part
 from revarb.runtime.numerics import round_up_rows
 from revarb.simulation import filtering, narx_filtering
-from revarb.simulation.chain import Chain, make_cold_start
+from revarb.simulation.chain import Chain
 from revarb.simulation.filtering import filter_states, predict_ahead
 from revarb.simulation.mean import run_mean, scan_mean
 from revarb.simulation.moments import JointState, advance_moments, observe_moments, run_moments, scan_moments
-from revarb.simulation.starts import infer_state
+from revarb.simulation.starts import infer_state, make_standard_start
 from support import small
 
 
@@ -24,9 +24,9 @@ def assert_same(got, expected):
 
 
 @jax.jit
-def run_unpadded(chain, start, u_bar, reset_row):
+def run_unpadded(chain, start, u_bar):
     """The moments in one program with the known inputs, for exactly these rows."""
-    return scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar), reset_row)
+    return scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar))
 
 
 @jax.jit
@@ -45,7 +45,7 @@ def filter_unpadded(chain, start, u_bar, y):
 def draw_rows(model, rows, rng):
     """A start, input windows and outputs."""
     order = model.order
-    start = make_cold_start(model.spec.latent_dims, order.lags, order.reach, 1)
+    start = make_standard_start(model.preprocessor, model.chain)
     y = rng.normal(size=(rows, len(model.output_names)))
     return start, rng.normal(size=(rows, order.input_lags)), np.where(rng.random(y.shape) < 0.1, np.nan, y)
 
@@ -54,9 +54,9 @@ def draw_rows(model, rows, rng):
 def test_runs_are_those_without_padding(model, rows, rng):
     chain, (start, u_bar, _) = model.trained.chain, draw_rows(model, rows, rng)
     assert round_up_rows(rows) > rows
-    assert_same(run_mean(chain, start, u_bar, 2), scan_mean(chain, start, u_bar, 2))
-    expected = run_unpadded(chain, start, u_bar, 2)
-    for got, wanted in zip(run_moments(chain, start, u_bar, 2), expected, strict=True):
+    assert_same(run_mean(chain, start, u_bar), scan_mean(chain, start, u_bar))
+    expected = run_unpadded(chain, start, u_bar)
+    for got, wanted in zip(run_moments(chain, start, u_bar), expected, strict=True):
         assert_same(got, wanted)
 
 
@@ -67,11 +67,11 @@ def test_the_filter_stops_at_the_last_row(shallow_model, rng):
 
 
 RUNS = {
-    "mean": (scan_mean, lambda chain, start, u_bar, y: run_mean(chain, start, u_bar, 2)),
-    "moments": (scan_moments, lambda chain, start, u_bar, y: run_moments(chain, start, u_bar, 2).variance),
+    "mean": (scan_mean, lambda chain, start, u_bar, y: run_mean(chain, start, u_bar)),
+    "moments": (scan_moments, lambda chain, start, u_bar, y: run_moments(chain, start, u_bar).variance),
     "prediction": (
         filtering._predict_later,
-        lambda chain, start, u_bar, y: predict_ahead(chain, chain, start, u_bar, y, 2, 3).mean,
+        lambda chain, start, u_bar, y: predict_ahead(chain, chain, start, u_bar, y, 3).mean,
     ),
     "filter": (filtering._filter_rows, filter_states),
 }
@@ -93,6 +93,6 @@ def test_filters_of_linear_models_share_one_compilation():
     chain = Chain((Linear(np.array([[0.5], [0.1], [0.7], [0.2]]), np.array([0.1])),), None, 2)
     for rows in (200, 205):
         record = small.record(samples=rows)
-        state = infer_state(record, prep, chain, narx_filtering.filter_narx)
+        state = infer_state(record, prep, chain, make_standard_start(prep, chain), narx_filtering.filter_narx)
         np.testing.assert_array_equal(state.mean[:2], prep.scaling.outputs(record.y)[:-3:-1, 0])
     assert narx_filtering._filter_rows._cache_size() == 1

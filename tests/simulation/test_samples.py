@@ -39,7 +39,7 @@ def test_every_trajectory_keeps_its_function(rng):
     layer = exact_layer(make_layer(x, np.array([0.3]), 1.0, 0.02), 0.9 * x)
     chain, start = Chain((layer,), None, 1), StartState(np.array([1.2]), np.array([[0.01]]), np.zeros((0, 0)))
     count, steps = 4000, 8
-    _, drawn = run_samples(chain, start, np.zeros((steps, 0)), 0, jax.random.key(0), count)
+    _, drawn = run_samples(chain, start, np.zeros((steps, 0)), jax.random.key(0), count)
     expected = conditional_loop(layer, start, steps, count, rng)
     np.testing.assert_allclose(np.mean(drawn, axis=0), expected.mean(0), atol=5.0 * expected.std() / np.sqrt(count))
     np.testing.assert_allclose(np.std(drawn, axis=0), expected.std(0), rtol=0.06)

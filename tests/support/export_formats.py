@@ -11,28 +11,17 @@ from support.c_programs import SANITISED, build, run_program
 from support.numpy_step import step_vector
 
 
-def run_steps(model, step, u, start):
-    """Any form of the step, row after row; a cold run (start None) restarts its members as `simulate` does."""
+def run_numpy(model, folder, u, start=None):
     plan, rows = make_step_model(model.step_parts()), []
     state = model.step_state() if start is None else start
-    for row, now in enumerate(u):
-        for member, own in zip(plan.members, plan.locate_members(), strict=True):
-            if start is None and row == member.order.reach:
-                state = np.concatenate([state[: own.start], np.zeros(member.states), state[own.stop :]])
-        state, y = step(state, now)
-        state = np.asarray(state).ravel()
-        rows.append(np.asarray(y).ravel())
+    for now in u:
+        state, y = step_vector(plan, state, now)
+        rows.append(y)
     return np.stack(rows), state
 
 
-def run_numpy(model, folder, u, start=None):
-    plan = make_step_model(model.step_parts())
-    return run_steps(model, lambda state, now: step_vector(plan, state, now), u, start)
-
-
 def run_casadi(model, folder, u, start=None):
-    if start is None:
-        return run_steps(model, model.to_casadi(), u, start)
+    start = model.step_state() if start is None else start
     final_state, y = model.to_casadi(horizon=len(u))(start, u.T)
     return np.asarray(y).T, np.asarray(final_state)[:, 0]
 
@@ -46,13 +35,9 @@ def open_session(file):
 
 
 def run_onnx(model, folder, u, start=None):
-    [file] = model.export(folder / "m.onnx", step_only=start is None)
-    session = open_session(file)
-    if start is None:
-        return run_steps(
-            model, lambda state, now: session.run(["next_state", "y"], {"state": state, "u": now}), u, None
-        )
-    final_state, y = session.run(["final_state", "y"], {"state": start, "u": u})
+    session = open_session(model.export(folder / "m.onnx")[0])
+    given = {} if start is None else {"state": start}  # the default of the state is a cold start
+    final_state, y = session.run(["final_state", "y"], {**given, "u": u})
     return y, final_state
 
 

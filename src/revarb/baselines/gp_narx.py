@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -31,10 +32,11 @@ from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import Chain
+from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.narx_filtering import filter_narx, predict_gp_narx
-from revarb.simulation.run import Method, simulate_chain
-from revarb.simulation.starts import Origin, StartChoice, make_cold_origin, resolve_start
+from revarb.simulation.run import Method, simulate_chain, widen_path
+from revarb.simulation.settling import Settling, find_row, measure_settling
+from revarb.simulation.starts import Origin, StartChoice, make_level_start, resolve_start
 
 EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
 INDUCING = 200  # number of inducing inputs for more rows
@@ -194,16 +196,39 @@ class FittedGPNARX(Predictor, Exportable):
         ComputationError
             If the simulation diverges.
         """
-        origin = make_cold_origin(self.preprocessor, self.chain)
-        return simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
+        origin = Origin(self.cold_start, "cold", cold=True)
+        path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed, self.skip)
+        return widen_path(path, self._widths(len(path)))
+
+    def _widths(self, rows: int) -> Float64[np.ndarray, "T Dy"]:
+        # Of the rows of a cold run.
+        widths = self.settling.widths
+        return widths[find_row(1 + np.arange(rows), len(widths))]
+
+    @property
+    def cold_start(self) -> StartState:
+        """The state before a cold run: past outputs at an unknown level."""
+        return make_level_start(self.preprocessor)
+
+    @cached_property
+    @with_numerics
+    def settling(self) -> Settling:
+        """How a cold run settles."""
+        return measure_settling(self.chain, self.cold_start, self.order)
+
+    @property
+    def skip(self) -> int:
+        """Number of first rows in which a cold run settles; scores leave them out."""
+        return self.settling.rows
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
 
         def find_origin(start: StartChoice) -> Origin:
-            return resolve_start(start, self.preprocessor, self.chain, (), filter_narx)
+            return resolve_start(start, self.preprocessor, self.chain, self.cold_start, (), filter_narx)
 
-        return (MemberParts(type(self).__name__, self.preprocessor, self.chain, find_origin),)
+        part = MemberParts(type(self).__name__, self.preprocessor, self.chain, find_origin)
+        return (part._replace(cold_widths=self._widths(len(self.settling.shares))),)
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -239,12 +264,13 @@ class FittedGPNARX(Predictor, Exportable):
         Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
         horizon = check_prediction(record, horizon)
-        rows = align_record(self.preprocessor, self.chain, record)
-        moments = predict_gp_narx(self.chain, *rows, self.order.reach, min(horizon, len(rows.y)))
+        rows = align_record(self.preprocessor, self.cold_start, record)
+        moments = predict_gp_narx(self.chain, *rows, min(horizon, len(rows.y)))
         inputs = read_record_inputs(self.preprocessor, record)
-        return self.preprocessor.to_trajectory(
-            "moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs
-        )
+        prep = self.preprocessor
+        path = prep.to_trajectory("moments", prep.skip, *moments, start=name_horizon(horizon), inputs=inputs)
+        cold = np.arange(len(path)) < horizon
+        return widen_path(path, np.where(cold[:, None], self._widths(len(path)), 1.0))
 
 
 class _Free(NamedTuple):

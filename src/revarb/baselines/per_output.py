@@ -127,6 +127,11 @@ class FittedPerOutput(Fitted):
         """Methods of `simulate`: those that a comparison shows of the members."""
         return self.members[0].methods
 
+    @property
+    def skip(self) -> int:
+        """Number of first rows in which a cold run of a member settles; scores leave them out."""
+        return max(member.skip for member in self.members)
+
     def simulate(
         self, u: ArrayLike | None = None, method: str | None = None, *, steps: int | None = None
     ) -> Trajectory:
@@ -163,7 +168,7 @@ class FittedPerOutput(Fitted):
             paths[0],
             mean=np.concatenate([path.mean for path in paths], axis=1),
             std=np.concatenate(bands, axis=1) if bands else None,
-            skip=self.skip,
+            skip=max(path.skip for path in paths),
             output_names=self.output_names,
             output_extrapolates=np.concatenate(marks, axis=1) if len(marks) == len(paths) else None,
             degrees_of_freedom=degrees.pop() if len(degrees) == 1 else None,

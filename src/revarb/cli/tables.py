@@ -24,9 +24,15 @@ def write_path(
     measured: np.ndarray | None,
     what: str,
     targets: tuple[Path, ...],
+    first: int = 0,
 ) -> None:
-    """Write a trajectory as a table and a picture; print its scores, where there are measured outputs, and warnings."""
-    columns = path.labelled_columns(time_name, None if time_name is None else table.labels(time_name))
+    """Write a trajectory as a table and a picture; print its scores, where there are measured outputs, and warnings.
+
+    It has the rows of the table from the first one on.
+    """
+    labels = np.arange(len(table)) if time_name is None else table.labels(time_name)
+    columns = path.labelled_columns(time_name, labels[first:])
+    measured = None if measured is None else measured[first:]
     with capture_interrupts():
         if targets:
             write_table(targets[0], columns)

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from revarb.cli import options
-from revarb.cli.application import app, check_targets, print_written, say, screen
+from revarb.cli.application import app, check_targets, print_line, print_written, say, screen
 from revarb.errors import InputError, warn_user
 from revarb.runtime.interrupts import capture_interrupts, exit_on_interrupt
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from revarb import Trajectory, Window
     from revarb.data.table_file import Table
     from revarb.models.prediction import Predictor
+
+WINDOW = 20  # measured samples, or as many as the lags need, after which a run starts that is to start measured
+FAR = 2.0  # standard deviations between the first measured output and that of a cold run
 
 
 @app.command()
@@ -29,8 +33,9 @@ def simulate(
     start: Annotated[
         str,
         Option(
-            metavar="cold|continue|FILE",
-            help="cold; continue where training ended; or a table measured just before TEST.",
+            metavar="cold|measured|continue|FILE",
+            help="cold; after the first measured samples of TEST; where training ended; or after a table measured "
+            "just before TEST.",
         ),
     ] = "cold",
     time_column: options.ModelTimes = None,
@@ -46,7 +51,7 @@ def simulate(
         from revarb.cli.records import check_target, make_record, match_times, open_table
         from revarb.data.csv_file import CsvForm
     form = CsvForm(decimal, separator, skip_rows)
-    table, warm = open_table(test, time_column, form), start not in ("cold", "continue")
+    table, warm = open_table(test, time_column, form), start not in ("cold", "measured", "continue")
     targets = check_target(path_file, [model_file, test, *([Path(start)] if warm else [])])
     with exit_on_interrupt():  # JAX, which takes seconds
         from inspect import signature
@@ -55,16 +60,17 @@ def simulate(
         from revarb.cli.tables import write_path
     model = load(model_file)
     time_name = match_times(table, model, time_column)
-    begin: Any = start
+    begin = _cut_window(table, model) if start == "measured" else start
+    first = 0 if isinstance(begin, str) else len(begin)
     if warm:
         try:
             before = open_table(Path(start), time_column, form)
             match_times(before, model, time_column)
             begin = make_record(Window, before, model)
         except InputError as error:
-            raise InputError(f"--start takes cold, continue or a table measured just before: {error}") from None
+            raise InputError(f"--start takes cold, measured, continue or a table measured before: {error}") from None
     measured = _read_measured(table, model.output_names)
-    u, steps = (table.columns(model.input_names), None) if model.input_names else (None, len(table))
+    u, steps = (table.columns(model.input_names)[first:], None) if model.input_names else (None, len(table) - first)
     accepted = signature(model.simulate).parameters  # baselines start cold only, and most have no samples
     if start != "cold" and "start" not in accepted:
         raise InputError(f"--start {start}: a {type(model).__name__} starts cold only")
@@ -72,7 +78,39 @@ def simulate(
     arguments = {name: value for name, value in arguments.items() if name in accepted}
     path = model.simulate(u, model.methods[-1] if method is None else method, **arguments)
     where = "cold start" if path.start == "cold" else path.start
-    write_path(path, table, time_name, measured, f"free simulation, {where}", targets)
+    write_path(path, table, time_name, measured, f"free simulation, {where}", targets, first)
+    if path.start == "cold" and measured is not None and "start" in accepted:
+        _hint_at_start(path, measured, model)
+
+
+def _cut_window(table: "Table", model: Any) -> "Window":
+    # The first samples of a table, from which a run can start.
+    from revarb import Window
+    from revarb.cli.records import make_record
+
+    if not all(name in table for name in model.output_names):
+        raise InputError(
+            f"--start measured: {table.path} does not have the outputs {list(model.output_names)}; start cold, or "
+            "after a table that has them"
+        )
+    window = make_record(Window, table, model)
+    return window[: min(max(WINDOW, model.preprocessor.skip), (len(window) + 1) // 2)]
+
+
+def _hint_at_start(path: "Trajectory", measured: "np.ndarray", model: Any) -> None:
+    # A cold run begins at the mean of training, and the measured outputs may be far from there.
+    import numpy as np
+
+    distances = np.abs(measured[0] - path.mean[0]) / model.scaling.y_std
+    limits = np.full(len(distances), FAR) if path.std is None else FAR * path.std[0] / model.scaling.y_std
+    far = (distances > np.minimum(limits, FAR)) & ~np.isnan(distances)
+    if far.any():
+        name, distance = path.output_names[int(np.argmax(far))], distances[int(np.argmax(far))]
+        print_line(
+            "hint",
+            f"the run starts cold, and {name!r} is {distance:.1f} standard deviations away at first; with "
+            "--start measured it starts after the first samples",
+        )
 
 
 def _read_measured(table: "Table", names: tuple[str, ...]) -> "np.ndarray | None":

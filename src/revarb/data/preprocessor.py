@@ -95,7 +95,7 @@ class Preprocessor:
 
     @property
     def skip(self) -> int:
-        """Rows of a cold run that are left out of the scores."""
+        """Rows at the beginning of a record by which no model is judged: the lags."""
         return self.order.skip
 
     def scale_records(self, records: Sequence[Series]) -> list[ScaledRecord]:
@@ -109,8 +109,8 @@ class Preprocessor:
             for record in records
         ]
 
-    def read_inputs(self, u: Any, steps: int | None, warm: bool = False) -> RunInputs:
-        """The inputs of a simulation, checked; `warm` runs have their past inputs with them."""
+    def read_inputs(self, u: Any, steps: int | None) -> RunInputs:
+        """The inputs of a simulation, checked."""
         expected = len(self.input_names)
         if expected == 0 and u is None:
             what = "steps (the model has no inputs, so the number of steps must be given)"
@@ -126,9 +126,8 @@ class Preprocessor:
         if values.shape[1] != expected:
             names = list(self.input_names)
             raise InputError(f"u has {values.shape[1]} column(s), but the model was trained with {expected}: {names}")
-        shortest = 1 if warm else self.order.first_row + 1
-        if len(values) < shortest:
-            raise InputError(f"u has {len(values)} row(s), but the lags need at least {shortest}; pass a longer input")
+        if not len(values):
+            raise InputError("u has no rows; pass one row of inputs per step")
         return RunInputs(values, self.scaling.inputs(values), index)
 
     def _check_labels(self, index: RowIndex | None) -> None:
@@ -158,11 +157,6 @@ class Preprocessor:
             raise InputError(
                 f"the record has dt={window.dt:g}, but the model was trained with dt={self.dt:g}; pass "
                 f"dt={self.dt:g} with the record if that is how it was sampled, or else resample it"
-            )
-        if len(window) < self.order.first_row:
-            raise InputError(
-                f"the record has {len(window)} samples, but the lags need at least {self.order.first_row}; "
-                "pass a longer one"
             )
         return self.scaling.inputs(window.u), self.scaling.outputs(window.y)
 

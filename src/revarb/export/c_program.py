@@ -20,6 +20,9 @@ from revarb.errors import InputError
 from revarb.export.c_text import CProgram, check_include, make_identifiers, quote_comment, write_layer
 from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, list_gaussian_layers
 from revarb.simulation.formulas import Formula
+from revarb.simulation.mean import ROUNDING
+
+FLOAT_ROUNDING = 1e-5  # of a program in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +36,12 @@ class CMember:
     title: str  # begins comments
 
     @property
-    def reset_row(self) -> int | None:
-        """The row at which a cold run starts again; None: there is no such row."""
-        return self.member.order.reach or None
-
-    @property
     def _has_window(self) -> bool:
         return self.member.order.input_lags > 0 and self.program.model.inputs > 0
 
-    def call_advance(self) -> str:
-        """The call that advances its states."""
-        recent = ", state->u" if self._has_window else ""
-        return f"{self.tag}advance(state->x + {self.offset}{recent});"
+    def call_advance(self, states: str, inputs: str) -> str:
+        """The call that advances its states, given the last inputs."""
+        return f"{self.tag}advance({states}{f', {inputs}' if self._has_window else ''});"
 
     def write(self) -> str:
         """All of its tables and functions."""
@@ -149,7 +146,10 @@ def _write_places(program: CProgram, what: str, tag: str, columns: Sequence[str]
 
 def _write_code(program: CProgram) -> str:
     members = list_members(program)
-    parts = [program.fill("c_parts/arrays.c", zero=program.real.number(0.0)), *(each.write() for each in members)]
+    written, flags = [each.write() for each in members], []
+    if program.model.inputs or program.std is not None or len(members) > 1 or any("fill(" in each for each in written):
+        flags = ["fill"]  # a compiler warns of a function that is not used
+    parts = [program.fill("c_parts/arrays.c", flags, zero=program.real.number(0.0)), *written]
     if len(members) > 1:
         parts.append(_write_mean(program, members))
     return "\n".join([*parts, _write_run(program, members)])
@@ -162,14 +162,13 @@ def _write_mean(program: CProgram, members: Sequence[CMember]) -> str:
 
 
 def _write_run(program: CProgram, members: Sequence[CMember]) -> str:
-    resets = [
-        f"    if (state->rows == {each.reset_row})\n        fill({each.member.states}, state->x + {each.offset});"
-        for each in members
-        if each.reset_row is not None
-    ]
-    calls = [f"    {each.call_advance()}" for each in members]
-    u_start = program.real.table("u_start", program.model.members[0].scaling.u_mean)  # members have the same records
-    return program.fill("c_parts/run.c", u_start=u_start, advance="\n".join([*resets, *calls]))
+    model, table = program.model, program.real.table
+    return program.fill(
+        "c_parts/run.c",
+        x_start=table("x_start", model.make_cold_state()[: model.states]),
+        u_start=table("u_start", model.members[0].scaling.u_mean),  # members have the same records
+        advance="\n".join(f"    {each.call_advance(f'state->x + {each.offset}', 'state->u')}" for each in members),
+    )
 
 
 def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, str]:
@@ -182,17 +181,34 @@ def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, st
     [part] = parts
     if part.residual_std is None:
         return _write_moments(program, part, list_gaussian_layers(part))
-    table = program.real.table("stds", part.residual_std)
-    about = "They are those of the model's errors on held-out data."
-    struct = f"""typedef struct {{
-    {program.name}_state run;
-    int steps; /* since a measured start, counted while they make a difference */
-}} {program.name}_moments;
-"""
-    return (
-        program.fill("c_parts/std.h", about=about, struct=struct, cov="cov is not used"),
-        "\n" + program.fill("c_parts/held_out_std.c", table=table, rows=len(part.residual_std)),
+    assert part.cold_std is not None  # it comes with the other
+    [own] = list_members(program)
+    about = "They are those of the model's errors on held-out data, and of what is not known of the start."
+    calls = {
+        name: own.call_advance(f"moments->{name} + i * {program.model.states}", "moments->run.u")
+        for name in ("above", "below")
+    }
+    code = program.fill(
+        "c_parts/held_out_std.c",
+        table=program.real.table("stds", part.residual_std),
+        rows=len(part.residual_std),
+        cold_table=program.real.table("cold_stds", part.cold_std),
+        cold_rows=len(part.cold_std),
+        last_row=max(len(part.residual_std), len(part.cold_std)),  # later steps are all alike
+        cov_start=_write_cov(program, own.member),
+        rounding=program.real.number(ROUNDING if program.base == "double" else FLOAT_ROUNDING),
+        sqrt=f"sqrt{program.real.suffix}",
+        **calls,
     )
+    return program.fill("c_parts/std.h", about=about, struct=program.fill("c_parts/held_out_std.h")), "\n" + code
+
+
+def _write_widths(program: CProgram, name: str, widths: Float64[np.ndarray, "K #Dy"]) -> str:
+    return program.real.table(name, np.tile(widths, (1, program.model.outputs // widths.shape[1])))
+
+
+def _write_cov(program: CProgram, member: StepMember) -> str:
+    return program.real.table("cov_start", np.asarray(member.cold.cov, dtype=np.float64).ravel())
 
 
 def _write_moments(program: CProgram, part: MemberParts, layers: Sequence[GaussianLayer]) -> tuple[str, str]:
@@ -202,7 +218,6 @@ def _write_moments(program: CProgram, part: MemberParts, layers: Sequence[Gaussi
         "The uncertainty of the states is propagated: the means are those of revarb's\n"
         f'   simulate(method="moments") and not exactly those of {program.name}_step.'
     )
-    cov = f"cov is the covariance of the {program.model.states} states, row by row, or 0: they are\n   known exactly"
     order = program.model.members[0].order
     known = order.input_lags * program.model.inputs  # regressors of the first layer that are known exactly
     counts = [known, *(0 for _ in layers[1:])]
@@ -220,7 +235,7 @@ def _write_moments(program: CProgram, part: MemberParts, layers: Sequence[Gaussi
         *(_write_gaussian(program, *each) for each in zip(names, layers, counts, strict=True)),
         _write_moments_run(program, part, known),
     )
-    return program.fill("c_parts/std.h", about=about, struct=struct, cov=cov), "\n".join(sections)
+    return program.fill("c_parts/std.h", about=about, struct=struct), "\n".join(sections)
 
 
 def _write_gaussian(program: CProgram, name: str, layer: GaussianLayer, known: int) -> str:
@@ -243,24 +258,24 @@ def _pack(matrix: Float64[np.ndarray, "M M"]) -> Float64[np.ndarray, " T"]:
 
 def _write_moments_run(program: CProgram, part: MemberParts, known: int) -> str:
     [own] = list_members(program)
-    windows, edges = own.member.windows, part.edges
+    windows = own.member.windows
     below = [f"0, 0, {'z' if known else 0}", *(f"{window[0]}, {len(window)}, 0" for window in windows[:-1])]
     advance = [
         f"    advance_moments(&layer_{number}_gaussian, {program.model.states}, moments->x, moments->cov, {window[0]}, "
         f"{len(window)}, {side}, &moments->work);"
         for number, (window, side) in enumerate(zip(windows, below, strict=True), start=1)
     ]
-    flags = {"edges": edges, "readout": part.chain.output, "known": known, "reset": own.reset_row}
+    flags = {"readout": part.chain.output, "known": known}
     return program.fill(
         "c_parts/moments.c",
         [name for name, value in flags.items() if value],
-        widths=program.real.table("widths", np.array(part.factors)),
-        edges=len(edges),
-        ends=", ".join(map(str, edges)),
+        **{name: _write_widths(program, name, getattr(part, name)) for name in ("widths", "cold_widths")},
+        count=len(part.widths),
+        cold_count=len(part.cold_widths),
+        cov_start=_write_cov(program, own.member),
         begin=windows[-1][0],
         window=len(windows[-1]),
         known=known,
-        reset_row=own.reset_row,
         advance="\n".join(advance),
-        last_row=max(program.model.past_inputs, *edges, 0) + 1,  # later steps are all alike
+        last_row=max(len(part.widths), len(part.cold_widths)),  # later steps are all alike
     )

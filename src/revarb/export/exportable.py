@@ -100,8 +100,8 @@ class Exportable(ABC):
         Parameters
         ----------
         start : str, Window or StartState
-            "cold": zero states, past inputs at their training mean. "continue", a `Window(u, y)`, or one of
-            `final_states`, as in `FittedRGP.simulate`. A NARX model takes the last measured outputs of the window.
+            "cold": states and past inputs at their means over the training records. "continue", a `Window(u, y)`, or
+            one of `final_states`, as in `FittedRGP.simulate`. A NARX model takes the last measured outputs of a window.
 
         Returns
         -------

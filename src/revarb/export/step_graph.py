@@ -132,7 +132,7 @@ def _find_variance(
             cov = _find_cov(tool, layer, x, cov)
         own = (cov * tool.constant(np.eye(model.outputs))) @ ones  # the diagonal
         away = now.y - mean
-        variances.append(_scale(tool, own, (part.factors[0] * member.scaling.y_std) ** 2) + away * away)
+        variances.append(_scale(tool, own, (part.widths[0] * member.scaling.y_std) ** 2) + away * away)
     return _average(tool, variances, model.outputs)  # law of total variance
 
 

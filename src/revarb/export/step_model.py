@@ -23,6 +23,8 @@ from revarb.simulation.chain import Chain, StartState, find_noise_variance, loca
 from revarb.simulation.formulas import Formula, RadialBasis, describe_layer
 from revarb.simulation.starts import Origin
 
+ONE = np.ones((1, 1))
+
 
 class MemberParts(NamedTuple):
     """What an export needs of a trained model, or of one member of an ensemble."""
@@ -30,14 +32,14 @@ class MemberParts(NamedTuple):
     kind: str  # its class, for messages
     preprocessor: Preprocessor
     chain: Chain  # with calibrated noise, as `simulate` runs it
-    resolve_start: Callable[[Any], Origin]  # the `start` argument of `simulate`
-    # Factors on the standard deviation of a chain of GPs: factors[k] holds up to step edges[k] after the start, the
-    # last one beyond, and in cold runs.
-    edges: tuple[int, ...] = ()
-    factors: tuple[float, ...] = (1.0,)
-    # Standard deviations of a model with a mean only, raw units: 1 … K steps after a measured start, and in the last
-    # row that of later steps and cold runs.
-    residual_std: Float64[np.ndarray, "K1 Dy"] | None = None
+    resolve_start: Callable[[Any], Origin]  # the `start` argument of `simulate`, "cold" among them
+    # Factors on the standard deviations of a chain of GPs, by the step after a measured start and after a cold one; the
+    # last ones hold for all later steps.
+    widths: Float64[np.ndarray, "K #Dy"] = ONE
+    cold_widths: Float64[np.ndarray, "K #Dy"] = ONE
+    # Standard deviations of a model with a mean only, raw units, likewise.
+    residual_std: Float64[np.ndarray, "K Dy"] | None = None
+    cold_std: Float64[np.ndarray, "K Dy"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class StepMember:
     order: Order
     hidden: tuple[Formula, ...]
     output: Formula | None
+    cold: StartState
 
     @property
     def lags(self) -> int:
@@ -79,8 +82,7 @@ class StepMember:
 class StepModel:
     """A trained model as a step: one member, or those of an ensemble, whose outputs are averaged.
 
-    `past_inputs` inputs are kept, oldest first; a member uses the last `order.reach` of them. A cold run of a member
-    starts at zero states, and again at zero states when `order.reach` inputs have been seen.
+    `past_inputs` inputs are kept, oldest first; a member uses the last `order.reach` of them.
     """
 
     members: tuple[StepMember, ...]
@@ -125,21 +127,22 @@ class StepModel:
         return (rows[:, None] * self.inputs + np.arange(self.inputs)).ravel()
 
     def make_cold_state(self) -> Float64[np.ndarray, " S"]:
-        """The state vector of a cold start: zero states, past inputs at their training mean."""
+        """The state vector of a cold start: typical states, past inputs at their training mean."""
         past_u = np.tile(self.members[0].scaling.u_mean, self.past_inputs)  # members have the same records
-        return np.concatenate([np.zeros(self.states), past_u])
+        return np.concatenate([*(np.asarray(member.cold.mean) for member in self.members), past_u])
 
 
 def make_step_model(parts: Sequence[MemberParts]) -> StepModel:
     """The step of a model."""
     prep = parts[0].preprocessor  # members have the same columns
-    members = tuple(_make_member(part.preprocessor, part.chain) for part in parts)
+    members = tuple(map(_make_member, parts))
     return StepModel(members, prep.input_names, prep.output_names, prep.dt)
 
 
-def _make_member(prep: Preprocessor, chain: Chain) -> StepMember:
+def _make_member(part: MemberParts) -> StepMember:
+    prep, chain, cold = part.preprocessor, part.chain, part.resolve_start("cold").state
     output = None if chain.output is None else describe_layer(chain.output)
-    return StepMember(prep.scaling, prep.order, tuple(map(describe_layer, chain.hidden)), output)
+    return StepMember(prep.scaling, prep.order, tuple(map(describe_layer, chain.hidden)), output, cold)
 
 
 def make_start_vector(parts: Sequence[MemberParts], start: Any) -> Float64[np.ndarray, " S"]:

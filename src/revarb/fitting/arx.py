@@ -13,6 +13,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, as_records
 from revarb.data.windows import Order, later_states, regressors
 from revarb.errors import ComputationError, InputError, check_seed
+from revarb.fitting.free_run import run_from_rest
 from revarb.fitting.quarters import (
     compute_quarter_errors,
     estimate_residual_std,
@@ -29,7 +30,6 @@ from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.machine import on_host
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain
-from revarb.simulation.mean import run_mean_cold
 
 LAGS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)  # numbers of lags that are tried
 
@@ -56,8 +56,8 @@ def mark_complete(rows: NarxRows) -> Bool[np.ndarray, " R"]:
 
 
 def simulate_records(prep: Preprocessor, chain: Chain, records: Sequence[Series]) -> list[Float64[np.ndarray, "_ Dy"]]:
-    """Simulate the mean of every training record freely from a cold start; z-scored."""
-    return [np.asarray(run_mean_cold(chain, prep.order, prep.scaling.inputs(record.u))) for record in records]
+    """Simulate the mean of every training record freely from rest; z-scored."""
+    return [np.asarray(run_from_rest(chain, prep, prep.scaling.inputs(record.u))) for record in records]
 
 
 def fit_linear(prep: Preprocessor, records: Sequence[Series]) -> FittedARX:
@@ -142,11 +142,9 @@ def select_columns(prep: Preprocessor, order: Order) -> Bool[np.ndarray, " D"]:
 def simulate_linear(
     prep: Preprocessor, records: Sequence[Series], models: Sequence[Linear]
 ) -> list[list[Float64[np.ndarray, "_ Dy"]]]:
-    """Simulate all models on all records from a cold start, z-scored; they have the same shape: one batched run."""
+    """Simulate all models on all records from rest, z-scored; they have the same shape: one batched run."""
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-    simulate = jax.vmap(
-        lambda model, z: run_mean_cold(Chain((model,), None, prep.order.lags), prep.order, z), (0, None)
-    )
+    simulate = jax.vmap(lambda model, z: run_from_rest(Chain((model,), None, prep.order.lags), prep, z), (0, None))
     runs = [np.asarray(simulate(stacked, prep.scaling.inputs(record.u))) for record in records]
     return [[run[k] for run in runs] for k in range(len(models))]
 

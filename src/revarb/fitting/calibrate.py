@@ -42,8 +42,9 @@ from revarb.models.recipe import Status
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.journal import Journal
 from revarb.simulation.chain import StartState
+from revarb.simulation.filtering import filter_states
 from revarb.simulation.moments import Moments, run_moments
-from revarb.simulation.starts import make_cold_origin, resolve_start
+from revarb.simulation.starts import infer_state, make_standard_start
 
 MIN_BLOCKS = 4  # with measured outputs; a median of fewer is not reliable
 
@@ -152,7 +153,7 @@ def _widen(runs: Mapping[int, RunErrors], calibration: Calibration, cold: bool) 
     # With the variance of the band that a user sees.
     return {
         block: run._replace(
-            variance=calibration.width_factors(run.steps.astype(np.int64), cold) ** 2
+            variance=calibration.width_factors(np.full_like(run.steps, np.inf) if cold else run.steps) ** 2
             * (run.variance + calibration.output_noise)
         )
         for block, run in runs.items()
@@ -193,8 +194,7 @@ def collect_run_errors(
         for number, record in enumerate(records):
             selected = [block for block in blocks if (block.record, block.fold) == (number, fold)]
             if selected:
-                cold = make_cold_origin(model.preprocessor, model.trained.chain).state
-                moments = _run_scaled(model, cold, record.u, scale, model.preprocessor.order.reach)
+                moments = _run_restarted(model, record.u, scale)
                 y = model.scaling.outputs(record.y)
                 for block in selected:
                     runs[blocks.index(block)] = _compare(y[block.rows], moments, block.rows, block.begin)
@@ -216,22 +216,31 @@ def _run_from_windows(
     [first, *_] = folds.values()
     runs = {}
     for number, block in enumerate(blocks):
-        if (window := cut_window(records, block, first.skip)) is None:
+        if (window := cut_window(records, block, first.preprocessor.skip)) is None:
             continue
         model, record = folds[block.fold], records[block.record]
-        start = resolve_start(window, model.preprocessor, model.trained.chain, ()).state
-        moments = _run_scaled(model, start, record.u[block.rows], scale, 0)
+        prep, chain = model.preprocessor, model.trained.chain
+        start = infer_state(window, prep, chain, make_standard_start(prep, chain), filter_states)
+        moments = _run_scaled(model, start, record.u[block.rows], scale)
         y = model.scaling.outputs(record.y[block.rows])
         runs[number] = _compare(y, moments, slice(0, len(y)), 0)
     return {block: run for block, run in runs.items() if len(run.error)}
 
 
-def _run_scaled(
-    model: FittedRGP, start: StartState, u: Float64[np.ndarray, "T Du"], scale: float, reset_row: int
-) -> Moments:
+def _run_restarted(model: FittedRGP, u: Float64[np.ndarray, "T Du"], scale: float) -> Moments:
+    # Over a record from its beginning, and again from where the window of inputs is full: what came before has no
+    # effect on the blocks.
+    start, reach = make_standard_start(model.preprocessor, model.trained.chain), model.order.reach
+    later = replace(start, past_u=model.scaling.inputs(u[:reach]))
+    pieces = [(start, u[:reach]), (later, u[reach:])] if reach else [(start, u)]
+    parts = [_run_scaled(model, *piece, scale) for piece in pieces]
+    return Moments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _run_scaled(model: FittedRGP, start: StartState, u: Float64[np.ndarray, "T Du"], scale: float) -> Moments:
     u_bar = input_windows_after(start.past_u, model.scaling.inputs(u), model.preprocessor.order)
     chain = replace_noises(model.trained.chain, scale, 0.0)  # the output noise is added when it is chosen
-    return run_moments(chain, start, u_bar, reset_row)
+    return run_moments(chain, start, u_bar)
 
 
 def _compare(y: Float64[np.ndarray, "T Dy"], moments: Moments, rows: slice, begin: int) -> RunErrors:

@@ -71,7 +71,7 @@ from revarb.runtime.workers import (
 )
 from revarb.simulation.filtering import smooth_means
 from revarb.simulation.moments import observe_independent
-from revarb.simulation.starts import make_cold_origin
+from revarb.simulation.starts import make_standard_start
 from revarb.variational.noise import StudentNoise, make_noise
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates
@@ -263,10 +263,10 @@ def infer_states(model: FittedRGP, prep: Preprocessor, records: Sequence[Series]
 
 
 def _infer_means(model: FittedRGP, prep: Preprocessor, record: Series) -> list[Float64[np.ndarray, "P _"]]:
-    # From a cold start at the first sample; the states of a fit begin L samples before its first row.
-    cold = make_cold_origin(prep, model.trained.chain).state
-    u_bar = input_windows_after(cold.past_u, prep.scaling.inputs(record.u), prep.order)
-    means = smooth_means(model.trained.chain, cold, u_bar, prep.scaling.outputs(record.y))
+    # From the first sample; the states of a fit begin L samples before its first row.
+    start = make_standard_start(prep, model.trained.chain)
+    u_bar = input_windows_after(start.past_u, prep.scaling.inputs(record.u), prep.order)
+    means = smooth_means(model.trained.chain, start, u_bar, prep.scaling.outputs(record.y))
     return [mean[prep.order.first_row - prep.order.lags :] for mean in means]
 
 

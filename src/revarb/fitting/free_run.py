@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Float64, Int, Shaped
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
-from revarb.data.windows import input_windows
+from revarb.data.windows import input_windows, input_windows_after
 from revarb.gp.posterior import PosteriorMean
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain
-from revarb.simulation.mean import run_means
+from revarb.simulation.mean import run_mean, run_means
+from revarb.simulation.starts import make_standard_start
 from revarb.variational.states import FreeStates
 
 
@@ -29,6 +30,16 @@ class FreeRuns(NamedTuple):
     weights: Float[AnyArray, "T K Dy"]  # 0 where an output is missing, and in the transient of a cold run
     rows: Int[AnyArray, "T K"]  # the training row of each row of a run; -1 before the first one
     windows: Int[AnyArray, "K L"] | None  # the states before each run, newest first; None: cold starts
+
+
+def run_from_rest(chain: Chain, prep: Preprocessor, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
+    """Simulate the mean on z-scored inputs from states at zero, and again from zero where the window of inputs is full.
+
+    So a model is judged by inputs that it was given, as in the authors' code.
+    """
+    start, reach = make_standard_start(prep, chain), prep.order.reach
+    u_bar = input_windows_after(start.past_u, z, prep.order)
+    return jnp.concatenate([run_mean(chain, start, part) for part in (u_bar[:reach], u_bar[reach:]) if len(part)])
 
 
 def cut_cold_runs(prep: Preprocessor, records: Sequence[Series]) -> FreeRuns:

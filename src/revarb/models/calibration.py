@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Float64, Shaped
 
 from revarb.errors import InputError, check_integer, check_number
 from revarb.gp.posterior import Posterior
@@ -29,7 +30,7 @@ class Calibration:
     edges : tuple of int
         Last step of every horizon band but the last one, counted from the start of a run.
     factors : tuple of float
-        Factor on the standard deviation, one per horizon band.
+        Factor on the standard deviation in the middle of every horizon band; between the middles it is interpolated.
     stretches : int
         Number of held-out blocks behind these numbers.
     error : float
@@ -44,8 +45,8 @@ class Calibration:
     --------
     >>> import numpy as np, revarb
     >>> calibration = revarb.Calibration(1.0, 0.02, edges=(10,), factors=(1.0, 1.3), stretches=12, error=0.2)
-    >>> calibration.width_factors(np.array([1, 10, 11]), cold=False).tolist()
-    [1.0, 1.0, 1.3]
+    >>> calibration.width_factors(np.array([1, 10, 11, 20])).round(3).tolist()
+    [1.0, 1.135, 1.165, 1.3]
     """
 
     latent_scale: float
@@ -108,24 +109,34 @@ class Calibration:
         scale2 = self.output_noise * (degrees - 2.0) / degrees
         return replace(replace_noises(chain, self.latent_scale, scale2), degrees=np.asarray(degrees))
 
+    @property
+    def middles(self) -> tuple[float, ...]:
+        """The step in the middle of every horizon band; that of the last one is as far beyond the last edge as the one
+        before is in front of it.
+        """
+        if not self.edges:
+            return (1.0,)
+        middles = [0.5 * (begin + 1 + end) for begin, end in pairwise((0, *self.edges))]
+        return (*middles, 2.0 * self.edges[-1] + 1.0 - middles[-1])
+
     def width_factors(
-        self, steps: Int[np.ndarray, " T"], cold: bool | Bool[np.ndarray, " T"]
+        self, steps: Shaped[np.ndarray, " T"], unsettled: float | Float64[np.ndarray, " T"] = 0.0
     ) -> Float64[np.ndarray, " T"]:
-        """The factor on the standard deviation of every row, by its number of steps since the start.
+        """The factor on the standard deviation of every row, by its number of steps since the last measured output.
 
         Parameters
         ----------
-        steps : array of int [T]
-            Number of steps since the start of the run; the first row is step 1.
-        cold : bool or array of bool [T]
-            Rows of a cold run; they have the factor of the last horizon band, that of long runs.
+        steps : array [T]
+            Number of steps since the last measured output, infinity where there is none; the first row is step 1.
+        unsettled : float or array [T]
+            Share of the variance that is due to the start of a cold run: nothing is calibrated of that.
 
         Returns
         -------
         array [T]
         """
-        bands = np.where(cold, len(self.edges), np.searchsorted(self.edges, steps, side="left"))
-        return np.array(self.factors)[bands]
+        factors = np.interp(steps, self.middles, self.factors)
+        return factors + (1.0 - factors) * unsettled
 
     def table(self) -> SummaryTable:
         """The held-out error and the band widths, for a summary.
@@ -134,7 +145,7 @@ class Calibration:
         -------
         SummaryTable
         """
-        steps = [*(f"up to {edge} steps" for edge in self.edges), "beyond, and cold runs"]
+        steps = [*(f"{middle:g} steps ahead" for middle in self.middles[:-1]), "long and cold runs"]
         rows = [
             ("held-out blocks", str(self.stretches)),
             ("held-out error of cold runs", f"{format_error(self.error)} of the output's standard deviation"),

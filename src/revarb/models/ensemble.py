@@ -134,7 +134,7 @@ class Ensemble(Predictor, Exportable):
             raise InputError(f"a mixture takes one or more fitted RGPs or ARX models, received {members!r}")
         if not all(_same_records(member, members[0]) for member in members):
             raise InputError("members must be fits to the same records")
-        slowest = max(members, key=lambda member: member.skip)  # its rows count where those of all members do
+        slowest = max(members, key=lambda member: member.preprocessor.skip)
         return cls(slowest.preprocessor, _join_status(members, members[0]), members[0].seed, members)
 
     def __len__(self) -> int:
@@ -151,6 +151,11 @@ class Ensemble(Predictor, Exportable):
         if not recurrent:
             raise InputError("none of the members is a recurrent GP: configuration, bound and history are those of one")
         return recurrent[0] if self.mixed else max(recurrent, key=lambda member: member.bound)
+
+    @property
+    def skip(self) -> int:
+        """Number of first rows in which a cold run of a member settles; scores leave them out."""
+        return max(member.skip for member in self.members)
 
     @property
     def mixed(self) -> bool:

@@ -10,7 +10,7 @@ from jaxtyping import Complex128, Float64
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
-from revarb.data.windows import regressor_sizes
+from revarb.data.windows import current_windows, regressor_sizes
 from revarb.errors import InputError, check_integer
 from revarb.gp.layer import Linear
 from revarb.models.model_file import (
@@ -19,6 +19,7 @@ from revarb.models.model_file import (
     Header,
     ModelFormat,
     blank_array,
+    check_covariance,
     common_fields,
     fill_template,
     register_format,
@@ -30,7 +31,7 @@ from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.narx_filtering import filter_narx
-from revarb.simulation.starts import StartChoice, infer_state
+from revarb.simulation.starts import StartChoice, infer_state, make_start
 
 _NO_ROWS: Any = None  # becomes an array without rows, whose columns are the outputs
 
@@ -42,15 +43,19 @@ class FittedARX(FittedNarx[Linear]):
     Attributes
     ----------
     residual_std : array [outputs]
-        Standard deviation of the free run's held-out errors, z-scored: the band of cold and of long runs.
+        Standard deviation of the free run's held-out errors, z-scored: the band of long runs. That of a cold run also
+        has what its start adds.
     model : Linear
         Coefficients [regressors, outputs] and offset, z-scored.
     final_states : tuple of StartState
         The state at the end of each training record, for `simulate(u, start=model.final_states[0])`. Empty where it
         is not known: files written before version 0.2 do not have it.
     horizon_std : array [K, outputs]
-        Standard deviation of the held-out errors 1 … K steps after a measured start, z-scored. Without rows the band
-        is that of `residual_std` at every step.
+        Standard deviation of the held-out errors 1 … K steps after a measured start, z-scored; it goes over into
+        `residual_std` in as many steps more. Without rows the band is that of `residual_std` at every step.
+    output_cov : array [states, states] or None
+        Covariance of the windows of past outputs over the training records, z-scored: the state before a cold run.
+        Where it is not known, in files written before version 0.3, the outputs are at an unknown level.
 
     Examples
     --------
@@ -66,6 +71,7 @@ class FittedARX(FittedNarx[Linear]):
 
     final_states: tuple[StartState, ...] = ()
     horizon_std: Float64[np.ndarray, "K Dy"] = _NO_ROWS
+    output_cov: Float64[np.ndarray, "S S"] | None = None
 
     def __post_init__(self):
         std, outputs = self.horizon_std, len(self.residual_std)
@@ -106,8 +112,11 @@ class FittedARX(FittedNarx[Linear]):
         FittedARX
             Without `final_states` where those diverge: after a gap at the end of a record, by an unstable model.
         """
-        fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model)
-        states = tuple(infer_state(record, preprocessor, fitted.chain, filter_narx) for record in records)
+        cov = _measure_windows(preprocessor, records)
+        fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model, output_cov=cov)
+        states = tuple(
+            infer_state(record, preprocessor, fitted.chain, fitted.cold_start, filter_narx) for record in records
+        )
         finite = all(np.isfinite(state.mean).all() for state in states)
         return replace(fitted, final_states=states) if finite else fitted
 
@@ -129,7 +138,8 @@ class FittedARX(FittedNarx[Linear]):
         method : "residuals"
             The only method of this model.
         start : str, Window or StartState
-            "cold": past outputs at their training mean, at the first row with a full window of inputs behind it.
+            "cold": nothing is known. Past outputs are distributed as over the training records (`output_cov`), past
+            inputs are at their training mean.
             "continue": the end of the (last) training record; or one of `final_states`.
             `Window(u, y)`: after these measured samples. Missing outputs are replaced by the model's predictions.
         steps : int, optional
@@ -139,7 +149,7 @@ class FittedARX(FittedNarx[Linear]):
         -------
         Trajectory
             One row per row of `u`. Row k after a measured start has the band of `horizon_std[k - 1]`, later rows and
-            cold runs that of `residual_std`.
+            cold runs that of `residual_std`, and what is not known of the start adds to it.
 
         Raises
         ------
@@ -164,7 +174,7 @@ class FittedARX(FittedNarx[Linear]):
         """
         check_method(method)
         origin = self.resolve_start(start)
-        return self._run_from(origin, self.preprocessor.read_inputs(u, steps, warm=not origin.cold))
+        return self._run_from(origin, self.preprocessor.read_inputs(u, steps))
 
     def refit(self, records: Series | Sequence[Series], progress: bool = False) -> "FittedARX":
         """Fit the same order again by least squares. The scaling, and with it the band, stay as they were.
@@ -218,8 +228,14 @@ class FittedARX(FittedNarx[Linear]):
         )
         return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
 
+    @property
+    def cold_start(self) -> StartState:
+        """The state before a cold run: past outputs as they were over the training records."""
+        cov = self.output_cov
+        return super().cold_start if cov is None else make_start(self.preprocessor, np.zeros(len(cov)), cov)
+
     def band_std(self, step: int, cold: bool) -> Float64[np.ndarray, " Dy"]:
-        """The band of a step after the last measured output, or of a cold run, z-scored.
+        """The band of a step after the last measured output, or of a cold run, without its start, z-scored.
 
         Parameters
         ----------
@@ -240,24 +256,38 @@ class FittedARX(FittedNarx[Linear]):
 
     @property
     def _stds(self) -> Float64[np.ndarray, "K1 Dy"]:
-        return np.concatenate([self.horizon_std, self.residual_std[None]])
+        known, steps = len(self.horizon_std), np.arange(1.0, len(self.horizon_std) + 1.0)[:, None]
+        if not known:
+            return self.residual_std[None]
+        after = self.horizon_std[-1] + (self.residual_std - self.horizon_std[-1]) * steps / known
+        return np.concatenate([self.horizon_std, after])
+
+
+def _measure_windows(prep: Preprocessor, records: Sequence[Series]) -> Float64[np.ndarray, "S S"] | None:
+    # Of complete windows, about the training mean.
+    windows = np.concatenate([current_windows(block.y, prep.order.lags) for block in prep.scale_records(records)])
+    complete = windows[np.isfinite(windows).all(axis=1)]
+    cov = complete.T @ complete / max(len(complete), 1)
+    return 0.5 * (cov + cov.T) if len(complete) else None
 
 
 def _write_arx(model: FittedARX) -> tuple[dict[str, Any], dict[str, Any]]:
-    horizons, ends = len(model.horizon_std), model.final_states
+    horizons, ends, cov = len(model.horizon_std), model.final_states, model.output_cov
     arrays = {"residual_std": model.residual_std, "model": model.model}
     if horizons:
         arrays["horizon_std"] = model.horizon_std
     if ends:  # covariances are zero
         arrays["final_means"] = np.stack([end.mean for end in ends])
         arrays["final_inputs"] = np.stack([end.past_u for end in ends])
-    return {"horizons": horizons, "final_states": len(ends)}, arrays
+    if cov is not None:
+        arrays["output_cov"] = cov
+    return {"horizons": horizons, "final_states": len(ends), "output_cov": cov is not None}, arrays
 
 
 def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
     fields, blank = common_fields(header), blank_array
     prep = fields.preprocessor
-    # The first files have neither.
+    # The first files have neither, and those before version 0.3 no covariance.
     horizons, ends = (check_integer(name, header.get(name, 0), 0, MAX_ORDER) for name in ("horizons", "final_states"))
     inputs, outputs = len(prep.input_names), len(prep.output_names)
     [regressors, states] = regressor_sizes(prep.order, (outputs,), inputs)
@@ -266,12 +296,17 @@ def _read_arx(header: Header, arrays: Arrays) -> FittedARX:
         template["horizon_std"] = blank(horizons, outputs)
     if ends:
         template |= {"final_means": blank(ends, states), "final_inputs": blank(ends, prep.order.reach, inputs)}
+    if header.get("output_cov") is True:
+        template["output_cov"] = blank(states, states)
     trained = fill_template(template, arrays)
+    cov = trained.get("output_cov")
+    if cov is not None:
+        check_covariance("its window of outputs", cov)
     pairs = zip(trained["final_means"], trained["final_inputs"], strict=True) if ends else ()
     final_states = tuple(StartState(mean, blank(states, states), past_u) for mean, past_u in pairs)
     std = check_residual_std(trained["residual_std"])
     horizon_std = trained.get("horizon_std", np.empty((0, outputs)))
-    return FittedARX(*fields, std, trained["model"], final_states, horizon_std)
+    return FittedARX(*fields, std, trained["model"], final_states, horizon_std, cov)
 
 
 register_format(ModelFormat("ARX", FittedARX, _write_arx, _read_arx))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.data.preprocessor import check_finite
 from revarb.data.series import Series
 from revarb.data.training_records import shorten_records
 from revarb.data.trajectory import Trajectory
@@ -28,8 +27,9 @@ from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import predict_ahead
 from revarb.simulation.moments import observe_independent
-from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks
-from revarb.simulation.starts import Origin, StartChoice, resolve_start
+from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks, widen_path
+from revarb.simulation.settling import Settling, find_row, measure_settling
+from revarb.simulation.starts import Origin, StartChoice, resolve_start, summarise_windows
 from revarb.variational.states import FreeStates, Network
 
 if TYPE_CHECKING:
@@ -229,7 +229,29 @@ class FittedRGP(Predictor, Exportable):
         InputError
             If `start` is none of these, or does not fit the model.
         """
-        return resolve_start(start, self.preprocessor, self.trained.chain, self.final_states)
+        return resolve_start(start, self.preprocessor, self.trained.chain, self.cold_start, self.final_states)
+
+    @cached_property
+    @with_numerics
+    def cold_start(self) -> StartState:
+        """The distribution of the windows of states over the training records: the state before a cold run."""
+        lags, states = self.spec.lags, self._states
+        mu, lam = (
+            np.concatenate([map_blocks(current_windows, np.asarray(x), lags, self.lengths) for x in layers], axis=1)
+            for layers in (states.mu, states.lam)
+        )
+        return summarise_windows(self.preprocessor, mu, lam.mean(axis=0))
+
+    @cached_property
+    @with_numerics
+    def settling(self) -> Settling:
+        """How a cold run settles."""
+        return measure_settling(self.chain, self.cold_start, self.order)
+
+    @property
+    def skip(self) -> int:
+        """Number of first rows in which a cold run settles; scores leave them out."""
+        return self.settling.rows
 
     @with_numerics
     def simulate(
@@ -254,9 +276,9 @@ class FittedRGP(Predictor, Exportable):
             "samples": sampled trajectories, each of which follows one draw of every layer's function.
             "network": the networks of a recognition model in place of the hidden layers, no uncertainty.
         start : str, Window or StartState
-            "cold": zero mean and unit variance at the first row with a full window of inputs behind it, as in the
-            authors' code. The rows before it are simulated with the missing past inputs at their training mean, and
-            have no effect on later rows.
+            "cold": nothing is known. The states have the distribution that they had over the training records, so
+            that the first band is about that of the output itself; the inputs before the first row are at their
+            training mean.
             "continue": the end of the (last) training record; or one of `final_states`.
             `Window(u, y)`: after these measured samples, whose latent states are inferred by filtering.
         steps : int, optional
@@ -292,11 +314,12 @@ class FittedRGP(Predictor, Exportable):
         Trajectory(50 rows, outputs ('y',), method='moments', start='window of 10 samples')
         """
         origin = self.resolve_start(start)
+        prep, settling = self.preprocessor, self.skip - origin.age if origin.cold else 0
         if method == "network":
-            path = simulate_networks(self.preprocessor, self.trained.chain, self._networks, u, origin, steps)
+            path = simulate_networks(prep, self.trained.chain, self._networks, u, origin, steps, settling)
         else:
-            path = simulate_chain(self.preprocessor, self.chain, u, method, origin, steps, samples, seed)
-        return self.calibrate_path(path, origin.age + 1 + np.arange(len(path)), origin.cold)
+            path = simulate_chain(prep, self.chain, u, method, origin, steps, samples, seed, settling)
+        return self._calibrate_path(path, self.width_factors(origin.age + 1 + np.arange(len(path)), origin.cold))
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -332,12 +355,14 @@ class FittedRGP(Predictor, Exportable):
         Trajectory(60 rows, outputs ('y',), method='moments', start='3 steps ahead')
         """
         horizon = check_prediction(record, horizon)
-        prep, rows = self.preprocessor, align_record(self.preprocessor, self.chain, record)
-        ahead = min(horizon, len(rows.y))
-        moments = predict_ahead(self.trained.chain, self.chain, *rows, self.order.reach, ahead)
+        prep, rows = self.preprocessor, align_record(self.preprocessor, self.cold_start, record)
+        moments = predict_ahead(self.trained.chain, self.chain, *rows, min(horizon, len(rows.y)))
         inputs = read_record_inputs(prep, record)
-        path = prep.to_trajectory("moments", self.skip, *moments, start=name_horizon(horizon), inputs=inputs)
-        return self.calibrate_path(path, np.full(len(path), horizon), np.arange(len(path)) < ahead)
+        path = prep.to_trajectory("moments", prep.skip, *moments, start=name_horizon(horizon), inputs=inputs)
+        cold = np.arange(len(path)) < horizon
+        steps = np.arange(1, len(path) + 1)
+        ahead = self.width_factors(np.full(len(path), horizon), cold=False)
+        return self._calibrate_path(path, np.where(cold[:, None], self.width_factors(steps, cold=True), ahead))
 
     def refit(
         self, records: Series | Sequence[Series], progress: bool = False, *, calibrate: bool = False
@@ -386,37 +411,40 @@ class FittedRGP(Predictor, Exportable):
         [state] = states
         return self.simulate(u, start=state)
 
-    def calibrate_path(self, path: Trajectory, steps: Int[np.ndarray, " T"], cold: Any) -> Trajectory:
-        """The distribution of a run of `chain`: its calibrated width, and the tails of its noise.
+    def width_factors(self, steps: Int[np.ndarray, " T"], cold: bool) -> Float64[np.ndarray, "T Dy"]:
+        """Factors on the standard deviation of propagated moments: the calibrated one, and what a cold run adds.
 
         Parameters
         ----------
-        path : Trajectory
-            Mean and standard deviation of the run.
         steps : array of int [T]
-            Number of steps since the last measured output.
-        cold : bool or array of bool [T]
-            Rows of a cold run.
+            Number of steps since the last measured output; of a cold run since its start.
+        cold : bool
+            Whether the run is cold. It begins with the variance of its start, of which nothing is calibrated, and of
+            the inputs before it, which is not propagated.
 
         Returns
         -------
-        Trajectory
+        array [T, outputs]
         """
-        path = _set_tails(path, self.chain)
-        if self.calibration is None or path.std is None:
-            return path
-        factors = self.calibration.width_factors(steps, cold)[:, None]
-        samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
-        with np.errstate(over="ignore"):
-            std = path.std * factors
-        check_finite(path.method, std, samples)
-        return replace(path, std=std, samples=samples)
+        known, factors = self.calibration, np.ones((len(steps), len(self.output_names)))
+        if not cold:
+            return factors if known is None else factors * known.width_factors(steps)[:, None]
+        rows = find_row(steps, len(self.settling.shares))
+        if known is not None:
+            factors *= known.width_factors(np.full(len(steps), np.inf), self.settling.shares[rows])[:, None]
+        return factors * self.settling.widths[rows]
+
+    def _calibrate_path(self, path: Trajectory, factors: Float64[np.ndarray, "T Dy"]) -> Trajectory:
+        # The distribution of a run of `chain`: its calibrated width, and the tails of its noise.
+        return widen_path(_set_tails(path, self.chain), factors)
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
-        known = self.calibration
-        bands = ((), (1.0,)) if known is None else (known.edges, known.factors)
-        return (MemberParts(type(self).__name__, self.preprocessor, self.chain, self.resolve_start, *bands),)
+        last = 1 if self.calibration is None else int(np.ceil(self.calibration.middles[-1]))
+        widths = self.width_factors(1 + np.arange(last), cold=False)
+        cold_widths = self.width_factors(1 + np.arange(len(self.settling.shares)), cold=True)
+        prep = self.preprocessor
+        return (MemberParts(type(self).__name__, prep, self.chain, self.resolve_start, widths, cold_widths),)
 
     @with_numerics
     def recognise(self, u: Any = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:
@@ -439,7 +467,7 @@ class FittedRGP(Predictor, Exportable):
         InputError
             If the model was fitted without `RGP(recognition=…)`.
         """
-        return recognise_paths(self.preprocessor, self.trained.chain, self._networks, u, steps)
+        return recognise_paths(self.preprocessor, self.trained.chain, self._networks, u, self.cold_start, steps)
 
     @property
     def _networks(self) -> tuple[Network, ...]:

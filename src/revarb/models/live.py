@@ -145,7 +145,7 @@ class Live:
         prep = self._model.preprocessor
         if u is not None:
             one_row = _read_numbers(u, len(prep.input_names))
-            return prep.read_inputs([u], None, warm=True).z if one_row is None else prep.scaling.inputs(one_row)
+            return prep.read_inputs([u], None).z if one_row is None else prep.scaling.inputs(one_row)
         if prep.input_names and any(run.model.order.input_delay == 0 for run in self._runs):
             raise InputError("pass the inputs of the step: with input_delay=0 its outputs depend on them")
         return np.full((1, len(prep.input_names)), np.nan)

@@ -16,12 +16,10 @@ from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import make_update
-from revarb.simulation.mean import advance_mean
+from revarb.simulation.mean import advance_mean, halve_differences, measure_spread, spread_start
 from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
 from revarb.simulation.samples import advance_samples, draw_chain
 from revarb.simulation.starts import StartChoice
-
-LONG = 10**9  # steps since the last measured output of a run without any: more than any calibration distinguishes
 
 
 class LiveStep(NamedTuple):
@@ -106,8 +104,6 @@ class RecurrentRun:
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
         order = self.model.order
-        if self.origin.cold and self._steps == order.reach:
-            self._restart()
         if self._steps % self._horizon == 0:
             self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
         inputs_now = input_windows(recent_u[-order.reach - 1 :], order)[0]
@@ -123,20 +119,11 @@ class RecurrentRun:
         self._steps += 1
         return self._to_raw(mean, variance, samples)
 
-    def _restart(self) -> None:
-        # As in `simulate`: a cold run starts where the input window is full, unless its states were corrected before.
-        mean = np.asarray(self.origin.state.mean)
-        if not self.observes:
-            self._state = mean
-        elif self._cold:
-            self._begin(mean)
-
     def _advance_belief(self, inputs_now: Float64[np.ndarray, " D"]) -> Moments:
         # The calibrated moments of y.
         self._belief, y = _advance_joint(self._chains, self._belief, inputs_now)
         self._state, self._age = np.asarray(self._belief.calibrated.mean), self._age + 1
-        calibration = self.model.calibration
-        width = 1.0 if calibration is None else calibration.width_factors(np.array([self._age]), self._cold)
+        width = self.model.width_factors(np.array([self._age]), self._cold)[0]
         return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2)
 
     def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
@@ -161,17 +148,17 @@ class RecurrentRun:
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as the start of a simulation, with the z-scored inputs before it.
 
-        A simulation has the calibrated noise, and so have the steps since the last correction. The band of a cold run
-        is that of long runs.
+        A simulation has the calibrated noise, and so have the steps since the last correction.
         """
         mean, cov = self._belief.calibrated
-        return StartState(
-            np.asarray(mean), np.asarray(cov), _cut(past_u, self.model), LONG if self._cold else self._age
-        )
+        return StartState(np.asarray(mean), np.asarray(cov), _cut(past_u, self.model), self._age, self._cold)
 
 
 class LinearRun:
-    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest."""
+    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest.
+
+    Beside it are the runs of `run_mean_spread`, which say what the start adds to its band.
+    """
 
     def __init__(self, model: FittedARX, start: StartChoice, samples: int, seed: int):
         self.model, self.origin = model, model.resolve_start(start)
@@ -185,35 +172,35 @@ class LinearRun:
 
     def reset(self) -> None:
         """Return to the first step."""
-        self._steps, self._age, self._cold = 0, self.origin.age, self.origin.cold
-        self._state = np.asarray(self.origin.state.mean)
+        self._age, self._cold = self.origin.age, self.origin.cold
+        self._states = spread_start(self.origin.state)
         self._rng = np.random.default_rng(self._seed)
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
         order, scaling = self.model.order, self.model.scaling
-        if self._cold and self._steps == order.reach:
-            self._state = np.asarray(self.origin.state.mean)
         inputs = input_windows(recent_u[-order.reach - 1 :], order)[0]
-        state, y = _advance_linear(self.model.chain, self._state, inputs)
-        self._state, self._steps, self._age = np.asarray(state), self._steps + 1, self._age + 1
-        std = scaling.raw_std(self.model.band_std(self._age, self._cold))
+        states, y = _advance_linear(self.model.chain, self._states, inputs)
+        self._states, self._age = np.asarray(states), self._age + 1
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = scaling.raw_outputs(np.asarray(y)[None])[0]
+            spread = np.sqrt(measure_spread(np.asarray(y)))
+            std = scaling.raw_std(np.hypot(self.model.band_std(self._age, self._cold), spread))
+            mean = scaling.raw_outputs(np.asarray(y)[:1])[0]
         check_finite("live", mean)
         return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)
 
     def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
         """Replace the newest outputs by the measured ones, raw units."""
         measured = self.model.scaling.outputs(y)[0]
-        newest = np.where(np.isnan(measured), self._state[: len(measured)], measured)
-        self._state = np.concatenate([newest, self._state[len(measured) :]])
+        newest = np.where(np.isnan(measured), self._states[0, : len(measured)], measured)
+        state = np.concatenate([newest, self._states[0, len(measured) :]])
+        self._states = np.tile(state, (len(self._states), 1))  # of the start nothing is left in the band
         self._age, self._cold = 0, False
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as a start, with the z-scored inputs before it."""
-        size, age = len(self._state), LONG if self._cold else self._age
-        return StartState(self._state, np.zeros((size, size)), _cut(past_u, self.model), age)
+        half = halve_differences(self._states)
+        return StartState(self._states[0], half.T @ half, _cut(past_u, self.model), self._age, self._cold)
 
 
 def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> Float64[np.ndarray, "reach Du"]:
@@ -221,7 +208,7 @@ def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> F
     return past_u[len(past_u) - model.order.reach :]
 
 
-_advance_linear = jax.jit(advance_mean)
+_advance_linear = jax.jit(jax.vmap(advance_mean, in_axes=(None, 0, None)))
 
 
 @jax.jit

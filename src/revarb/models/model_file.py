@@ -336,8 +336,12 @@ def check_chain(chain: Chain[Posterior]) -> None:
 def check_starts(starts: Sequence[StartState]) -> None:
     """Raise `InputError` for final states whose covariance is not symmetric and positive semi-definite."""
     for start in starts:
-        cov = np.asarray(start.cov)
-        largest = max(float(np.abs(cov).max()), np.finfo(np.float64).tiny)
-        # In units of the largest entry, to compare with rounding.
-        if not np.array_equal(cov, cov.T) or np.linalg.eigvalsh(cov / largest)[0] < -1e-9:
-            raise InputError("a final state has an invalid covariance: not symmetric, or with negative variances")
+        check_covariance("a final state", np.asarray(start.cov))
+
+
+def check_covariance(what: str, cov: Float64[np.ndarray, "S S"]) -> None:
+    """Raise `InputError` for a covariance that is not symmetric and positive semi-definite."""
+    largest = max(float(np.abs(cov).max()), np.finfo(np.float64).tiny)
+    # In units of the largest entry, to compare with rounding.
+    if not np.array_equal(cov, cov.T) or np.linalg.eigvalsh(cov / largest)[0] < -1e-9:
+        raise InputError(f"{what} has an invalid covariance: not symmetric, or with negative variances")

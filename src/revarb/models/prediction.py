@@ -29,7 +29,7 @@ from revarb.models.responses import (
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.run import simulate_chain
-from revarb.simulation.starts import Origin, make_cold_origin
+from revarb.simulation.starts import Origin
 
 MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
@@ -232,10 +232,9 @@ class MeasuredRows(NamedTuple):
     y: Float[AnyArray, "T Dy"]
 
 
-def align_record(prep: Preprocessor, chain: Chain, record: Series) -> MeasuredRows:
+def align_record(prep: Preprocessor, cold: StartState, record: Series) -> MeasuredRows:
     """The rows of a record that has the model's columns, with the inputs before it at their training mean."""
     z, y = prep.check_window(record)
-    cold = make_cold_origin(prep, chain).state
     return MeasuredRows(cold, input_windows_after(cold.past_u, z, prep.order), y)
 
 

@@ -21,9 +21,11 @@ from revarb.models.prediction import Predictor, align_record, check_prediction, 
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain, StartState
-from revarb.simulation.mean import run_mean, run_mean_cold
+from revarb.simulation.mean import run_mean, run_mean_spread
 from revarb.simulation.narx_filtering import filter_narx, predict_narx
-from revarb.simulation.starts import Origin, StartChoice, resolve_start
+from revarb.simulation.run import limit_skip
+from revarb.simulation.settling import Settling, find_row, measure_narx_settling
+from revarb.simulation.starts import Origin, StartChoice, make_level_start, resolve_start
 
 ResidualMethod = Literal["residuals"]
 
@@ -66,10 +68,12 @@ class FittedByResiduals(Fitted):
             If the inputs do not fit the model.
         """
         check_method(method)
-        inputs = self.preprocessor.read_inputs(u, steps)
+        return self._run_cold(self.preprocessor.read_inputs(u, steps))
+
+    def _run_cold(self, inputs: RunInputs) -> Trajectory:
         mean = np.asarray(self.run_mean(inputs.z))
         variance = np.broadcast_to(self.residual_std**2, mean.shape)
-        return self.preprocessor.to_trajectory(method, self.skip, mean, variance, inputs=inputs)
+        return self.preprocessor.to_trajectory("residuals", self.skip, mean, variance, inputs=inputs)
 
     def _own_tables(self) -> tuple[SummaryTable, ...]:
         stds = self.scaling.raw_std(self.residual_std)
@@ -116,7 +120,26 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         array [T, outputs]
             Outputs, z-scored.
         """
-        return run_mean_cold(self.chain, self.order, z)
+        return run_mean(self.chain, self.cold_start, input_windows_after(self.cold_start.past_u, z, self.order))
+
+    def _run_cold(self, inputs: RunInputs) -> Trajectory:
+        return self._run_from(Origin(self.cold_start, "cold", cold=True), inputs)
+
+    @property
+    def cold_start(self) -> StartState:
+        """The state before a cold run: past outputs at an unknown level."""
+        return make_level_start(self.preprocessor)
+
+    @cached_property
+    @with_numerics
+    def settling(self) -> Settling:
+        """How a cold run settles."""
+        return measure_narx_settling(self.chain, self.cold_start, self.order, self.residual_std)
+
+    @property
+    def skip(self) -> int:
+        """Number of first rows in which a cold run settles; scores leave them out."""
+        return self.settling.rows
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -151,23 +174,25 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         Trajectory(60 rows, outputs ('y',), method='residuals', start='3 steps ahead')
         """
         horizon = check_prediction(record, horizon)
-        prep, rows = self.preprocessor, align_record(self.preprocessor, self.chain, record)
+        prep, rows = self.preprocessor, align_record(self.preprocessor, self.cold_start, record)
         samples = len(rows.y)
         ahead = min(horizon, samples)
-        mean = predict_narx(self.chain, *rows, self.order.reach, ahead)
-        variance = self._variances(np.full(samples, horizon), np.arange(samples) < ahead)
+        mean = predict_narx(self.chain, *rows, ahead)
+        cold = np.arange(samples) < ahead
+        variance = self._variances(np.where(cold, 1 + np.arange(samples), horizon), cold)
+        variance[:ahead] += run_mean_spread(self.chain, rows.start, rows.u_bar[:ahead])[1]
         inputs = read_record_inputs(prep, record)
-        return prep.to_trajectory("residuals", self.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
+        return prep.to_trajectory("residuals", prep.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         [state] = states
-        return self._run_from(Origin(state, "equilibrium"), self.preprocessor.read_inputs(u, None, warm=True))
+        return self._run_from(Origin(state, "equilibrium"), self.preprocessor.read_inputs(u, None))
 
     def _run_from(self, origin: Origin, inputs: RunInputs) -> Trajectory:
         u_bar = input_windows_after(np.asarray(origin.state.past_u), inputs.z, self.order)
-        reset_row, skip = (self.order.reach, self.skip) if origin.cold else (0, 0)
-        mean = run_mean(self.chain, origin.state, u_bar, reset_row)
-        variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold))
+        skip = limit_skip(self.skip - origin.age, len(u_bar)) if origin.cold else 0
+        mean, spread = run_mean_spread(self.chain, origin.state, u_bar)
+        variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold)) + spread
         return self.preprocessor.to_trajectory("residuals", skip, mean, variance, start=origin.name, inputs=inputs)
 
     def resolve_start(self, start: StartChoice) -> Origin:
@@ -183,12 +208,13 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         Origin
             `state`, the state before the first step, and `name`, the name that `Trajectory.start` has.
         """
-        return resolve_start(start, self.preprocessor, self.chain, self._final_states, filter_narx)
+        return resolve_start(start, self.preprocessor, self.chain, self.cold_start, self._final_states, filter_narx)
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
-        std = self.scaling.raw_std(self._stds)
-        return (MemberParts(type(self).__name__, self.preprocessor, self.chain, self.resolve_start, residual_std=std),)
+        std, cold_std = self.scaling.raw_std(self._stds), self.scaling.raw_std(self._cold_stds)
+        part = MemberParts(type(self).__name__, self.preprocessor, self.chain, self.resolve_start)
+        return (part._replace(residual_std=std, cold_std=cold_std),)
 
     @property
     def _final_states(self) -> tuple[StartState, ...]:
@@ -196,14 +222,21 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
 
     @property
     def _stds(self) -> Float64[np.ndarray, "K1 Dy"]:
-        # The band 1 … K steps after a measured output, and last that of later steps and of cold runs.
+        # The band 1 … K steps after a measured output, the last one also of later steps.
         return self.residual_std[None]
 
+    @property
+    def _cold_stds(self) -> Float64[np.ndarray, "K Dy"]:
+        # The band in the first rows of a cold run, with what unseen inputs add; the last one also of later rows.
+        return np.sqrt(self.residual_std**2 + self.settling.unseen)
+
     def _variances(self, steps: Int[np.ndarray, " T"], cold: Bool[np.ndarray, " T"]) -> Float64[np.ndarray, "T Dy"]:
-        # By the number of steps since the last measured output; `cold` marks rows without one.
-        known = len(self._stds) - 1
+        # By the number of steps since the last measured output; of `cold` rows, which have none, since the start.
+        warm = self._stds[find_row(steps, len(self._stds))]
         with np.errstate(over="ignore"):  # a variance that is not finite is refused with the simulation
-            return self._stds[np.where(cold, known, np.minimum(steps - 1, known))] ** 2
+            if not cold.any():
+                return warm**2
+            return np.where(cold[:, None], self._cold_stds[find_row(steps, len(self._cold_stds))], warm) ** 2
 
 
 def check_residual_std(std: Float64[np.ndarray, " Dy"]) -> Float64[np.ndarray, " Dy"]:

@@ -294,7 +294,7 @@ def _run_mean_from(
     for part, state in zip(list_parts(model), point.states, strict=True):
         scaling, order = part.preprocessor.scaling, part.preprocessor.order
         u_bar = input_windows_after(np.asarray(state.past_u), scaling.inputs(u), order)
-        runs.append(scaling.raw_outputs(np.asarray(run_mean(part.chain, state, u_bar, 0))))
+        runs.append(scaling.raw_outputs(np.asarray(run_mean(part.chain, state, u_bar))))
     return np.mean(runs, axis=0)
 
 
@@ -318,7 +318,7 @@ def _add_band(
         banded = model._simulate_from(point.states, u)
     path = replace(banded, mean=mean, disagreement=None, start="equilibrium")
     prep = model.preprocessor
-    return prep.add_inputs(path, prep.read_inputs(u, None, warm=True))
+    return prep.add_inputs(path, prep.read_inputs(u, None))
 
 
 def compute_static_gain_curve(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, check_finite
 from revarb.data.scaling import Standardiser, half_width
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
@@ -107,8 +107,11 @@ def collect_linear_bands(model: FittedARX, folds: Mapping[int, FittedARX], held_
     cold, ahead = {}, {}
     for number, (block, run) in enumerate(zip(held_out.blocks, held_out.runs, strict=True)):
         fold, record = own[block.fold], held_out.records[block.record]
-        cold[number] = _compare(fold.simulate, run.record.u, len(run.record), run.y, fold.scaling)
-        if (window := cut_window(held_out.records, block, fold.skip)) is not None:
+        [mean], y_std = simulate_blocks(fold, [run]), fold.scaling.y_std
+        check_finite("residuals", mean)
+        error = (run.y - mean) / y_std
+        cold[number] = select_measured(run.y, error, np.broadcast_to(model.residual_std**2, error.shape))
+        if (window := cut_window(held_out.records, block, fold.preprocessor.skip)) is not None:
             simulate = partial(fold.simulate, start=window)
             y = record.y[block.rows]
             ahead[number] = _compare(simulate, record.u[block.rows], len(y), y, fold.scaling)

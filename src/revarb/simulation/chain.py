@@ -7,8 +7,6 @@ from itertools import pairwise
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -80,29 +78,15 @@ def find_noise_variance(chain: "Chain[Posterior]") -> AnyArray | np.float64:
 class StartState(eqx.Module):
     """Joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored.
 
-    `age` is the number of steps since the last measured output: a calibrated band is wider after more steps.
+    `age` is the number of steps since the last measured output, or of a `cold` state since the cold start: the width of
+    a calibrated band depends on both.
     """
 
     mean: Float[AnyArray, " S"]
     cov: Float[AnyArray, "S S"]
     past_u: Float[AnyArray, "reach Du"]
     age: int = eqx.field(static=True, default=0)
-
-
-def make_cold_start(latent_dims: tuple[int, ...], lags: int, reach: int, inputs: int) -> StartState:
-    """Make a start state without information: zero mean, unit variance, past inputs at their training mean (zero)."""
-    size = lags * sum(latent_dims)
-    return StartState(np.zeros(size), np.eye(size), np.zeros((reach, inputs)))
-
-
-def mark_reset_row(rows: int, reset_row: int | AnyArray) -> AnyArray:
-    """Mark the row at which a cold run is reset to its start state."""
-    return jnp.arange(rows) == reset_row
-
-
-def reset_where(state, start, is_reset):
-    """Return the start state if `is_reset`, else the current state."""
-    return jax.tree.map(lambda old, new: jnp.where(is_reset, new, old), state, start)
+    cold: bool = eqx.field(static=True, default=False)
 
 
 def locate_windows(chain: Windowed) -> list[np.ndarray]:

@@ -63,7 +63,6 @@ def predict_ahead(
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
-    reset_row: int,
     horizon: int,
 ) -> Moments:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
@@ -72,7 +71,7 @@ def predict_ahead(
     """
     padded = pad_rows(y, np.nan)
     known = compute_known_rows(fitted.hidden[0], u_bar, len(padded))
-    first = run_moments(calibrated, start, u_bar[:horizon], reset_row)
+    first = run_moments(calibrated, start, u_bar[:horizon])
     later = cut_rows(_predict_later(fitted, calibrated, start, known, padded, horizon), len(y) - horizon)
     return jax.tree.map(lambda one, other: np.concatenate([one, other]), first, later)
 

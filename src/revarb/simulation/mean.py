@@ -3,40 +3,76 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Float64
 
-from revarb.data.windows import Order, input_windows_after
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
-from revarb.simulation.chain import (
-    Chain,
-    StartState,
-    locate_regressors,
-    locate_shifted,
-    locate_windows,
-    make_cold_start,
-    mark_reset_row,
-    reset_where,
-)
+from revarb.simulation.chain import Chain, StartState, locate_regressors, locate_shifted, locate_windows
+
+ROUNDING = 1e-12  # of the largest variance: less is none
 
 
-def run_mean(
-    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int
-) -> Float[AnyArray, "T Dy"]:
+def run_mean(chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"]) -> Float[AnyArray, "T Dy"]:
     """Simulate the mean only: every layer predicts at the mean of its regressors (Eq. 35)."""
-    return cut_rows(scan_mean(chain, start, pad_rows(u_bar), reset_row), len(u_bar))
+    return cut_rows(scan_mean(chain, start, pad_rows(u_bar)), len(u_bar))
 
 
 @jax.jit
-def scan_mean(
-    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int | Int[AnyArray, ""]
-) -> Float[AnyArray, "T Dy"]:
+def scan_mean(chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"]) -> Float[AnyArray, "T Dy"]:
     """`run_mean` without appended rows, for use in compiled functions."""
+    return jax.lax.scan(lambda state, now: advance_mean(chain, state, now), start.mean, u_bar)[1]
 
-    def step(state, now):
-        inputs_now, is_reset = now
-        return advance_mean(chain, reset_where(state, start.mean, is_reset), inputs_now)
 
-    return jax.lax.scan(step, start.mean, (u_bar, mark_reset_row(u_bar.shape[0], reset_row)))[1]
+def run_mean_spread(
+    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"]
+) -> tuple[Float64[np.ndarray, "T Dy"], Float64[np.ndarray, "T Dy"]]:
+    """`run_mean`, and the variance of y that is due to the covariance of the start, without that of the model.
+
+    By runs that begin a standard deviation to either side of the mean, for every column of a root of the covariance:
+    exact where the model is linear (Eq. 35e).
+    """
+    starts = spread_start(start)
+    if len(starts) == 1:
+        mean = np.asarray(run_mean(chain, start, u_bar), dtype=np.float64)
+        return mean, np.zeros_like(mean)
+    runs = np.moveaxis(np.asarray(cut_rows(_scan_means(chain, starts, pad_rows(u_bar)), len(u_bar))), 1, 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of runs that diverge
+        return runs[0], measure_spread(runs)
+
+
+def spread_start(start: StartState) -> Float64[np.ndarray, "K S"]:
+    """The mean of a start, then the states a standard deviation above it, then as many below."""
+    mean, root = np.asarray(start.mean, dtype=np.float64), factorise_covariance(np.asarray(start.cov, dtype=np.float64))
+    return np.concatenate([mean[None], mean + root, mean - root])
+
+
+def halve_differences(runs: Float64[np.ndarray, "K *D"]) -> Float64[np.ndarray, "C *D"]:
+    """Half the differences of what began above and below the mean."""
+    higher, lower = np.split(runs[1:], 2)
+    return 0.5 * (higher - lower)
+
+
+def measure_spread(runs: Float64[np.ndarray, "K *D"]) -> Float64[np.ndarray, "*D"]:
+    """The variance between the runs of `spread_start`."""
+    return np.sum(halve_differences(runs) ** 2, axis=0)
+
+
+def factorise_covariance(cov: Float64[np.ndarray, "S S"]) -> Float64[np.ndarray, "K S"]:
+    """Rows whose squares add up to a covariance, its Cholesky factor: none for what is known exactly."""
+    left, rows, least = cov.copy(), [], ROUNDING * np.diagonal(cov).max(initial=0.0)
+    for number in range(len(cov)):
+        if left[number, number] > least:
+            rows.append(left[number] / np.sqrt(left[number, number]))
+            left -= np.outer(rows[-1], rows[-1])
+    return np.array(rows).reshape(-1, len(cov))
+
+
+@jax.jit
+def _scan_means(
+    chain: Chain, starts: Float[AnyArray, "K S"], u_bar: Float[AnyArray, "T Du"]
+) -> Float[AnyArray, "T K Dy"]:
+    # From several starts with the same inputs.
+    advance = jax.vmap(advance_mean, in_axes=(None, 0, None))
+    return jax.lax.scan(lambda states, now: advance(chain, states, now), starts, u_bar)[1]
 
 
 @jax.jit
@@ -59,9 +95,3 @@ def advance_mean(
         state = jnp.concatenate([state, mean])[locate_shifted(windows, h, len(mean))]
     newest = state[windows[-1]]
     return state, newest[: chain.latent_dims[-1]] if chain.output is None else chain.output.mean(newest[None])[0]
-
-
-def run_mean_cold(chain: Chain, order: Order, z: Float64[np.ndarray, "T Du"]) -> Float[AnyArray, "T Dy"]:
-    """Simulate the mean on z-scored inputs from a cold start, which is repeated where the window of inputs is full."""
-    start = make_cold_start(chain.latent_dims, chain.lags, order.reach, z.shape[1])
-    return run_mean(chain, start, input_windows_after(start.past_u, z, order), order.reach)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from revarb.gp.posterior import (
     KnownPart,
@@ -27,8 +27,6 @@ from revarb.simulation.chain import (
     locate_regressors,
     locate_shifted,
     locate_windows,
-    mark_reset_row,
-    reset_where,
 )
 
 
@@ -54,10 +52,10 @@ class OutputMoments(NamedTuple):
     cross: Float[AnyArray, "S Dy"]
 
 
-def run_moments(chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"], reset_row: int) -> Moments:
+def run_moments(chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"]) -> Moments:
     """Simulate the moments of the outputs; all covariances between states of the windows are kept."""
     known = compute_known_rows(chain.hidden[0], u_bar, round_up_rows(len(u_bar)))
-    return cut_rows(scan_moments(chain, start, known, reset_row), len(u_bar))
+    return cut_rows(scan_moments(chain, start, known), len(u_bar))
 
 
 @partial(jax.jit, static_argnames="size")
@@ -71,20 +69,16 @@ def compute_known_rows(layer: Posterior, u_bar: Float[AnyArray, "T Du"], size: i
 
 
 @jax.jit
-def scan_moments(
-    chain: Chain[Posterior], start: StartState, known: KnownPart, reset_row: int | Int[AnyArray, ""]
-) -> Moments:
+def scan_moments(chain: Chain[Posterior], start: StartState, known: KnownPart) -> Moments:
     """`run_moments` without appended rows, for use in compiled functions; `known` has a row for every step."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
-    def step(state, now):
-        known_now, is_reset = now
-        state = advance(reset_where(state, JointState(start.mean, start.cov), is_reset), known_now)
+    def step(state, known_now):
+        state = advance(state, known_now)
         output = observe(state)
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
-    steps = (known, mark_reset_row(known.factor.shape[0], reset_row))
-    return jax.lax.scan(step, JointState(start.mean, start.cov), steps)[1]
+    return jax.lax.scan(step, JointState(start.mean, start.cov), known)[1]
 
 
 def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, KnownPart], JointState]:

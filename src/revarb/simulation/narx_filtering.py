@@ -20,13 +20,26 @@ from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
 
+RANK = 1e-9  # of the largest singular value: outputs that are the same at all lags have a covariance of rank one
+
 
 def filter_narx(
     chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
 ) -> JointState:
-    """Infer the state after the last row of a record; its outputs count as known exactly: the covariance is zero."""
-    state = _filter_rows(chain, start.mean, pad_rows(u_bar), pad_rows(y), len(y))
-    return JointState(state, np.zeros_like(start.cov))
+    """Infer the state after the last row of a record; its outputs count as known exactly: the covariance is zero.
+
+    If they are fewer than the lags, the outputs before them follow from the start: it is the distribution of a window,
+    given its newest outputs.
+    """
+    state = np.array(_filter_rows(chain, start.mean, pad_rows(u_bar), pad_rows(y), len(y)), dtype=np.float64)
+    cov, known = np.zeros_like(start.cov, dtype=np.float64), y.shape[0] * y.shape[1]
+    if known < len(state):
+        prior = np.asarray(start.cov, dtype=np.float64)
+        gain = prior[known:, :known] @ np.linalg.pinv(prior[:known, :known], rcond=RANK, hermitian=True)
+        state[known:] = start.mean[known:] + gain @ (state[:known] - start.mean[:known])
+        left = prior[known:, known:] - gain @ prior[:known, known:]
+        cov[known:, known:] = 0.5 * (left + left.T)
+    return JointState(state, cov)
 
 
 @jax.jit
@@ -50,7 +63,6 @@ def predict_narx(
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
-    reset_row: int | Int[AnyArray, ""],
     horizon: int,
 ) -> Float[AnyArray, "T Dy"]:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run."""
@@ -63,7 +75,7 @@ def predict_narx(
         return jax.vmap(lambda state, inputs_now: advance_mean(chain, state, inputs_now)[0])(states, following)
 
     inputs, rows = jnp.asarray(u_bar), y.shape[0] - horizon
-    first = scan_mean(chain, start, u_bar[:horizon], reset_row)
+    first = scan_mean(chain, start, u_bar[:horizon])
     filtered = jax.lax.scan(filter_step, jnp.asarray(start.mean), (u_bar[:rows], y[:rows]))[1]
     # All rows advance together; the newest outputs are the first entries of a state.
     later = jax.lax.fori_loop(0, horizon, predict_step, filtered)[:, : y.shape[1]]
@@ -87,7 +99,6 @@ def predict_gp_narx(
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
-    reset_row: int | Int[AnyArray, ""],
     horizon: int,
 ) -> Moments:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run."""
@@ -101,7 +112,7 @@ def predict_gp_narx(
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     y, inputs = jnp.asarray(y), (jnp.asarray(u_bar), compute_known_part(chain.hidden[0], u_bar))
-    first = scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar[:horizon]), reset_row)
+    first = scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar[:horizon]))
     later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
 

@@ -1,6 +1,7 @@
 """Free simulation by any method: raw inputs in, a `Trajectory` in raw units out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import jax
@@ -8,17 +9,17 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, check_finite
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, input_windows_after
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, find_noise_variance
+from revarb.simulation.chain import Chain, StartState, find_noise_variance
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
-from revarb.simulation.starts import Origin, make_cold_origin
+from revarb.simulation.starts import Origin
 from revarb.variational.states import Network, run_networks
 
 METHODS = ("moments", "mean", "samples")  # of every chain of GPs
@@ -34,29 +35,45 @@ def simulate_chain(
     steps: int | None,
     samples: int,
     seed: int,
+    settling: int = 0,
 ) -> Trajectory:
-    """Simulate a chain of GPs; see `FittedRGP.simulate`."""
+    """Simulate a chain of GPs; see `FittedRGP.simulate`. A cold run settles for so many rows."""
     if method not in METHODS:
         known = ", ".join(map(repr, METHODS))
         raise InputError(
             f"method must be {known}, or 'network' for an RGP with a recognition model, received {method!r}"
         )
-    start, inputs = origin.state, prep.read_inputs(u, steps, warm=not origin.cold)
-    u_bar = input_windows_after(start.past_u, inputs.z, prep.order)
-    reset_row, skip = (prep.order.reach, prep.skip) if origin.cold else (0, 0)
+    start, inputs = origin.state, prep.read_inputs(u, steps)
+    u_bar, skip = input_windows_after(start.past_u, inputs.z, prep.order), limit_skip(settling, len(inputs.z))
     if method == "mean":
-        mean = run_mean(chain, start, u_bar, reset_row)
+        mean = run_mean(chain, start, u_bar)
         return prep.to_trajectory(method, skip, mean, None, start=origin.name, inputs=inputs)
     if method == "moments":
-        moments = run_moments(chain, start, u_bar, reset_row)
+        moments = run_moments(chain, start, u_bar)
         return prep.to_trajectory(method, skip, *moments, start=origin.name, inputs=inputs)
     count = check_integer("samples", samples, least=2)
-    f, drawn = run_samples(chain, start, u_bar, reset_row, jax.random.key(check_seed(seed)), count)
+    f, drawn = run_samples(chain, start, u_bar, jax.random.key(check_seed(seed)), count)
     mean, sample_variance = np.mean(f, axis=0), np.var(f, axis=0, ddof=1)
-    moments = run_moments(chain, start, u_bar, reset_row)
+    moments = run_moments(chain, start, u_bar)
     disagreement = _measure_disagreement(mean, sample_variance / count, moments, skip)
     variance = find_noise_variance(chain) + sample_variance  # law of total variance (Eq. 36)
     return prep.to_trajectory(method, skip, mean, variance, drawn, disagreement, origin.name, inputs)
+
+
+def widen_path(path: Trajectory, factors: Float64[np.ndarray, "T Dy"]) -> Trajectory:
+    """A run with the standard deviations of its rows multiplied by factors; its samples go as much further out."""
+    if path.std is None:
+        return path
+    samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
+    with np.errstate(over="ignore"):
+        std = path.std * factors
+    check_finite(path.method, std, samples)
+    return replace(path, std=std, samples=samples)
+
+
+def limit_skip(settling: int, rows: int) -> int:
+    """The number of rows of a cold run that are left out of its scores: while it settles, but at most half of them."""
+    return min(max(settling, 0), rows // 2)
 
 
 def _measure_disagreement(
@@ -72,38 +89,35 @@ def _measure_disagreement(
 
 def simulate_networks(
     prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, origin: Origin,
-    steps: int | None,
+    steps: int | None, settling: int,
 ) -> Trajectory:  # fmt: skip
     """Simulate the networks of a recognition model in place of the hidden layers; the output layer at their means."""
     assert chain.output is not None  # a model with networks has one
-    inputs = prep.read_inputs(u, steps, warm=not origin.cold)
-    pieces = _run_pieces(prep, chain, networks, inputs.z, origin)
-    means = [chain.output.mean(current_windows(paths[-1], chain.lags)) for paths in pieces]
-    skip = prep.skip if origin.cold else 0
-    return prep.to_trajectory("network", skip, np.concatenate(means), None, start=origin.name, inputs=inputs)
+    inputs = prep.read_inputs(u, steps)
+    paths = _run_networks(prep, chain, networks, inputs.z, origin.state)
+    mean, skip = chain.output.mean(current_windows(paths[-1], chain.lags)), limit_skip(settling, len(inputs.z))
+    return prep.to_trajectory("network", skip, mean, None, start=origin.name, inputs=inputs)
 
 
 def recognise_paths(
-    prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, steps: int | None
-) -> list[Float64[np.ndarray, "T _"]]:
-    """Compute the latent path of every hidden layer by the networks from a cold start, z-scored."""
-    z, origin = prep.read_inputs(u, steps).z, make_cold_origin(prep, chain)
-    pieces = _run_pieces(prep, chain, networks, z, origin)
-    return [np.concatenate([np.asarray(path)[chain.lags :] for path in layer]) for layer in zip(*pieces, strict=True)]
+    prep: Preprocessor, chain: Chain[Posterior], networks: Sequence[Network], u: ArrayLike | None, start: StartState,
+    steps: int | None,
+) -> list[Float64[np.ndarray, "T _"]]:  # fmt: skip
+    """Compute the latent path of every hidden layer by the networks from a start, z-scored."""
+    paths = _run_networks(prep, chain, networks, prep.read_inputs(u, steps).z, start)
+    return [np.asarray(path)[chain.lags :] for path in paths]
 
 
-def _run_pieces(
+def _run_networks(
     prep: Preprocessor,
     chain: Chain[Posterior],
     networks: Sequence[Network],
     z: Float64[np.ndarray, "T Du"],
-    origin: Origin,
-) -> list[tuple[AnyArray, ...]]:
-    # A cold run is reset where the window of inputs is full, as that of the chain is: two pieces.
-    start = origin.state
+    start: StartState,
+) -> tuple[AnyArray, ...]:
+    # The states before the start and those of every row.
     u_bar = input_windows_after(start.past_u, z, prep.order)
     ends = np.cumsum([chain.lags * dim for dim in chain.latent_dims])[:-1]
     windows = zip(np.split(np.asarray(start.mean), ends), chain.latent_dims, strict=True)
     states = [window.reshape(1, chain.lags, dim)[:, ::-1] for window, dim in windows]  # oldest first
-    pieces = [u_bar] if not origin.cold or not prep.order.reach else np.split(u_bar, [prep.order.reach])
-    return [run_networks(networks, states, piece, chain.lags, (chain.lags + len(piece),)) for piece in pieces]
+    return run_networks(networks, states, u_bar, chain.lags, (chain.lags + len(u_bar),))

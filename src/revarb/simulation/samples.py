@@ -4,32 +4,23 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Int, Key
+from jaxtyping import Float, Key
 
 from revarb.gp.pathwise import DrawnFunctions, draw_functions
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
-from revarb.simulation.chain import (
-    Chain,
-    StartState,
-    locate_regressors,
-    locate_shifted,
-    locate_windows,
-    mark_reset_row,
-    reset_where,
-)
+from revarb.simulation.chain import Chain, StartState, locate_regressors, locate_shifted, locate_windows
 
 
 def run_samples(
     chain: Chain[Posterior],
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
-    reset_row: int,
     key: Key[jax.Array, ""],
     count: int,
 ) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
     """Sample `count` trajectories of y; return them without and with the output noise."""
-    return cut_rows(_scan_samples(chain, start, pad_rows(u_bar), reset_row, key, count), len(u_bar), axis=1)
+    return cut_rows(_scan_samples(chain, start, pad_rows(u_bar), key, count), len(u_bar), axis=1)
 
 
 @partial(jax.jit, static_argnames="count")
@@ -37,7 +28,6 @@ def _scan_samples(
     chain: Chain[Posterior],
     start: StartState,
     u_bar: Float[AnyArray, "T Du"],
-    reset_row: int | Int[AnyArray, ""],
     key: Key[jax.Array, ""],
     count: int,
 ) -> tuple[Float[AnyArray, "count T Dy"], Float[AnyArray, "count T Dy"]]:
@@ -45,11 +35,11 @@ def _scan_samples(
     drawn = draw_chain(chain, function_key, count)
 
     def step(states, now):
-        step_key, inputs_now, is_reset = now
-        return advance_samples(drawn, reset_where(states, first, is_reset), inputs_now, step_key)
+        step_key, inputs_now = now
+        return advance_samples(drawn, states, inputs_now, step_key)
 
     first = jax.random.multivariate_normal(start_key, start.mean, start.cov, (count,), method="svd")
-    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar, mark_reset_row(u_bar.shape[0], reset_row))
+    steps = (jax.random.split(walk_key, u_bar.shape[0]), u_bar)
     f, y = jax.lax.scan(step, first, steps)[1]
     return jnp.swapaxes(f, 0, 1), jnp.swapaxes(y, 0, 1)
 

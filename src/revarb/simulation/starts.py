@@ -1,17 +1,21 @@
-"""Start states of a run: cold, the end of a training record, or after a measured window (filtering)."""
+"""Start states of a run: cold, the end of a training record, or after a measured window (filtering).
+
+Before a cold run nothing is known but what the states were like in training (docs/theory/derivation.md, section 8).
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer
 from revarb.runtime.numerics import AnyArray
-from revarb.simulation.chain import Chain, StartState, make_cold_start
+from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import filter_states
 from revarb.simulation.moments import JointState
 
@@ -20,47 +24,74 @@ Filter = Callable[[Chain, StartState, AnyArray, AnyArray], JointState]  # chain,
 
 
 class Origin(NamedTuple):
-    """The state before the first step, its name in reports, and the number of steps since the last measured output."""
+    """The state before the first step, its name in reports, and the number of steps since the last measured output.
+
+    If the run is `cold`, no output was measured, and the steps are those since the cold start.
+    """
 
     state: StartState
     name: str
     age: int = 0
-
-    @property
-    def cold(self) -> bool:
-        """Whether the start is cold: the run is then reset at the first row with a full window of inputs."""
-        return self.name == "cold"
+    cold: bool = False
 
 
-def make_cold_origin(prep: Preprocessor, chain: Chain) -> Origin:
-    """Make a cold start: zero mean, as in the authors' code, and unit variance."""
-    return Origin(make_cold_start(chain.latent_dims, chain.lags, prep.order.reach, len(prep.input_names)), "cold")
+def make_start(prep: Preprocessor, mean: Float64[np.ndarray, " S"], cov: Float64[np.ndarray, "S S"]) -> StartState:
+    """Make the start state with this Gaussian of the windows; past inputs are at their training mean (zero)."""
+    return StartState(mean, cov, np.zeros((prep.order.reach, len(prep.input_names))))
+
+
+def make_standard_start(prep: Preprocessor, chain: Chain) -> StartState:
+    """Make a start of zero mean and unit variance: that of held-out runs, and of states that are yet to be inferred."""
+    size = chain.lags * sum(chain.latent_dims)
+    return make_start(prep, np.zeros(size), np.eye(size))
+
+
+def make_level_start(prep: Preprocessor) -> StartState:
+    """Make the cold start of a NARX model that has not kept how its outputs varied: at rest, at an unknown level.
+
+    The past values of an output are all the same, z-scored: zero mean, unit variance.
+    """
+    lags, outputs = prep.order.lags, len(prep.output_names)
+    return make_start(prep, np.zeros(lags * outputs), np.kron(np.ones((lags, lags)), np.eye(outputs)))
+
+
+def summarise_windows(
+    prep: Preprocessor, windows: Float64[np.ndarray, "R S"], variance: Float64[np.ndarray, " S"]
+) -> StartState:
+    """Make a cold start: the distribution of the windows over the training rows, with their own mean variance."""
+    cov = np.cov(windows.T, bias=True).reshape(2 * windows.shape[1:])
+    return make_start(prep, windows.mean(axis=0), 0.5 * (cov + cov.T) + np.diag(variance))
 
 
 def resolve_start(
     start: StartChoice,
     prep: Preprocessor,
     chain: Chain,
+    cold: StartState,
     final_states: Sequence[StartState],
     filter_record: Filter = filter_states,
 ) -> Origin:
     """Return the start state of a chain that the `start` argument of `simulate` stands for."""
-    cold = make_cold_origin(prep, chain)
-    return choose_origin(start, cold, final_states, lambda window: infer_state(window, prep, chain, filter_record))
+
+    def infer(window: Window) -> StartState:
+        return infer_state(window, prep, chain, cold, filter_record)
+
+    return choose_origin(start, cold, final_states, infer)
 
 
 def choose_origin(
-    start: StartChoice, cold: Origin, final_states: Sequence[StartState], infer: Callable[[Window], StartState]
+    start: StartChoice, cold: StartState, final_states: Sequence[StartState], infer: Callable[[Window], StartState]
 ) -> Origin:
     """Return the start state that the `start` argument of `simulate` stands for; `infer` filters a measured window."""
     if isinstance(start, Window):
         return Origin(infer(start), f"window of {len(start)} samples")
-    if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold.state) and _is_numeric(start):
-        # The age is part of a state's tree, and every other tree is compiled again: the runs get states of age 0.
+    if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold) and _is_numeric(start):
+        # Age and `cold` are part of a state's tree, and every other tree is compiled again: runs get the defaults.
         mean, cov, past_u = (np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(start))
-        return Origin(StartState(mean, cov, past_u), "given state", check_integer("age", start.age, least=0))
+        age = check_integer("age", start.age, least=0)
+        return Origin(StartState(mean, cov, past_u), "given state", age, start.cold is True)
     if isinstance(start, str) and start == "cold":
-        return cold
+        return Origin(cold, "cold", cold=True)
     if isinstance(start, str) and start == "continue":
         if not final_states:
             raise InputError(
@@ -74,10 +105,11 @@ def choose_origin(
     )
 
 
-def infer_state(record: Series, prep: Preprocessor, chain: Chain, filter_record: Filter) -> StartState:
+def infer_state(
+    record: Series, prep: Preprocessor, chain: Chain, cold: StartState, filter_record: Filter
+) -> StartState:
     """Infer the state after the last sample of a measured record by filtering from a cold start."""
     z, y = prep.check_window(record)
-    cold = make_cold_origin(prep, chain).state
     state = filter_record(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
     past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
     return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u)

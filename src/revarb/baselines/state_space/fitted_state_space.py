@@ -196,8 +196,8 @@ class FittedStateSpace(Fitted):
         """
         if method not in self.methods:
             raise InputError(f"method must be 'samples' or 'mean', received {method!r}")
-        origin = choose_origin(start, Origin(self.cold, "cold"), self.final_states, self._infer_state)
-        inputs = self.preprocessor.read_inputs(u, steps, warm=not origin.cold)
+        origin = choose_origin(start, self.cold, self.final_states, self._infer_state)
+        inputs = self.preprocessor.read_inputs(u, steps)
         samples, seed = check_integer("samples", samples, least=2), check_seed(seed)
         return self._run_mean(inputs, origin) if method == "mean" else self._run_samples(inputs, origin, samples, seed)
 

@@ -1,11 +1,11 @@
-static void fill(int count, ${real} *to)
-{
-    int i;
-
-    for (i = 0; i < count; i++)
-        to[i] = ${zero};
-}
-
+%fill static void fill(int count, ${real} *to)
+%fill {
+%fill     int i;
+%fill
+%fill     for (i = 0; i < count; i++)
+%fill         to[i] = ${zero};
+%fill }
+%fill
 static void copy(int count, const ${real} *from, ${real} *to)
 {
     int i;

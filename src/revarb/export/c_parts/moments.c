@@ -1,18 +1,17 @@
-/* Calibrated factors on the standard deviation, by the number of steps since a measured start. */
+/* Calibrated factors on the standard deviation, by the number of steps since a measured and since a cold start; the last
+   one holds for all later steps. */
 ${widths}
-%edges static const int ends[${edges}] = {${ends}};
+${cold_widths}
 
-static ${real} width(const ${name}_moments *moments)
+/* The covariance of the states before a cold run. */
+${cov_start}
+
+static const ${real} *width(const ${name}_moments *moments)
 {
-%edges     int band;
-%edges
-%edges     if (moments->cold)
-%edges         return widths[${edges}];
-%edges     for (band = 0; band < ${edges}; band++)
-%edges         if (moments->rows <= ends[band])
-%edges             return widths[band];
-%!edges     (void) moments;
-    return widths[${edges}];
+    const int last = moments->cold ? ${cold_count} : ${count};
+    const int row = moments->rows < last ? moments->rows : last;
+
+    return (moments->cold ? cold_widths : widths)[row ? row - 1 : 0];
 }
 
 static void observe_moments(${name}_moments *moments)
@@ -23,27 +22,18 @@ static void observe_moments(${name}_moments *moments)
 %readout     predict(&readout_gaussian, 0, &moments->work);
     for (j = 0; j < ${outputs}; j++) {
 %readout         moments->y[j] = moments->work.f[j] * y_std[j] + y_mean[j];
-%readout         moments->std[j] = sqrt(moments->work.f_cov[j * ${outputs} + j]) * y_std[j] * width(moments);
+%readout         moments->std[j] = sqrt(moments->work.f_cov[j * ${outputs} + j]) * y_std[j] * width(moments)[j];
 %!readout         moments->y[j] = moments->x[${begin} + j] * y_std[j] + y_mean[j];
-%!readout         moments->std[j] = sqrt(moments->cov[(${begin} + j) * ${states} + ${begin} + j]) * y_std[j] * width(moments);
+%!readout         moments->std[j] = sqrt(moments->cov[(${begin} + j) * ${states} + ${begin} + j]) * y_std[j] * width(moments)[j];
     }
-}
-
-static void restart_moments(${name}_moments *moments)
-{
-    int i;
-
-    fill(${states}, moments->x);
-    fill(${states} * ${states}, moments->cov);
-    for (i = 0; i < ${states}; i++)
-        moments->cov[i * ${states} + i] = 1;
 }
 
 void ${name}_init_moments(${name}_moments *moments)
 {
 %inputs     int row;
 %inputs
-    restart_moments(moments);
+    copy(${states}, x_start, moments->x);
+    copy(${states} * ${states}, cov_start, moments->cov);
 %inputs     for (row = 0; row <= ${past_inputs}; row++)
 %inputs         copy(${inputs}, u_start, moments->u + row * ${inputs});
     moments->cold = 1;
@@ -71,8 +61,6 @@ void ${name}_step_moments(${name}_moments *moments, const ${real} *u, ${real} *y
 %known
 %inputs     remember(moments->u, u);
 %!inputs     (void) u;
-%reset     if (moments->cold && moments->rows == ${reset_row})
-%reset         restart_moments(moments);
 %known     window(moments->u, z);
 ${advance}
     if (moments->rows < ${last_row})

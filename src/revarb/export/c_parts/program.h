@@ -36,11 +36,10 @@ typedef struct {
     ${real} x[${states}]; /* states, z-scored */
 %inputs     ${real} u[(${past_inputs} + 1) * ${inputs}]; /* last inputs, oldest first */
     ${real} y[${outputs}]; /* outputs of the last step */
-    int rows; /* steps since a cold start, counted until the last restart */
 } ${name}_state;
 
-/* Start without any measurement: states at zero, past inputs at their mean in training. The states restart at zero when
-   the window of past inputs has filled, as in revarb's simulate(start="cold"). */
+/* Start without any measurement: states and past inputs at their mean in training, as in revarb's
+   simulate(start="cold"). */
 void ${name}_init(${name}_state *state);
 
 /* Start at a vector of ${macro}_STATES numbers, as model.step_state(start) gives it in Python: the states of all

@@ -8,6 +8,9 @@
 %inputs     copy(${inputs}, u, recent + ${past});
 %inputs }
 %inputs
+/* The states before a cold run: their mean over the training records. */
+${x_start}
+
 %inputs /* Past inputs of a cold start. */
 %inputs ${u_start}
 %inputs
@@ -15,11 +18,10 @@ void ${name}_init(${name}_state *state)
 {
 %inputs     int row;
 %inputs
-    fill(${states}, state->x);
+    copy(${states}, x_start, state->x);
 %inputs     for (row = 0; row <= ${past_inputs}; row++)
 %inputs         copy(${inputs}, u_start, state->u + row * ${inputs});
     observe(state->x, state->y);
-    state->rows = 0;
 }
 
 void ${name}_set_state(${name}_state *state, const ${real} *vector)
@@ -28,7 +30,6 @@ void ${name}_set_state(${name}_state *state, const ${real} *vector)
 %inputs     fill(${inputs}, state->u); /* the row that the next step drops */
 %inputs     copy(${past}, vector + ${states}, state->u + ${inputs});
     observe(state->x, state->y);
-    state->rows = ${past_inputs} + 1;
 }
 
 void ${name}_get_state(const ${name}_state *state, ${real} *vector)
@@ -43,8 +44,6 @@ void ${name}_step(${name}_state *state, const ${real} *u, ${real} *y)
 %!inputs     (void) u;
 ${advance}
     observe(state->x, state->y);
-    if (state->rows <= ${past_inputs})
-        state->rows++;
     copy(${outputs}, state->y, y);
 }
 
