@@ -455,6 +455,7 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
     stds = [path.std for path in paths if path.std is not None]
     samples = [path.samples for path in paths if path.samples is not None]
     marks = [path.output_extrapolates for path in paths if path.output_extrapolates is not None]
+    states = [path.state_extrapolates for path in paths if path.state_extrapolates is not None]
     return replace(
         paths[0],
         method=next((path.method for path in paths if path.method != "residuals"), paths[0].method),
@@ -464,6 +465,7 @@ def mix_paths(paths: Sequence[Trajectory]) -> Trajectory:
         skip=max(path.skip for path in paths),
         disagreement=max((path.disagreement for path in paths if path.disagreement is not None), default=None),
         output_extrapolates=np.any(marks, axis=0) if marks else None,
+        state_extrapolates=np.any(states, axis=0) if states else None,
         degrees_of_freedom=mix_degrees([path.degrees_of_freedom for path in paths]),
     )
 

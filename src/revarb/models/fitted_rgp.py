@@ -12,7 +12,7 @@ from revarb.data.series import Series
 from revarb.data.training_records import shorten_records
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, map_blocks, split_rows
-from revarb.errors import InputError, check_integer, check_number
+from revarb.errors import InputError, check_integer, check_number, check_seed
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.gp.posterior import Posterior
@@ -25,6 +25,7 @@ from revarb.models.rgp import RGP
 from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.extrapolation import KnownRange, find_known_range, widen_beyond
 from revarb.simulation.filtering import predict_ahead
 from revarb.simulation.moments import observe_independent
 from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks, widen_path
@@ -248,6 +249,11 @@ class FittedRGP(Predictor, Exportable):
         """How a cold run settles."""
         return measure_settling(self.chain, self.cold_start, self.order)
 
+    @cached_property
+    def known_range(self) -> KnownRange:
+        """The ranges of the states and inputs over the training records; beyond them bands become wider."""
+        return find_known_range(self.preprocessor, [np.asarray(mu) for mu in self._states.mu])
+
     @property
     def skip(self) -> int:
         """Number of first rows in which a cold run settles; scores leave them out."""
@@ -319,7 +325,8 @@ class FittedRGP(Predictor, Exportable):
             path = simulate_networks(prep, self.trained.chain, self._networks, u, origin, steps, settling)
         else:
             path = simulate_chain(prep, self.chain, u, method, origin, steps, samples, seed, settling)
-        return self._calibrate_path(path, self.width_factors(origin.age + 1 + np.arange(len(path)), origin.cold))
+        path = self._calibrate_path(path, self.width_factors(origin.age + 1 + np.arange(len(path)), origin.cold))
+        return widen_beyond(path, prep, self.chain, origin.state, self.known_range, check_seed(seed))
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:

@@ -21,6 +21,7 @@ from revarb.models.prediction import Predictor, align_record, check_prediction, 
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain, StartState
+from revarb.simulation.extrapolation import KnownRange, find_known_range, widen_beyond
 from revarb.simulation.mean import run_mean, run_mean_spread
 from revarb.simulation.narx_filtering import filter_narx, predict_narx
 from revarb.simulation.run import limit_skip
@@ -193,7 +194,16 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         skip = limit_skip(self.skip - origin.age, len(u_bar)) if origin.cold else 0
         mean, spread = run_mean_spread(self.chain, origin.state, u_bar)
         variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold)) + spread
-        return self.preprocessor.to_trajectory("residuals", skip, mean, variance, start=origin.name, inputs=inputs)
+        prep = self.preprocessor
+        path = prep.to_trajectory("residuals", skip, mean, variance, start=origin.name, inputs=inputs)
+        return widen_beyond(path, prep, self.chain, origin.state, self.known_range)
+
+    @cached_property
+    def known_range(self) -> KnownRange:
+        """The ranges of outputs and inputs over the training records; beyond them bands become wider."""
+        prep, known = self.preprocessor, self.preprocessor.output_range
+        ends = np.full((2, len(prep.output_names)), np.inf) * [[-1.0], [1.0]]
+        return find_known_range(prep, [ends if known is None else prep.scaling.outputs(np.stack(known))])
 
     def resolve_start(self, start: StartChoice) -> Origin:
         """The state that a run starts from; see `FittedRGP.resolve_start`.
