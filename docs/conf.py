@@ -40,7 +40,10 @@ html_math_renderer = "mathml"  # rendered while building: the pages load nothing
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "inherited-members": "tuple, object, Generic, ABC"}
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "tuple, object, Generic, ABC, RegressorMixin, BaseForecaster",  # these and theirs are left out
+}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
