@@ -109,6 +109,7 @@ class Forecaster(BaseForecaster):
         return [{"model": ARX(lags=1, input_lags=1)}, {"model": Mean()}]
 
     def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None = None, fh: Any = None) -> "Forecaster":
+        _check_even(y.index)
         self._rows_y, self._rows_X, self._updated = y, X, False
         self.model_ = fit_model(self.model, Series(**self._tables()), self.random_state)
         return self
@@ -117,6 +118,7 @@ class Forecaster(BaseForecaster):
         rows: tuple[Any, Any] = update_data(self._rows_y, y), update_data(self._rows_X, X)
         if update_params:
             return self._fit(*rows)
+        _check_even(rows[0].index)
         (self._rows_y, self._rows_X), self._updated = rows, True
         return self
 
@@ -167,6 +169,21 @@ class Forecaster(BaseForecaster):
 
     def _make_frame(self, fh: ForecastingHorizon, values: np.ndarray, columns: Any) -> pd.DataFrame:
         return pd.DataFrame(values, index=fh.to_absolute_index(self.cutoff), columns=columns)
+
+
+def _check_even(index: Any) -> None:
+    # Times of a calendar are even where they have a frequency: months differ in length.
+    if len(index) < 3:
+        return
+    if isinstance(index, pd.DatetimeIndex):
+        even = (index.freq or pd.infer_freq(index)) is not None
+    else:
+        even = np.ptp(np.diff(getattr(index, "asi8", index))) == 0
+    if not even:
+        raise InputError(
+            f"the index of y must be in even steps, and the {len(index)} rows from {index[0]} to {index[-1]} are not; "
+            "add the missing rows, with NaN in y"
+        )
 
 
 def _read_table(table: pd.DataFrame) -> tuple[np.ndarray, list[str] | None]:
