@@ -70,3 +70,14 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
     "dark_css_variables": {"color-brand-primary": "#7db8de", "color-brand-content": "#7db8de"},
 }
+
+
+def skip_foreign(app, what, name, value, skip, options):
+    """Leave out what the adapters inherit from scikit-learn and sktime, whose own pages document it."""
+    origin = getattr(getattr(value, "fget", value), "__module__", None) or ""
+    return True if origin.partition(".")[0] in ("sklearn", "sktime", "skbase") else None
+
+
+def setup(app):
+    """Connect the choice of members."""
+    app.connect("autodoc-skip-member", skip_foreign)

@@ -81,6 +81,20 @@ def test_gaps_of_y_and_series_without_inputs():
     np.testing.assert_allclose(alone.predict([1, 2]), alone.model_.simulate(steps=2, start="continue").mean[:, 0])
 
 
+@pytest.mark.parametrize(
+    "index", [INDEX, INDEX.to_timestamp(), np.arange(160), pd.timedelta_range("0s", periods=160, freq="4s")]
+)
+def test_rows_must_be_in_even_steps(index):
+    y = Y["level"].set_axis(index)
+    fitted = Forecaster(revarb.ARX(lags=2)).fit(y[:100])
+    with pytest.raises(
+        revarb.InputError, match=r"the index of y must be in even steps, and the 140 rows from .* NaN in y"
+    ):
+        fitted.update(y[110:150], update_params=False)
+    with pytest.raises(revarb.InputError, match="the 99 rows from"):
+        fitted.clone().fit(y[:100].drop(y.index[40]))
+
+
 def test_parameters_of_the_model_have_names():
     forecaster = Forecaster(revarb.ARX())
     assert forecaster.get_params()["model__lags"] == 10

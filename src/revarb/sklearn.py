@@ -105,8 +105,8 @@ class Simulator(RegressorMixin, BaseEstimator):
         check_word("start", self.start, ("continue", "cold"))
         if y is None:
             raise InputError("Simulator requires y to be passed, but the target y is None")
-        u = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        outputs = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
+        u = np.asarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+        outputs = _check_outputs(y)
         check_consistent_length(u, outputs)
         framed = hasattr(X, "columns"), hasattr(y, "index")  # a frame has names and times
         self._record = Series(X if framed[0] else u, y if framed[1] else outputs)
@@ -161,7 +161,7 @@ class Simulator(RegressorMixin, BaseEstimator):
             The mean over the outputs.
         """
         path = self._simulate(X)
-        measured = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
+        measured = _check_outputs(y)
         weights = np.ones(len(path)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         check_consistent_length(path.mean, measured, weights)
         columns = zip(path.mean.T, measured.reshape(len(path), -1).T, strict=True)
@@ -169,7 +169,7 @@ class Simulator(RegressorMixin, BaseEstimator):
 
     def _simulate(self, X: Any) -> Trajectory:
         check_is_fitted(self)
-        u = validate_data(self, X, dtype=np.float64, reset=False)
+        u = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
         if self.start == "cold":
             return simulate_inputs(self.model_, u)
         return simulate_after(self.model_, self._record, u)
@@ -182,6 +182,11 @@ class Simulator(RegressorMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.regressor_tags.poor_score = True  # its targets in the checks do not depend on earlier rows
         return tags
+
+
+def _check_outputs(y: Any) -> np.ndarray:
+    options: dict[str, Any] = {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": "allow-nan"}
+    return check_array(y, input_name="y", **options)
 
 
 def _score_column(mean: np.ndarray, measured: np.ndarray, weights: np.ndarray, skip: int) -> float:

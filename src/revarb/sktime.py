@@ -92,7 +92,7 @@ class Forecaster(BaseForecaster):
         return super().set_params(**merge_model_params(self.model, params))
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> Any:
         """Parameters for the checks of sktime.
 
         Parameters
@@ -109,29 +109,35 @@ class Forecaster(BaseForecaster):
         return [{"model": ARX(lags=1, input_lags=1)}, {"model": Mean()}]
 
     def _fit(self, y: pd.DataFrame, X: pd.DataFrame | None = None, fh: Any = None) -> "Forecaster":
+        _check_even(y.index)
         self._rows_y, self._rows_X, self._updated = y, X, False
         self.model_ = fit_model(self.model, Series(**self._tables()), self.random_state)
         return self
 
     def _update(self, y: pd.DataFrame, X: pd.DataFrame | None = None, update_params: bool = True) -> "Forecaster":
-        y, X = update_data(self._rows_y, y), update_data(self._rows_X, X)
+        rows: tuple[Any, Any] = update_data(self._rows_y, y), update_data(self._rows_X, X)
         if update_params:
-            return self._fit(y, X)
-        self._rows_y, self._rows_X, self._updated = y, X, True
+            return self._fit(*rows)
+        _check_even(rows[0].index)
+        (self._rows_y, self._rows_X), self._updated = rows, True
         return self
 
     def _predict(self, fh: ForecastingHorizon, X: pd.DataFrame | None) -> pd.DataFrame:
         path, rows = self._simulate(fh, X)
         return self._make_frame(fh, path.mean[rows], self._rows_y.columns)
 
-    def _predict_quantiles(self, fh: ForecastingHorizon, X: pd.DataFrame | None, alpha: list[float]) -> pd.DataFrame:
+    def _predict_quantiles(  # pyright: ignore[reportIncompatibleMethodOverride] (sktime's base class has **kwargs)
+        self, fh: ForecastingHorizon, X: pd.DataFrame | None, alpha: list[float]
+    ) -> pd.DataFrame:
         path, rows = self._simulate(fh, X)
         # A row per sample, in it the quantiles of the first output, then those of the second.
         quantiles = np.stack([_compute_quantile(path, each)[rows] for each in alpha], axis=2)
         columns = pd.MultiIndex.from_product([self._get_varnames(), alpha])
         return self._make_frame(fh, quantiles.reshape(len(rows), -1), columns)
 
-    def _predict_var(self, fh: ForecastingHorizon, X: pd.DataFrame | None = None, cov: bool = False) -> pd.DataFrame:
+    def _predict_var(  # pyright: ignore[reportIncompatibleMethodOverride] (likewise)
+        self, fh: ForecastingHorizon, X: pd.DataFrame | None = None, cov: bool = False
+    ) -> pd.DataFrame:
         path, rows = self._simulate(fh, X)
         if path.std is None:
             raise InputError(f"a {type(self.model_).__name__} has no standard deviation; forecast its mean only")
@@ -163,6 +169,21 @@ class Forecaster(BaseForecaster):
 
     def _make_frame(self, fh: ForecastingHorizon, values: np.ndarray, columns: Any) -> pd.DataFrame:
         return pd.DataFrame(values, index=fh.to_absolute_index(self.cutoff), columns=columns)
+
+
+def _check_even(index: Any) -> None:
+    # Times of a calendar are even where they have a frequency: months differ in length.
+    if len(index) < 3:
+        return
+    if isinstance(index, pd.DatetimeIndex):
+        even = (index.freq or pd.infer_freq(index)) is not None
+    else:
+        even = np.ptp(np.diff(getattr(index, "asi8", index))) == 0
+    if not even:
+        raise InputError(
+            f"the index of y must be in even steps, and the {len(index)} rows from {index[0]} to {index[-1]} are not; "
+            "add the missing rows, with NaN in y"
+        )
 
 
 def _read_table(table: pd.DataFrame) -> tuple[np.ndarray, list[str] | None]:

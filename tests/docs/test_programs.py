@@ -96,3 +96,10 @@ def test_the_guides_to_c_and_fmi_agree_with_simulate(in_empty_folder):
     cold, warm = run_blocks("fmi.md", names)
     assert max(cold, warm) < 1e-11
     assert validate_fmu("rebuilt.fmu") == []
+
+
+@pytest.mark.parametrize("guide", ["configurations.md", "scikit_learn.md"])
+def test_guides_whose_blocks_run_one_after_the_other(guide, in_empty_folder):
+    names: dict = {}
+    for _, block in list_blocks(GUIDES / guide):
+        exec(block, names)
