@@ -25,7 +25,7 @@ from revarb.models.residuals import Residuals
 from revarb.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,13 +121,15 @@ class Comparison:
         with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
             return {key: check_bands(paths, outputs, self.skip) for key, paths in banded.items()}
 
-    def plot(self, column: int = 0) -> "Figure":
+    def plot(self, column: int = 0, fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw one output of the first test record as every model simulates it, a panel each.
 
         Parameters
         ----------
         column : int
             Which output.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -144,7 +146,7 @@ class Comparison:
         column = check_integer("column", column, 0, len(self.test[0].output_names) - 1)
         if not self.paths:
             raise InputError("every model failed, so there is nothing to draw; see `rows` for the reasons")
-        return draw_comparison(self.by_model(), self.test[0].y, column)
+        return draw_comparison(self.by_model(), self.test[0], column, fig)
 
 
 class ComparisonInterrupted(KeyboardInterrupt):

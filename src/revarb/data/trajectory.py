@@ -1,7 +1,7 @@
 """The result of a simulation or prediction, in raw units."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from revarb.data.table_file import write_csv
 from revarb.errors import ComputationError, InputError, check_number
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 MAX_DISAGREEMENT = 0.25  # between samples and moments, in standard deviations (docs/design/decisions)
 
@@ -270,7 +271,14 @@ class Trajectory:
         return write_csv(path, self.labelled_columns())
 
     def plot(
-        self, measured: ArrayLike | None = None, title: str = "", others: "Mapping[str, Trajectory] | None" = None
+        self,
+        measured: ArrayLike | None = None,
+        title: str = "",
+        others: "Mapping[str, Trajectory] | None" = None,
+        *,
+        times: ArrayLike | None = None,
+        ax: "Axes | Sequence[Axes] | None" = None,
+        fig: "Figure | SubFigure | None" = None,
     ) -> "Figure":
         """Draw the mean and its 95 % band, over the measured output where it is given.
 
@@ -282,6 +290,12 @@ class Trajectory:
             Title of the figure.
         others : mapping from names to Trajectory, optional
             Runs of other models over the same rows; the mean of each is a thin line.
+        times : array-like [T], optional
+            Times of the rows, such as a column of the file; default: row labels that are times, else multiples of `dt`.
+        ax : matplotlib Axes, or one per output, optional
+            Draw the outputs only, into these axes, in the style of their figure; `title` is the label of the line.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw all panels; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -296,6 +310,10 @@ class Trajectory:
         >>> figure.axes[0].get_ylabel()
         'level'
         """
-        from revarb.data.trajectory_figure import draw_trajectory  # matplotlib is slow to import
+        from revarb.data.trajectory_figure import draw_outputs, draw_trajectory  # matplotlib is slow to import
 
-        return draw_trajectory(self, measured, title, others or {})
+        if ax is None:
+            return draw_trajectory(self, measured, title, others or {}, times, fig)
+        if others or fig is not None:
+            raise InputError("with ax only this run is drawn; leave out others and fig")
+        return draw_outputs(self, measured, title, times, ax)
