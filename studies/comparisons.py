@@ -8,10 +8,12 @@ from matplotlib.figure import Figure
 
 import revarb
 from revarb.analysis.figures import draw_reliability
+from revarb.runtime.figure_style import label_axes
 from studies.records import Benchmark, run_model, score_record
 from studies.study import ACCURACY, TIMES, Fit, Result, Study
 from studies.tables import Rows, names_of, select
 
+LABELS = {"drive": {"u": "voltage (V)", "y": "speed (ticks/s)", "error": "error (ticks/s)"}}  # of records with units
 NOTES = (
     "Median (smallest – largest) over seeds. Free simulation from the inputs alone, cold start, raw units; the same "
     "rows are scored for every model. ARX chooses its order, up to ten lags or those of the others if they are more.",
@@ -92,12 +94,14 @@ class ComparisonStudy(Study):
             _, test, skip = next(iter(own.values()))
             paths = {(model, method): each for model, (runs, _, _) in own.items() for (_, method), each in runs.items()}
             comparison = revarb.Comparison(tuple(rows_of_first), paths, (test,), skip)
-            figures[f"{name}_all"] = comparison.plot()
+            labels = LABELS.get(name, {})
+            figures[f"{name}_all"] = label_axes(comparison.plot(), labels)
             if comparison.reliability():
                 figures[f"reliability_{name}"] = draw_bands(comparison)
             if self.shown in own:
                 path = comparison.by_model()[self.shown][-1]
-                figures[name] = path.plot(test.y, f"{name}: free simulation of the test part")
+                figure = path.plot(test.y, f"{name}: free simulation of the test part")
+                figures[name] = label_axes(figure, labels)
         return figures
 
 

@@ -22,6 +22,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.models.base import ModelSpec
 from revarb.models.residuals import Residuals
+from revarb.runtime.notebook import write_table, write_title
 from revarb.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ class Comparison:
     def __repr__(self) -> str:
         models = ", ".join(dict.fromkeys(row["model"] for row in self.rows))
         return f"Comparison({models}; {len(self.test)} test record(s))"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.score.upper()} of a free simulation, median over the seeds"
+        rows = [
+            (line.model, line.method, f"{line.median(self.score):.3g}" if line.worked else "failed")
+            for line in self.lines
+        ]
+        said = [self.verdict] if self.incomplete is None else [self.verdict, self.incomplete]
+        return "".join([*map(write_title, said), write_table(title, ("model", "method", self.score.upper()), rows)])
 
     @property
     def lines(self) -> list[Line]:

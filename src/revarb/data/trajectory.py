@@ -14,6 +14,7 @@ from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
 from revarb.data.scaling import half_width
 from revarb.data.table_file import write_csv
 from revarb.errors import ComputationError, InputError, check_number
+from revarb.runtime.notebook import write_table, write_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,6 +98,16 @@ class Trajectory:
     def __repr__(self) -> str:
         what = f"{len(self)} rows, outputs {self.output_names}, method={self.method!r}, start={self.start!r}"
         return f"Trajectory({what})"
+
+    def _repr_html_(self) -> str:
+        ends = [(self.mean[row], None if self.std is None else self.std[row]) for row in (0, -1)] if len(self) else []
+        rows = [
+            (name, *(f"{mean[column]:.4g}" + ("" if std is None else f" ± {std[column]:.2g}") for mean, std in ends))
+            for column, name in enumerate(self.output_names)
+        ]
+        heads = ("output", *("first row", "last row (± standard deviation)")[: len(ends)])
+        doubts = [] if self.warning is None else [write_title(self.warning)]
+        return "".join([write_title(repr(self)), write_table("", heads, rows), *doubts])
 
     @property
     def warning(self) -> str | None:

@@ -43,8 +43,7 @@ SETTLED = 1e-3  # they end where the slowest pole has decayed to this
 
 def draw_residuals(residuals: "Residuals", title: str, rows: Sequence[int], given: AnyFigure | None) -> Figure:
     """Autocorrelation, cross-correlation with every input, and histogram of some outputs (by their numbers)."""
-    own = {"font.size": 8} if given is None else {}
-    with rc_context({"text.parse_math": False, **own}):  # a column may be named a$b$
+    with rc_context({"text.parse_math": False}), rc_context({"font.size": 8} if given is None else {}):
         return _draw_residuals(residuals, title, rows, given)
 
 

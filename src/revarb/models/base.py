@@ -71,6 +71,9 @@ class Fitted(ABC):
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
         return f"{type(self).__name__}({columns}, status={self.status.label!r}{self._error_text})"
 
+    def _repr_html_(self) -> str:
+        return Summary(type(self).__name__, (self._common_table(),))._repr_html_()
+
     @property
     def _error_text(self) -> str:
         # The held-out error of a chosen model, for its representation.

@@ -118,6 +118,9 @@ class Choice:
     def __str__(self) -> str:
         return str(self.summary())
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     @property
     def taken_candidate(self) -> Candidate:
         """The candidate, or the mixture, that was taken."""

@@ -49,20 +49,22 @@ def draw_errors(groups: Mapping[str, Sequence[Any]], title: str, scored_by: str,
     drawn.sort(key=lambda pair: pair[0].error, reverse=True)
     if given is None:
         figure = start_figure(None, 9.0, 1.6 + 0.22 * len(drawn))
-        axes, names, label = figure.subplots(), {"fontsize": 8}, {"fontsize": 9}
+        axes = figure.subplots()
     else:
         [axes] = check_axes(given, 1)
-        figure, names, label = axes.figure, {}, {}
+        figure = axes.figure
     for group, colour in zip(groups, (MODEL, OTHERS[0], MEASURED, GREY), strict=True):
         rows = [row for row, pair in enumerate(drawn) if pair[1] == group]
         if rows:
             _draw_points(axes, rows, [drawn[row][0] for row in rows], colour, group)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(drawn)), [each.name for each, _ in drawn], **names)
+    axes.set_yticks(range(len(drawn)), [each.name for each, _ in drawn])
     by = textwrap.fill(textwrap.shorten(scored_by, 2 * WIDTH, placeholder=" …"), WIDTH)
-    axes.set_xlabel(f"held-out error, in standard deviations of the output\n{by}", **label)
+    axes.set_xlabel(f"held-out error, in standard deviations of the output\n{by}")
     _set_ticks(axes)
     if given is None:
+        axes.tick_params(axis="y", labelsize=8)
+        axes.xaxis.label.set_size(9)
         axes.grid(axis="x", color="#e8e8e8", linewidth=0.6)
         finish_figure(figure, title, [axes])
     else:

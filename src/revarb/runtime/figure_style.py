@@ -1,7 +1,7 @@
 """Style and encoding shared by all figures: colours, panels, legend, thinned lines, PNG and SVG bytes."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -82,6 +82,14 @@ def finish_figure(figure: AnyFigure, title: str, panels: Iterable[Axes]) -> None
         handles.values(), handles.keys(), loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, fontsize=8,
         frameon=False,
     )  # fmt: skip
+
+
+def label_axes(figure: Figure, labels: Mapping[str, str]) -> Figure:
+    """Replace the names of columns beside the panels of a figure, such as by names with units."""
+    for axes in figure.axes:
+        name = axes.get_ylabel()
+        axes.set_ylabel(labels.get(name, name))
+    return figure
 
 
 def encode_figure(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
