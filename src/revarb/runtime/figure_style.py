@@ -87,8 +87,8 @@ def finish_figure(figure: AnyFigure, title: str, panels: Iterable[Axes]) -> None
 def label_axes(figure: Figure, labels: Mapping[str, str]) -> Figure:
     """Replace the names of columns beside the panels of a figure, such as by names with units."""
     for axes in figure.axes:
-        name = axes.get_ylabel()
-        axes.set_ylabel(labels.get(name, name))
+        label = axes.yaxis.label  # which keeps its alignment
+        label.set_text(labels.get(label.get_text(), label.get_text()))
     return figure
 
 
