@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 import revarb
 from revarb.analysis.figures import draw_reliability
-from revarb.runtime.figure_style import label_axes
 from studies.records import Benchmark, run_model, score_record
 from studies.study import ACCURACY, TIMES, Fit, Result, Study
 from studies.tables import Rows, names_of, select
@@ -94,15 +93,21 @@ class ComparisonStudy(Study):
             _, test, skip = next(iter(own.values()))
             paths = {(model, method): each for model, (runs, _, _) in own.items() for (_, method), each in runs.items()}
             comparison = revarb.Comparison(tuple(rows_of_first), paths, (test,), skip)
-            labels = LABELS.get(name, {})
-            figures[f"{name}_all"] = label_axes(comparison.plot(), labels)
+            figures[f"{name}_all"] = _label(comparison.plot(), name)
             if comparison.reliability():
                 figures[f"reliability_{name}"] = draw_bands(comparison)
             if self.shown in own:
                 path = comparison.by_model()[self.shown][-1]
                 figure = path.plot(test.y, f"{name}: free simulation of the test part")
-                figures[name] = label_axes(figure, labels)
+                figures[name] = _label(figure, name)
         return figures
+
+
+def _label(figure: Figure, record: str) -> Figure:
+    # The names of columns with their units.
+    for label in [axes.yaxis.label for axes in figure.axes]:
+        label.set_text(LABELS.get(record, {}).get(label.get_text(), label.get_text()))
+    return figure
 
 
 def draw_bands(comparison: revarb.Comparison) -> Figure:

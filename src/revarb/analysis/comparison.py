@@ -22,7 +22,7 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.models.base import ModelSpec
 from revarb.models.residuals import Residuals
-from revarb.runtime.notebook import write_table, write_title
+from revarb.runtime.notebook import encode_table, encode_title
 from revarb.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Comparison:
             for line in self.lines
         ]
         said = [self.verdict] if self.incomplete is None else [self.verdict, self.incomplete]
-        return "".join([*map(write_title, said), write_table(title, ("model", "method", self.score.upper()), rows)])
+        return "".join([*map(encode_title, said), encode_table(title, ("model", "method", self.score.upper()), rows)])
 
     @property
     def lines(self) -> list[Line]:

@@ -14,7 +14,7 @@ from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
 from revarb.data.scaling import half_width
 from revarb.data.table_file import write_csv
 from revarb.errors import ComputationError, InputError, check_number
-from revarb.runtime.notebook import write_table, write_title
+from revarb.runtime.notebook import encode_table, encode_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,8 +106,8 @@ class Trajectory:
             for column, name in enumerate(self.output_names)
         ]
         heads = ("output", *("first row", "last row (± standard deviation)")[: len(ends)])
-        doubts = [] if self.warning is None else [write_title(self.warning)]
-        return "".join([write_title(repr(self)), write_table("", heads, rows), *doubts])
+        doubts = [] if self.warning is None else [encode_title(self.warning)]
+        return "".join([encode_title(repr(self)), encode_table("", heads, rows), *doubts])
 
     @property
     def warning(self) -> str | None:

@@ -64,7 +64,7 @@ def draw_errors(groups: Mapping[str, Sequence[Any]], title: str, scored_by: str,
     _set_ticks(axes)
     if given is None:
         axes.tick_params(axis="y", labelsize=8)
-        axes.xaxis.label.set_size(9)
+        axes.xaxis.label.set_fontsize(9)
         axes.grid(axis="x", color="#e8e8e8", linewidth=0.6)
         finish_figure(figure, title, [axes])
     else:

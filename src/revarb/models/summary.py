@@ -20,7 +20,7 @@ from revarb.data.training_records import TO_STD
 from revarb.data.windows import Order, split_rows
 from revarb.errors import InputError, check_number
 from revarb.gp.posterior import Posterior
-from revarb.runtime.notebook import write_table, write_title
+from revarb.runtime.notebook import encode_table, encode_title
 from revarb.simulation.chain import Chain, find_noise_variance
 from revarb.variational.noise import StudentNoise, expected_squares
 
@@ -58,7 +58,7 @@ class Summary:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return write_title(self.title) + "".join(write_table(*table) for table in self.tables)
+        return encode_title(self.title) + "".join(encode_table(*table) for table in self.tables)
 
 
 def _rich_table(table: SummaryTable) -> Table:

@@ -6,13 +6,13 @@ from html import escape
 _LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
 
-def write_title(title: str) -> str:
-    """A line in bold type."""
+def encode_title(title: str) -> str:
+    """A line in bold type as HTML."""
     return f"<p><b>{escape(title)}</b></p>"
 
 
-def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with a caption; without column heads where all of them are empty."""
+def encode_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with a caption as HTML; without column heads where all of them are empty."""
     heads = "".join(f"<th{_LEFT}>{escape(column)}</th>" for column in columns)
     header = f"<thead><tr>{heads}</tr></thead>" if any(columns) else ""
     body = "".join("<tr>" + "".join(f"<td{_LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
