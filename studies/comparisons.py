@@ -12,6 +12,7 @@ from studies.records import Benchmark, run_model, score_record
 from studies.study import ACCURACY, TIMES, Fit, Result, Study
 from studies.tables import Rows, names_of, select
 
+LABELS = {"drive": {"u": "voltage (V)", "y": "speed (ticks/s)", "error": "error (ticks/s)"}}  # of records with units
 NOTES = (
     "Median (smallest – largest) over seeds. Free simulation from the inputs alone, cold start, raw units; the same "
     "rows are scored for every model. ARX chooses its order, up to ten lags or those of the others if they are more.",
@@ -92,13 +93,21 @@ class ComparisonStudy(Study):
             _, test, skip = next(iter(own.values()))
             paths = {(model, method): each for model, (runs, _, _) in own.items() for (_, method), each in runs.items()}
             comparison = revarb.Comparison(tuple(rows_of_first), paths, (test,), skip)
-            figures[f"{name}_all"] = comparison.plot()
+            figures[f"{name}_all"] = _label(comparison.plot(), name)
             if comparison.reliability():
                 figures[f"reliability_{name}"] = draw_bands(comparison)
             if self.shown in own:
                 path = comparison.by_model()[self.shown][-1]
-                figures[name] = path.plot(test.y, f"{name}: free simulation of the test part")
+                figure = path.plot(test.y, f"{name}: free simulation of the test part")
+                figures[name] = _label(figure, name)
         return figures
+
+
+def _label(figure: Figure, record: str) -> Figure:
+    # The names of columns with their units.
+    for label in [axes.yaxis.label for axes in figure.axes]:
+        label.set_text(LABELS.get(record, {}).get(label.get_text(), label.get_text()))
+    return figure
 
 
 def draw_bands(comparison: revarb.Comparison) -> Figure:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_measured_values_are_drawn_with_their_gaps(quick):
     path = Mean().fit(small.record()).simulate(small.record(1).u)
 
     def markers(y):  # ticks, and dots
-        return encode_figure(draw_comparison({"Mean": [path]}, y, 0), "svg").count(b"<use ")
+        return encode_figure(draw_comparison({"Mean": [path]}, replace(small.record(1), y=y), 0), "svg").count(b"<use ")
 
     y = small.record(1).y.copy()
     y[30:35] = np.nan

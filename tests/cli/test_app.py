@@ -60,7 +60,7 @@ def test_the_defaults_in_the_help_are_those_of_the_model(capsys, command):
 SLOW_IMPORT = """
 import builtins, os, sys, time
 real = builtins.__import__
-def slow(name, *rest):
+def slow(name, *rest, **named):
     if name == {module!r}:
         builtins.__import__ = real
         os.write(2, b"importing\\n")
@@ -68,7 +68,7 @@ def slow(name, *rest):
             time.sleep(600.0)
         except BaseException:
             pass
-    return real(name, *rest)
+    return real(name, *rest, **named)
 builtins.__import__ = slow
 from revarb.__main__ import main
 sys.argv[1:] = {arguments}

@@ -74,6 +74,21 @@ def test_a_logger_file_from_fit_to_prediction(capsys, folder):
     assert len(written) == 60 and written["when"][1] == "15.11.2026 08:00:10"
 
 
+@pytest.mark.parametrize(
+    ("times", "label", "first"),
+    [(7.0 + TIMES, "t", 7.0), (pd.date_range("2026-01-01", periods=60, freq="500ms"), "seconds after 2026-01-01", 0.0)],
+)
+def test_pictures_have_the_times_of_the_file(capsys, model, monkeypatch, times, label, first):
+    write_record("later.csv", small.record(2), times)
+    drawn = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: drawn.append(figure.axes[-1]))
+    for command in (SIMULATE, PREDICT):
+        succeed(capsys, *command, "later.csv", "-o", "p.csv")
+    succeed(capsys, "fit", "later.csv", *COLUMNS, "--model", "arx", "--time", "t", "-o", "m.rgp")
+    assert [axes.get_xlabel().startswith(label) for axes in drawn[:2]] == [True, True]
+    assert drawn[2].get_xlabel() == "time (s)" and {axes.lines[-1].get_xdata()[0] for axes in drawn} == {first}
+
+
 def test_options_for_other_files(capsys, model, folder):
     text = pd.read_csv("test.csv").to_csv(sep="|", decimal=",", index=False)
     (folder / "odd.csv").write_text(f"Logger|7\nno comment\n{text}")

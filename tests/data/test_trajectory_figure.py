@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
@@ -69,3 +70,21 @@ def test_long_records_are_drawn_with_few_points(model):
     u = np.tile(small.record(1, inputs=2).u, (500, 1))
     figure = model.simulate(u).plot(np.zeros((len(u), 2)))
     assert len(u) > 20_000 and max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) <= 3000
+
+
+def test_the_axis_of_time_is_that_of_the_table(model):
+    record = small.record(1, inputs=2)
+    frame = pd.DataFrame(record.u, columns=["u0", "u1"])
+    for index, label in (
+        (pd.date_range("2026-01-01", periods=60, freq="s", name="when"), "when"),
+        (pd.date_range("2026-01-01", periods=60, freq="s"), "time"),
+    ):
+        figure = model.simulate(frame.set_index(index)).plot()
+        assert figure.axes[-1].get_xlabel() == label
+        assert list(figure.axes[-1].lines[0].get_xdata()) == list(index.to_numpy())
+    times = 3.0 + 0.5 * np.arange(60)
+    figure = model.simulate(frame).plot(times=times)
+    np.testing.assert_array_equal(figure.axes[-1].lines[0].get_xdata(), times)
+    [shaded] = figure.axes[-1].patches
+    assert (shaded.get_x(), shaded.get_width()) == (3.0, 0.5 * model.skip)
+    assert model.simulate(frame).plot().axes[-1].get_xlabel() == "sample"  # row numbers are no times

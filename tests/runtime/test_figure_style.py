@@ -1,6 +1,7 @@
 import numpy as np
+from matplotlib.figure import Figure
 
-from revarb.runtime.figure_style import BINS, MAX_ROWS, thin_band, thin_line
+from revarb.runtime.figure_style import BINS, MAX_ROWS, label_axes, thin_band, thin_line
 
 ROWS = 20_001
 TIME = 0.5 * np.arange(float(ROWS))
@@ -36,3 +37,10 @@ def test_a_thin_band_contains_the_band():
     time, low, high = thin_band(TIME, lower, lower + 1.0)
     assert len(time) == len(low) == len(high) <= BINS
     assert low.min() == lower.min() and high.max() == (lower + 1.0).max() and (high >= low + 1.0).all()
+
+
+def test_names_of_columns_are_replaced_by_names_with_units():
+    figure = Figure()
+    for axes, name in zip(figure.subplots(2, 1), ("level", "flow"), strict=True):
+        axes.set_ylabel(name)
+    assert [axes.get_ylabel() for axes in label_axes(figure, {"level": "level (cm)"}).axes] == ["level (cm)", "flow"]

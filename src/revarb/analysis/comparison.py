@@ -22,10 +22,11 @@ from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed, warn_user
 from revarb.models.base import ModelSpec
 from revarb.models.residuals import Residuals
+from revarb.runtime.notebook import encode_table, encode_title
 from revarb.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +73,15 @@ class Comparison:
     def __repr__(self) -> str:
         models = ", ".join(dict.fromkeys(row["model"] for row in self.rows))
         return f"Comparison({models}; {len(self.test)} test record(s))"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.score.upper()} of a free simulation, median over the seeds"
+        rows = [
+            (line.model, line.method, f"{line.median(self.score):.3g}" if line.worked else "failed")
+            for line in self.lines
+        ]
+        said = [self.verdict] if self.incomplete is None else [self.verdict, self.incomplete]
+        return "".join([*map(encode_title, said), encode_table(title, ("model", "method", self.score.upper()), rows)])
 
     @property
     def lines(self) -> list[Line]:
@@ -121,13 +131,15 @@ class Comparison:
         with np.errstate(over="ignore", invalid="ignore"):  # a model may have diverged
             return {key: check_bands(paths, outputs, self.skip) for key, paths in banded.items()}
 
-    def plot(self, column: int = 0) -> "Figure":
+    def plot(self, column: int = 0, fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw one output of the first test record as every model simulates it, a panel each.
 
         Parameters
         ----------
         column : int
             Which output.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -144,7 +156,7 @@ class Comparison:
         column = check_integer("column", column, 0, len(self.test[0].output_names) - 1)
         if not self.paths:
             raise InputError("every model failed, so there is nothing to draw; see `rows` for the reasons")
-        return draw_comparison(self.by_model(), self.test[0].y, column)
+        return draw_comparison(self.by_model(), self.test[0], column, fig)
 
 
 class ComparisonInterrupted(KeyboardInterrupt):

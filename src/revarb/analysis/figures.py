@@ -10,9 +10,21 @@ from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarF
 from scipy.stats import binom
 
 from revarb.analysis.reliability import BandCheck, ErrorByHorizon, Reliability
+from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_band, draw_measured
-from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time, thin_line
+from revarb.runtime.figure_style import (
+    GREY,
+    MEASURED,
+    MODEL,
+    AnyFigure,
+    add_panels,
+    find_root,
+    finish_figure,
+    name_time,
+    start_figure,
+    thin_line,
+)
 
 PIT_BINS = 10
 CHANCE = "#e6e6e6"
@@ -20,16 +32,18 @@ HIGHEST_ERROR = 1.6  # in std of the measured output: a model that diverges must
 
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
-def draw_comparison(paths: Mapping[str, Sequence[Trajectory]], measured: np.ndarray, column: int) -> Figure:
-    """One output as every model simulates it, a panel each, over the measured output.
+def draw_comparison(
+    paths: Mapping[str, Sequence[Trajectory]], record: Series, column: int, given: AnyFigure | None = None
+) -> Figure:
+    """One output as every model simulates a record, a panel each, over the measured output.
 
     `paths` has a model's simulations by its methods. The first (mean-only) is the solid line, a later one is dashed,
     and the one with a band gives the band.
     """
-    figure = Figure(figsize=(10, 0.7 + 1.5 * len(paths)), layout="constrained")
+    figure = start_figure(given, 10.0, 0.7 + 1.5 * len(paths))
     first = next(iter(paths.values()))[0]
-    time = np.arange(len(measured)) * first.dt
-    panels = add_panels(figure, len(paths), time=name_time(first.dt))
+    measured, time = record.y, record.start_time + np.arange(len(record)) * record.dt
+    panels = add_panels(figure, len(paths), time=name_time(record.dt, record.time_name))
     for axes, (model, several) in zip(panels, paths.items(), strict=True):
         for path in several:
             if path.std is not None:
@@ -42,8 +56,8 @@ def draw_comparison(paths: Mapping[str, Sequence[Trajectory]], measured: np.ndar
         axes.set_title(model, loc="left", fontsize=9, fontweight="bold")
         axes.set_ylabel(first.output_names[column], fontsize=8)
         _limit_axis(axes, measured[:, column])
-    finish_figure(figure, "")
-    return figure
+    finish_figure(figure, "", panels)
+    return find_root(figure)
 
 
 def _limit_axis(axes: Axes, measured: np.ndarray) -> None:

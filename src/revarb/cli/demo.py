@@ -19,6 +19,7 @@ INTRODUCTION = (
     "Two tanks: the upper one drains into the lower one, and both can overflow. Given are 400 noisy samples of the "
     "pump's voltage and the lower level.\nThe fit takes about a minute the first time, less when it is repeated."
 )
+LABELS = {"voltage": "voltage (V)", "level": "level (cm)", "error": "error (cm)"}
 PICTURE_TITLE = "Two tanks: simulated from the voltage of the pump alone"
 
 datasets_app = typer.Typer(help="Benchmark data: list it, fetch it.")
@@ -41,7 +42,7 @@ def demo(
         from revarb.analysis.report import write_results
         from revarb.data.table_file import write_table
         from revarb.models.recipe import Status
-        from revarb.runtime.figure_style import save_figure
+        from revarb.runtime.figure_style import label_axes, save_figure
         from revarb.runtime.files import make_folder
     split = revarb.datasets.load("two_tanks", seed)
     train, test = split.train, split.test
@@ -59,6 +60,7 @@ def demo(
     models = {"revarb": model, "ARX": revarb.ARX().fit(train), "training mean": revarb.Mean().fit(train)}
     paths = {name: each.simulate(test.u) for name, each in models.items()}
     path = paths["revarb"]
+    picture = label_axes(path.plot(test.y, PICTURE_TITLE, {"ARX": paths["ARX"]}), LABELS)
     rows = {name: revarb.scores(each, test.y, path.skip) for name, each in paths.items()}
     _print_scores(rows)
     meta = {"table": "demo", "command": f"revarb demo --out {folder} --seed {seed}", "seed": seed, "effort": EFFORT}
@@ -67,7 +69,7 @@ def demo(
         *written,
         model.save(folder / "model.rgp"),
         path.to_csv(folder / "simulation.csv"),
-        save_figure(folder / "simulation.png", path.plot(test.y, PICTURE_TITLE, {"ARX": paths["ARX"]})),
+        save_figure(folder / "simulation.png", picture),
         write_results(folder / "scores.json", meta, [{"model": name, **row.to_row()} for name, row in rows.items()]),
     )
     say("the same on your own columns:", bold=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import rich.box
 import rich.table
+from matplotlib.figure import Figure
 
 from revarb.analysis.report import Grid, format_number, format_percent
 from revarb.analysis.scores import Scores, scores
@@ -37,7 +38,7 @@ def write_path(
         if targets:
             write_table(targets[0], columns)
         for picture in targets[1:]:
-            save_figure(picture, path.plot(measured, f"{table.path.name}: {what}"))
+            save_figure(picture, _draw(path, table, time_name, measured, f"{table.path.name}: {what}"))
     if measured is not None and not np.isnan(measured[path.skip :]).all():
         shown = screen if targets else error_screen  # a table on the standard output is alone there
         shown.print(score_table(path.method, scores(path, measured), what))
@@ -46,6 +47,16 @@ def write_path(
     print_written(*targets)
     if not targets:
         _write_to_standard_output(encode_csv(columns))
+
+
+def _draw(path: Trajectory, table: Table, time_name: str | None, measured: np.ndarray | None, title: str) -> Figure:
+    # Over the times of the file.
+    if time_name is None:
+        return path.plot(measured, title)
+    figure = path.plot(measured, title, times=table.seconds(time_name))
+    are_numbers = table.labels(time_name).dtype.kind == "f"
+    figure.axes[-1].set_xlabel(time_name if are_numbers else f"seconds after {table.cell(time_name, 0)}")
+    return figure
 
 
 def _write_to_standard_output(content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,7 +121,10 @@ def read_by_file(
     for table, sampling in zip(tables, _measure(tables, times), strict=True):
         u, y = table.columns(input_names), table.columns(output_names, missing=True)
         record = Series(u, y, sampling.interval, input_names, output_names, time_name=times.column)
-        by_file.append([record[rows] for rows in sampling.records])
+        by_file.append([
+            replace(record[rows], start_time=start)
+            for rows, start in zip(sampling.records, sampling.starts, strict=True)
+        ])  # fmt: skip
         spans += [(table, rows.start) for rows in sampling.records]
 
     def locate(record: int, first: int, last: int) -> str:
@@ -165,4 +169,4 @@ def _measure(tables: Sequence[Table], times: Times) -> list[Sampling]:
             table.sort(times.column)
         return measure_together(tables, times.column, times.split_gaps)
     dt = 1.0 if times.dt is None else times.dt
-    return [Sampling(dt, 0.0, (slice(0, len(table)),)) for table in tables]
+    return [Sampling(dt, 0.0, (slice(0, len(table)),), (0.0,)) for table in tables]

@@ -32,12 +32,13 @@ class Steps(NamedTuple):
 class Sampling(NamedTuple):
     """The interval of a column of times, the relative error of it that jitter can cause, and the rows of each record.
 
-    A table is one record, or several where it is split at gaps.
+    A table is one record, or several where it is split at gaps; `starts` are the times of their first rows.
     """
 
     interval: float
     error: float
     records: tuple[slice, ...]
+    starts: tuple[float, ...]
 
 
 class _TimeColumn(NamedTuple):
@@ -195,7 +196,8 @@ def _measure_records(
             f"{times.name}: steps differ by up to {worst.deviation:.1%} from their median, "
             f"{worst.usual:g}; they are taken as even, {interval:g} each"
         )
-    return Sampling(interval, _bound_error(worst.deviation, max(counts) + 1), tuple(records))
+    starts = tuple(float(times.seconds[rows.start]) for rows in records)
+    return Sampling(interval, _bound_error(worst.deviation, max(counts) + 1), tuple(records), starts)
 
 
 def _check_same(times: _TimeColumn, records: Sequence[slice], measured: Sequence[Steps], deviation: float) -> None:

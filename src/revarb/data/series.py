@@ -41,6 +41,8 @@ class Series:
         Row labels; taken from the data frame.
     time_name : str, optional
         Name of the column of times; set by `read_records`, and remembered by a model.
+    start_time : float
+        Time of the first row, for pictures; set by `read_records` where there is a column of times.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class Series:
     output_names: tuple[str, ...]
     index: RowIndex | None
     time_name: str | None
+    start_time: float
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class Series:
         output_names: Iterable[str] | None = None,
         index: RowIndex | None = None,
         time_name: str | None = None,
+        start_time: float = 0.0,
     ):
         y_values = read_values("y", y)
         u_values = TableValues(np.empty((len(y_values.matrix), 0))) if u is None else read_values("u", u)
@@ -99,6 +103,7 @@ class Series:
         object.__setattr__(self, "output_names", column_names("y", output_names, y_matrix.shape[1]))
         object.__setattr__(self, "index", _check_index(index, u_values.index, y_values.index))
         object.__setattr__(self, "time_name", check_time_name(time_name))
+        object.__setattr__(self, "start_time", check_number("start_time", start_time))
         object.__setattr__(self, "dt", _find_interval(dt, y_values.index or u_values.index))
         refuse_values("u", u_matrix, ~np.isfinite(u_matrix), self.input_names)
         refuse_values("y", y_matrix, np.isinf(y_matrix), self.output_names)
@@ -115,8 +120,9 @@ class Series:
             raise InputError(f"a record is cut by a slice of consecutive rows, as in record[:500]; received {rows!r}")
         labels = None if self.index is None or self.index.labels is None else self.index.labels[rows]
         index = None if self.index is None else self.index._replace(labels=labels)
+        start = self.start_time + rows.indices(len(self))[0] * self.dt
         return type(self)(
-            self.u[rows], self.y[rows], self.dt, self.input_names, self.output_names, index, self.time_name
+            self.u[rows], self.y[rows], self.dt, self.input_names, self.output_names, index, self.time_name, start
         )
 
     def __repr__(self) -> str:
@@ -150,6 +156,8 @@ class Window(Series):
         Row labels; taken from the data frame.
     time_name : str, optional
         Name of the column of times, as in `Series`.
+    start_time : float
+        Time of the first row, as in `Series`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The result of a simulation or prediction, in raw units."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,11 @@ from revarb.data.dataframes import RowIndex, label_rows, make_dataframe
 from revarb.data.scaling import half_width
 from revarb.data.table_file import write_csv
 from revarb.errors import ComputationError, InputError, check_number
+from revarb.runtime.notebook import encode_table, encode_title
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 MAX_DISAGREEMENT = 0.25  # between samples and moments, in standard deviations (docs/design/decisions)
 
@@ -99,6 +101,16 @@ class Trajectory:
     def __repr__(self) -> str:
         what = f"{len(self)} rows, outputs {self.output_names}, method={self.method!r}, start={self.start!r}"
         return f"Trajectory({what})"
+
+    def _repr_html_(self) -> str:
+        ends = [(self.mean[row], None if self.std is None else self.std[row]) for row in (0, -1)] if len(self) else []
+        rows = [
+            (name, *(f"{mean[column]:.4g}" + ("" if std is None else f" ± {std[column]:.2g}") for mean, std in ends))
+            for column, name in enumerate(self.output_names)
+        ]
+        heads = ("output", *("first row", "last row (± standard deviation)")[: len(ends)])
+        doubts = [] if self.warning is None else [encode_title(self.warning)]
+        return "".join([encode_title(repr(self)), encode_table("", heads, rows), *doubts])
 
     @property
     def warning(self) -> str | None:
@@ -280,7 +292,14 @@ class Trajectory:
         return write_csv(path, self.labelled_columns())
 
     def plot(
-        self, measured: ArrayLike | None = None, title: str = "", others: "Mapping[str, Trajectory] | None" = None
+        self,
+        measured: ArrayLike | None = None,
+        title: str = "",
+        others: "Mapping[str, Trajectory] | None" = None,
+        *,
+        times: ArrayLike | None = None,
+        ax: "Axes | Sequence[Axes] | None" = None,
+        fig: "Figure | SubFigure | None" = None,
     ) -> "Figure":
         """Draw the mean and its 95 % band, over the measured output where it is given.
 
@@ -292,6 +311,12 @@ class Trajectory:
             Title of the figure.
         others : mapping from names to Trajectory, optional
             Runs of other models over the same rows; the mean of each is a thin line.
+        times : array-like [T], optional
+            Times of the rows, such as a column of the file; default: row labels that are times, else multiples of `dt`.
+        ax : matplotlib Axes, or one per output, optional
+            Draw the outputs only, into these axes, in the style of their figure; `title` is the label of the line.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw all panels; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -306,6 +331,10 @@ class Trajectory:
         >>> figure.axes[0].get_ylabel()
         'level'
         """
-        from revarb.data.trajectory_figure import draw_trajectory  # matplotlib is slow to import
+        from revarb.data.trajectory_figure import draw_outputs, draw_trajectory  # matplotlib is slow to import
 
-        return draw_trajectory(self, measured, title, others or {})
+        if ax is None:
+            return draw_trajectory(self, measured, title, others or {}, times, fig)
+        if others or fig is not None:
+            raise InputError("with ax only this run is drawn; leave out others and fig")
+        return draw_outputs(self, measured, title, times, ax)

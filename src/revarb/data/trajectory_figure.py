@@ -1,7 +1,7 @@
 """Figure of a simulated or predicted trajectory: inputs, outputs with their band and the measured ones, errors."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import as_matrix, row_index, same_labels
-from revarb.errors import InputError
+from revarb.errors import InputError, describe
 from revarb.runtime import figure_style as style
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ MAX_SAMPLES = 30  # sampled trajectories that are drawn
 
 @rc_context({"text.parse_math": False})  # a column may be named a$b$
 def draw_trajectory(
-    path: "Trajectory", measured: ArrayLike | None, title: str, others: Mapping[str, "Trajectory"]
+    path: "Trajectory",
+    measured: ArrayLike | None,
+    title: str,
+    others: Mapping[str, "Trajectory"],
+    times: ArrayLike | None,
+    given: style.AnyFigure | None,
 ) -> Figure:
     """Every input in a panel, then every output with its 95 % band and, where it was measured, its error.
 
@@ -34,9 +39,9 @@ def draw_trajectory(
     inputs, outputs = 0 if path.inputs is None else path.inputs.shape[1], path.mean.shape[1]
     errors = [] if values is None else [ERROR_HEIGHT]
     heights = [INPUT_HEIGHT] * inputs + [OUTPUT_HEIGHT, *errors] * outputs
-    figure = Figure(figsize=(10, 1.2 + sum(heights)), layout="constrained")
-    panels = style.add_panels(figure, len(heights), heights=heights, time=style.name_time(path.dt))
-    time = np.arange(len(path)) * path.dt
+    figure = style.start_figure(given, 10.0, 1.2 + sum(heights))
+    time, label = _find_times(path, times)
+    panels = style.add_panels(figure, len(heights), heights=heights, time=label)
     for column, axes in enumerate(panels[:inputs]):
         _draw_input(axes, time, path, column)
     for column in range(outputs):
@@ -45,9 +50,44 @@ def draw_trajectory(
         _draw_others(own[0], time, others, column)
         if values is not None:
             _draw_error(own[1], time, path, column, values[:, column])
-    _shade_settling(panels[inputs], path)
-    style.finish_figure(figure, title)
-    return figure
+    if _shade_settling(panels, time, path):
+        panels[inputs].text(
+            time[0], 0.98, " settling, not scored", transform=panels[inputs].get_xaxis_transform(), fontsize=7, va="top"
+        )
+    style.finish_figure(figure, title, panels)
+    return style.find_root(figure)
+
+
+@rc_context({"text.parse_math": False})
+def draw_outputs(
+    path: "Trajectory", measured: ArrayLike | None, title: str, times: ArrayLike | None, given: Axes | Sequence[Axes]
+) -> Figure:
+    """Every output with its band into given axes, in the colours of their cycle and the style of their figure."""
+    axes = style.check_axes(given, path.mean.shape[1])
+    values = None if measured is None else _check_measured(path, measured)
+    time, label = _find_times(path, times)
+    for column, panel in enumerate(axes):
+        [line] = panel.plot(*style.thin_line(time, path.mean[:, column]), label=title or "model")
+        if path.std is not None:
+            draw_band(panel, time, path, column, color=line.get_color(), alpha=0.25)
+        if values is not None:
+            draw_measured(panel, time, values[:, column])
+        panel.set(xlabel=label, ylabel=path.output_names[column])
+        panel.legend()
+    _shade_settling(axes, time, path)
+    return style.find_root(axes[0].figure)
+
+
+def _find_times(path: "Trajectory", given: ArrayLike | None) -> tuple[np.ndarray, str]:
+    # Of the rows, and their label: those that are given, row labels that are times, or multiples of the interval.
+    labels = None if path.index is None or path.index.seconds() is None else path.index.labels
+    times = labels if given is None else given
+    if times is None:
+        return np.arange(len(path)) * path.dt, style.name_time(path.dt)
+    values = np.asarray(times)
+    if values.shape != (len(path),) or values.dtype.kind not in "iufMm":
+        raise InputError(f"times must be {len(path)} numbers or points in time, received {describe(given)}")
+    return values, str(getattr(times, "name", None) or "time")
 
 
 def draw_measured(axes: Axes, time: np.ndarray, values: np.ndarray, width: float = 1.0) -> None:
@@ -59,12 +99,13 @@ def draw_measured(axes: Axes, time: np.ndarray, values: np.ndarray, width: float
         axes.plot(time[isolated], values[isolated], color=style.MEASURED, marker=".", ms=3, lw=0, zorder=3)
 
 
-def draw_band(axes: Axes, time: np.ndarray, path: "Trajectory", column: int) -> None:
+def draw_band(
+    axes: Axes, time: np.ndarray, path: "Trajectory", column: int, color: Any = style.BAND, alpha: float = 1.0
+) -> None:
     """The 95 % band of one output."""
     lower, upper = path.interval(0.95)
-    axes.fill_between(
-        *style.thin_band(time, lower[:, column], upper[:, column]), color=style.BAND, lw=0, label="95 % band"
-    )
+    thin = style.thin_band(time, lower[:, column], upper[:, column])
+    axes.fill_between(*thin, color=color, alpha=alpha, lw=0, label="95 % band")
 
 
 def _draw_input(axes: Axes, time: np.ndarray, path: "Trajectory", column: int) -> None:
@@ -114,16 +155,12 @@ def _draw_error(axes: Axes, time: np.ndarray, path: "Trajectory", column: int, m
     axes.tick_params(labelsize=7)
 
 
-def _shade_settling(first_output: Axes, path: "Trajectory") -> None:
-    # The rows of a cold run that scores leave out.
-    if not 0 < path.skip < len(path):
-        return
-    end = path.skip * path.dt
-    for axes in first_output.figure.axes:
-        axes.axvspan(0.0, end, color=style.SETTLING, lw=0, zorder=0)
-    first_output.text(
-        0.0, 0.98, " settling, not scored", transform=first_output.get_xaxis_transform(), fontsize=7, va="top"
-    )
+def _shade_settling(panels: Iterable[Axes], time: np.ndarray, path: "Trajectory") -> bool:
+    # The rows of a cold run that scores leave out, if there are any.
+    shaded = 0 < path.skip < len(path)
+    for axes in panels if shaded else ():
+        axes.axvspan(time[0], time[path.skip], color=style.SETTLING, lw=0, zorder=0)
+    return shaded
 
 
 def _shade_extrapolation(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:

@@ -13,7 +13,17 @@ from matplotlib.ticker import MaxNLocator
 from revarb.data.trajectory_figure import draw_band
 from revarb.errors import shorten
 from revarb.models.residual_findings import ONE_LAG
-from revarb.runtime.figure_style import GREY, MEASURED, MODEL, add_panels, finish_figure, name_time
+from revarb.runtime.figure_style import (
+    GREY,
+    MEASURED,
+    MODEL,
+    AnyFigure,
+    add_panels,
+    find_root,
+    finish_figure,
+    name_time,
+    start_figure,
+)
 
 if TYPE_CHECKING:
     from revarb.models.linearisation import Linearisation
@@ -31,14 +41,18 @@ LEAST_STEPS, MOST_STEPS = 15, 300  # of the responses beside the poles
 SETTLED = 1e-3  # they end where the slowest pole has decayed to this
 
 
-@rc_context({"text.parse_math": False, "font.size": 8})  # a column may be named a$b$
-def draw_residuals(residuals: "Residuals", title: str, rows: Sequence[int]) -> Figure:
+def draw_residuals(residuals: "Residuals", title: str, rows: Sequence[int], given: AnyFigure | None) -> Figure:
     """Autocorrelation, cross-correlation with every input, and histogram of some outputs (by their numbers)."""
+    with rc_context({"text.parse_math": False}), rc_context({"font.size": 8} if given is None else {}):
+        return _draw_residuals(residuals, title, rows, given)
+
+
+def _draw_residuals(residuals: "Residuals", title: str, rows: Sequence[int], given: AnyFigure | None) -> Figure:
     inputs = _choose_inputs(residuals, rows)
     width = max(LEAST_WIDTH, PANEL_WIDTH * (len(inputs) + 2))
     text = title or residuals.sentence
     lines = textwrap.wrap(text, int(LETTERS_PER_INCH * width), max_lines=MOST_LINES, placeholder=" …")
-    figure = Figure(figsize=(width, 0.9 + 0.17 * len(lines) + PANEL_HEIGHT * len(rows)), layout="constrained")
+    figure = start_figure(given, width, 0.9 + 0.17 * len(lines) + PANEL_HEIGHT * len(rows))
     panels = figure.subplots(len(rows), len(inputs) + 2, squeeze=False)
     for line, row in zip(panels, rows, strict=True):
         _draw_residual_row(line, residuals, row, inputs)
@@ -49,8 +63,9 @@ def draw_residuals(residuals: "Residuals", title: str, rows: Sequence[int]) -> F
         axes.set_xlabel(label)
     figure.suptitle("\n".join(lines), fontsize=9, x=0.01, ha="left")
     handles = dict(zip(*reversed(panels[0, 0].get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
+    place = "outside lower center" if given is None else "lower center"  # outside needs a constrained layout
+    figure.legend(handles.values(), handles.keys(), loc=place, ncols=4, fontsize=8, frameon=False)
+    return find_root(figure)
 
 
 def _choose_inputs(residuals: "Residuals", rows: Sequence[int]) -> list[int]:
@@ -106,26 +121,27 @@ def _draw_histogram(axes: Axes, errors: np.ndarray) -> None:
 
 
 @rc_context({"text.parse_math": False})
-def draw_linearisation(linear: "Linearisation") -> Figure:
+def draw_linearisation(linear: "Linearisation", given: AnyFigure | None) -> Figure:
     """Responses to unit steps, a panel per output, and to the right the poles in the unit circle."""
     outputs, inputs = linear.D.shape
-    figure = Figure(figsize=(10.0, max(4.2, 1.2 + 1.6 * outputs)), layout="constrained")
+    figure = start_figure(given, 10.0, max(4.2, 1.2 + 1.6 * outputs))
     grid = figure.add_gridspec(outputs, 2, width_ratios=(1.4, 1.0))
     largest = float(np.abs(linear.poles).max(initial=0.0))
     decay = np.log(SETTLED) / np.log(largest) if 0.0 < largest < 1.0 else 0.0
     rows = int(np.clip(np.ceil(decay), LEAST_STEPS, MOST_STEPS))
     responses, time = linear.step(rows), np.arange(rows) * linear.dt
-    for row in range(outputs):
-        axes = figure.add_subplot(grid[row, 0])
+    panels = [figure.add_subplot(grid[row, 0]) for row in range(outputs)]
+    for row, axes in enumerate(panels):
         axes.axhline(0.0, color=GREY, lw=0.6)
         for column in range(inputs):
             colour, label = COLOURS[column % len(COLOURS)], f"step of {linear.input_names[column]} by 1"
             axes.step(time, responses[:, row, column], color=colour, lw=1.4, where="post", label=label)
         axes.set(ylabel=f"Δ {linear.output_names[row]}", xlabel=name_time(linear.dt))
         axes.label_outer()
-    _draw_poles(figure.add_subplot(grid[:, 1]), linear.poles)
-    finish_figure(figure, f"Linearised at {linear.point}")
-    return figure
+    panels.append(figure.add_subplot(grid[:, 1]))
+    _draw_poles(panels[-1], linear.poles)
+    finish_figure(figure, f"Linearised at {linear.point}", panels)
+    return find_root(figure)
 
 
 def _draw_poles(axes: Axes, poles: np.ndarray) -> None:
@@ -143,11 +159,11 @@ def _draw_poles(axes: Axes, poles: np.ndarray) -> None:
 
 
 @rc_context({"text.parse_math": False})
-def draw_step_response(response: "StepResponse") -> Figure:
+def draw_step_response(response: "StepResponse", given: AnyFigure | None) -> Figure:
     """The input that steps, then every output from a little before the step."""
     path = response.path
     heights = [0.7, *[2.2] * len(path.output_names)]
-    figure = Figure(figsize=(10.0, 1.2 + sum(heights)), layout="constrained")
+    figure = start_figure(given, 10.0, 1.2 + sum(heights))
     panels = add_panels(figure, len(heights), heights=heights, time=f"{name_time(path.dt)}, from the step")
     before = -max(BEFORE * response.time[-1], path.dt)
     value = response.point.inputs[path.input_names.index(response.input_name)]
@@ -158,8 +174,10 @@ def draw_step_response(response: "StepResponse") -> Figure:
     for column, axes in enumerate(panels[1:]):
         _draw_response(axes, response, column, before)
     gains = ", ".join(f"{gain:.3g}" for gain in response.gain)
-    finish_figure(figure, f"{response.input_name} steps by {response.size:.3g} at {response.point}: gain {gains}")
-    return figure
+    finish_figure(
+        figure, f"{response.input_name} steps by {response.size:.3g} at {response.point}: gain {gains}", panels
+    )
+    return find_root(figure)
 
 
 def _draw_response(axes: Axes, response: "StepResponse", column: int, before: float) -> None:
@@ -178,10 +196,10 @@ def _draw_response(axes: Axes, response: "StepResponse", column: int, before: fl
 
 
 @rc_context({"text.parse_math": False})
-def draw_frequency_response(response: "FrequencyResponse") -> Figure:
+def draw_frequency_response(response: "FrequencyResponse", given: AnyFigure | None) -> Figure:
     """Magnitude above phase, a column of panels per input and a line per output."""
     inputs, nyquist = len(response.input_names), 0.5 / response.dt
-    figure = Figure(figsize=(max(7.0, 1.0 + 3.6 * inputs), 5.2), layout="constrained")
+    figure = start_figure(given, max(7.0, 1.0 + 3.6 * inputs), 5.2)
     panels = figure.subplots(2, inputs, sharex=True, sharey="row", squeeze=False)
     for column, (magnitude, phase) in enumerate(panels.T):
         for row, name in enumerate(response.output_names):
@@ -196,15 +214,15 @@ def draw_frequency_response(response: "FrequencyResponse") -> Figure:
         phase.set_xlabel("frequency (cycles per sample)" if response.dt == 1.0 else "frequency (Hz)")
     panels[0, 0].set_ylabel("magnitude")
     panels[1, 0].set_ylabel("phase (degrees)")
-    finish_figure(figure, f"Frequency response at {response.point}")
-    return figure
+    finish_figure(figure, f"Frequency response at {response.point}", panels.flat)
+    return find_root(figure)
 
 
 @rc_context({"text.parse_math": False})
-def draw_static_gain_curve(curve: "StaticGainCurve") -> Figure:
+def draw_static_gain_curve(curve: "StaticGainCurve", given: AnyFigure | None) -> Figure:
     """Every output at rest over the input, and its slope to the right."""
     outputs = len(curve.output_names)
-    figure = Figure(figsize=(9.0, 1.2 + 2.4 * outputs), layout="constrained")
+    figure = start_figure(given, 9.0, 1.2 + 2.4 * outputs)
     panels = figure.subplots(outputs, 2, sharex=True, squeeze=False)
     for row, (level, slope) in enumerate(panels):
         level.plot(curve.inputs, curve.outputs[:, row], color=MODEL, lw=1.8, marker=".", ms=4)
@@ -219,8 +237,8 @@ def draw_static_gain_curve(curve: "StaticGainCurve") -> Figure:
         axes.set_xlabel(curve.input_name)
     inputs = zip(curve.input_names, curve.others, strict=True)
     others = ", ".join(f"{name} = {value:.6g}" for name, value in inputs if name != curve.input_name)
-    finish_figure(figure, f"Outputs at rest{' at ' if others else ''}{others}")
-    return figure
+    finish_figure(figure, f"Outputs at rest{' at ' if others else ''}{others}", panels.flat)
+    return find_root(figure)
 
 
 def _shade_unrest(axes: Axes, curve: "StaticGainCurve", row: int) -> None:

@@ -19,7 +19,7 @@ from revarb.models.recipe import Status
 from revarb.models.summary import Summary, SummaryTable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 _NOT_HERE = {  # methods that some models have, and what a user of another model should do
     "refit": "cannot be refitted, only an RGP, an ARX or their mixture; fit it again to all records",
@@ -70,6 +70,9 @@ class Fitted(ABC):
     def __repr__(self) -> str:
         columns = f"inputs {self.input_names}, outputs {self.output_names}"
         return f"{type(self).__name__}({columns}, status={self.status.label!r}{self._error_text})"
+
+    def _repr_html_(self) -> str:
+        return Summary(type(self).__name__, (self._common_table(),))._repr_html_()
 
     @property
     def _error_text(self) -> str:
@@ -134,13 +137,15 @@ class Fitted(ABC):
         """
         return save_model(self, path)
 
-    def plot_fit(self, records: Series | Sequence[Series]) -> "Figure":
+    def plot_fit(self, records: Series | Sequence[Series], fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw the measured outputs and the free run over the training records.
 
         Parameters
         ----------
         records : Series or list of Series
             The training records; a model does not keep them.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -154,13 +159,13 @@ class Fitted(ABC):
         ComputationError
             If the free run diverges.
         """
-        from revarb.models.figures import draw_free_runs  # matplotlib is slow to import
+        from revarb.models.figures import TimeLine, draw_free_runs  # matplotlib is slow to import
 
         training = self._check_outputs(records)
         paths = [self.simulate(each.u) if self.input_names else self.simulate(steps=len(each)) for each in training]
         lags = f"{self.order.lags} lags and {self.order.input_lags} input lags"
         title = f"Training records, free run of a {type(self).__name__} with {lags}"
-        return draw_free_runs(paths, [record.y for record in training], title)
+        return draw_free_runs(TimeLine.of_records(training), paths, [record.y for record in training], title, fig)
 
     def _check_outputs(self, records: Series | Sequence[Series]) -> Sequence[Series]:
         training = as_records(records)

@@ -8,6 +8,7 @@ from revarb.errors import InputError, check_integer, check_number
 from revarb.models.summary import Summary, SummaryTable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLD_RUNS = "cold runs"  # what held-out errors are errors of, unless no cold run is better than the mean
@@ -117,6 +118,9 @@ class Choice:
     def __str__(self) -> str:
         return str(self.summary())
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     @property
     def taken_candidate(self) -> Candidate:
         """The candidate, or the mixture, that was taken."""
@@ -166,12 +170,18 @@ class Choice:
             title += f" ({max(blocks)} blocks each)"
         return SummaryTable(title, list(shown), list(zip(*shown.values(), strict=True)))
 
-    def plot(self) -> "Figure":
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw the held-out error of every candidate with its standard error; that of the model is in the title.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, without the title and in the style of its figure. Default: a new figure.
 
         Returns
         -------
         matplotlib.figure.Figure
+            Save it with `figure.savefig("choice.png")`; a notebook displays it.
         """
         from revarb.models.figures import draw_errors  # matplotlib is slow to import
 
@@ -183,7 +193,7 @@ class Choice:
             "fewer blocks (dropped, or not finished)": [each for note, each in notes if note in FEWER_BLOCKS],
         }
         known = "" if self.error is None else f", held-out error {format_error(self.error)}"
-        return draw_errors(groups, f"taken: {self.taken}{known}", self.scored_by)
+        return draw_errors(groups, f"taken: {self.taken}{known}", self.scored_by, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The choice as plain values, for a model file.

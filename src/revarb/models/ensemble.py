@@ -37,7 +37,7 @@ from revarb.simulation.run import Method
 from revarb.simulation.starts import StartChoice
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 Member = FittedRGP | FittedARX
 AnyMember = TypeVar("AnyMember")  # or the run of one, in `Live`
@@ -365,24 +365,29 @@ class Ensemble(Predictor, Exportable):
         """
         return self.best.recognise(u, steps=steps)
 
-    def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
+    def plot_fit(
+        self, records: Series | Sequence[Series] | None = None, fig: "Figure | SubFigure | None" = None
+    ) -> "Figure":
         """Draw the fit of the best recurrent GP among the members; see `FittedRGP.plot_fit`.
 
         Parameters
         ----------
         records : Series or list of Series, optional
             The training records, to draw the measured outputs too; a model does not keep them.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
         matplotlib.figure.Figure
         """
         if not self.bounds:
-            return super().plot_fit(() if records is None else records)
-        from revarb.runtime.figure_style import finish_figure  # matplotlib is slow to import
+            return super().plot_fit(() if records is None else records, fig)
+        from revarb.runtime.figure_style import set_title  # matplotlib is slow to import
 
-        figure = self.best.plot_fit(records)
-        finish_figure(figure, f"Best member: {_describe_member(self.best)}\n{figure.get_suptitle()}")
+        figure = self.best.plot_fit(records, fig)
+        drawn = figure if fig is None else fig
+        set_title(drawn, f"Best member: {_describe_member(self.best)}\n{drawn.get_suptitle()}")
         return figure
 
     def summary(self) -> Summary:

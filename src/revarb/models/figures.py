@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.trajectory_figure import draw_measured
 from revarb.models.recipe import Step
@@ -23,9 +24,13 @@ from revarb.runtime.figure_style import (
     MEASURED,
     MODEL,
     OTHERS,
+    AnyFigure,
     add_panels,
+    check_axes,
+    find_root,
     finish_figure,
     name_time,
+    start_figure,
     thin_band,
     thin_line,
 )
@@ -34,27 +39,37 @@ WIDTH = 70  # characters of a line below the axis
 LIMITS = (1e-12, 1e12)  # of what is drawn: a model file may have any numbers
 
 
-def draw_errors(groups: Mapping[str, Sequence[Any]], title: str, scored_by: str) -> Figure:
+def draw_errors(groups: Mapping[str, Sequence[Any]], title: str, scored_by: str, given: Axes | None) -> Figure:
     """Draw held-out errors below each other, best first, on a logarithmic axis; the groups by their labels.
 
-    Each entry of a group has `name`, `error` and `standard_error`; those without an error are left out.
+    Each entry of a group has `name`, `error` and `standard_error`; those without an error are left out. Into given
+    axes, without the title, and with the sizes that they have.
     """
     drawn = [(each, label) for label, group in groups.items() for each in group if each.error]
     drawn.sort(key=lambda pair: pair[0].error, reverse=True)
-    figure = Figure(figsize=(9.0, 1.6 + 0.22 * len(drawn)), layout="constrained")
-    axes = figure.subplots()
-    for label, colour in zip(groups, (MODEL, OTHERS[0], MEASURED, GREY), strict=True):
-        rows = [row for row, pair in enumerate(drawn) if pair[1] == label]
+    if given is None:
+        figure = start_figure(None, 9.0, 1.6 + 0.22 * len(drawn))
+        axes = figure.subplots()
+    else:
+        [axes] = check_axes(given, 1)
+        figure = axes.figure
+    for group, colour in zip(groups, (MODEL, OTHERS[0], MEASURED, GREY), strict=True):
+        rows = [row for row, pair in enumerate(drawn) if pair[1] == group]
         if rows:
-            _draw_points(axes, rows, [drawn[row][0] for row in rows], colour, label)
+            _draw_points(axes, rows, [drawn[row][0] for row in rows], colour, group)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(drawn)), [each.name for each, _ in drawn], fontsize=8)
+    axes.set_yticks(range(len(drawn)), [each.name for each, _ in drawn])
     by = textwrap.fill(textwrap.shorten(scored_by, 2 * WIDTH, placeholder=" …"), WIDTH)
-    axes.set_xlabel(f"held-out error, in standard deviations of the output\n{by}", fontsize=9)
+    axes.set_xlabel(f"held-out error, in standard deviations of the output\n{by}")
     _set_ticks(axes)
-    axes.grid(axis="x", color="#e8e8e8", linewidth=0.6)
-    finish_figure(figure, title)
-    return figure
+    if given is None:
+        axes.tick_params(axis="y", labelsize=8)
+        axes.xaxis.label.set_fontsize(9)
+        axes.grid(axis="x", color="#e8e8e8", linewidth=0.6)
+        finish_figure(figure, title, [axes])
+    else:
+        axes.legend()
+    return find_root(figure)
 
 
 def _draw_points(axes: Axes, rows: list[int], group: list[Any], colour: str, label: str) -> None:
@@ -79,12 +94,29 @@ def _set_ticks(axes: Axes) -> None:
 
 
 class TimeLine:
-    """Records one after the other on one axis of time, which starts at row `first`; lines end where a record ends."""
+    """Records on one axis of time, each from its row `first`; lines end where a record ends.
 
-    def __init__(self, lengths: Sequence[int], first: int, dt: float):
-        self.lengths = lengths
-        self.time = (first + np.arange(sum(lengths))) * dt
+    They are at the times that they `start` at, or where these overlap, as those of several files can, one after the
+    other. `column` is the name of their column of times.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], first: int, dt: float, starts: Sequence[float] = (0.0,), column: str | None = None
+    ):
+        self.lengths, self.label = lengths, name_time(dt, column)
+        self.time = starts[0] + (first + np.arange(sum(lengths))) * dt
+        if len(starts) == len(lengths):
+            own = np.concatenate([
+                start + (first + np.arange(length)) * dt for start, length in zip(starts, lengths, strict=True)
+            ])  # fmt: skip
+            self.time = own if (np.diff(own) > 0.0).all() else self.time
         self.seams = np.cumsum(lengths)[:-1]
+
+    @classmethod
+    def of_records(cls, records: Sequence[Series], first: int = 0) -> "TimeLine":
+        """The time of training records, without their first rows."""
+        lengths = [len(record) - first for record in records]
+        return cls(lengths, first, records[0].dt, [record.start_time for record in records], records[0].time_name)
 
     def split(self, rows: np.ndarray) -> np.ndarray:
         """Rows of all records, with NaN between two records."""
@@ -113,6 +145,7 @@ def draw_fit(
     history: Sequence[Step],
     title: str,
     maximised: str,
+    given: AnyFigure | None,
 ) -> Figure:
     """Outputs as fitted, then the latent path of every hidden layer, then the curve of what was `maximised`.
 
@@ -120,7 +153,7 @@ def draw_fit(
     Outliers are given by record, row and output.
     """
     outputs = len(fitted[0].output_names)
-    figure = Figure(figsize=(10, 1.4 + 1.9 * (outputs + len(latent) + 1)), layout="constrained")
+    figure = start_figure(given, 10.0, 1.4 + 1.9 * (outputs + len(latent) + 1))
     axes = add_panels(figure, outputs + len(latent) + 1, share=False)
     _draw_outputs(axes[:outputs], line, fitted, measured, "fitted")
     if measured is not None:
@@ -129,24 +162,25 @@ def draw_fit(
         _draw_latent(panel, line.split(mean), line.split(std), line.split(line.time))
         panel.set_ylabel(f"layer {number}: state")
     _draw_seams(axes[:-1], line)
-    axes[-2].set_xlabel(name_time(fitted[0].dt))
+    axes[-2].set_xlabel(line.label)
     _draw_bound(axes[-1], history)
     axes[-1].set_ylabel(maximised)
-    finish_figure(figure, title)
-    return figure
+    finish_figure(figure, title, axes)
+    return find_root(figure)
 
 
 @rc_context({"text.parse_math": False})
-def draw_free_runs(paths: Sequence[Trajectory], measured: Sequence[np.ndarray], title: str) -> Figure:
+def draw_free_runs(
+    line: TimeLine, paths: Sequence[Trajectory], measured: Sequence[np.ndarray], title: str, given: AnyFigure | None
+) -> Figure:
     """The measured outputs of records and free runs over them, one panel per output."""
-    outputs, time = len(paths[0].output_names), name_time(paths[0].dt)
-    figure = Figure(figsize=(10, 1.4 + 1.9 * outputs), layout="constrained")
-    axes = add_panels(figure, outputs, time=time)
-    line = TimeLine([len(path) for path in paths], 0, paths[0].dt)
+    outputs = len(paths[0].output_names)
+    figure = start_figure(given, 10.0, 1.4 + 1.9 * outputs)
+    axes = add_panels(figure, outputs, time=line.label)
     _draw_outputs(axes, line, paths, measured, "free run")
     _draw_seams(axes, line)
-    finish_figure(figure, title)
-    return figure
+    finish_figure(figure, title, axes)
+    return find_root(figure)
 
 
 def _draw_seams(panels: Iterable[Axes], line: TimeLine) -> None:

@@ -34,7 +34,7 @@ from revarb.simulation.starts import Origin, StartChoice, resolve_start, summari
 from revarb.variational.states import FreeStates, Network
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +112,9 @@ class FittedRGP(Predictor, Exportable):
             none if self.calibration is None else self.calibration.table(),
         )
 
-    def plot_fit(self, records: Series | Sequence[Series] | None = None) -> "Figure":
+    def plot_fit(
+        self, records: Series | Sequence[Series] | None = None, fig: "Figure | SubFigure | None" = None
+    ) -> "Figure":
         """Draw the fitted outputs, the latent path of every hidden layer, and what was maximised.
 
         That is the bound, or with a free-run term in the recipe the bound less this term.
@@ -121,6 +123,8 @@ class FittedRGP(Predictor, Exportable):
         ----------
         records : Series or list of Series, optional
             The training records, to draw the measured outputs too; a model does not keep them.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -131,24 +135,29 @@ class FittedRGP(Predictor, Exportable):
 
         # Latent states begin later than the record where the inputs reach back further than the states.
         first = self.order.first_row - self.order.lags
-        measured = None if records is None else self._align_outputs(self._check_outputs(records), first)
+        measured, line = None, TimeLine(self.lengths, first, self.dt)
+        if records is not None:
+            parts = self._align_records(self._check_outputs(records), first)
+            measured, line = [part.y[first:] for part in parts], TimeLine.of_records(parts, first)
         outliers = ()
         if measured is not None and self.trained.parameters.noise is not None:
             column = self.output_names.index
             outliers = [(each.record, each.row - first, column(each.output)) for each in self.outliers()]
-        line, maximised = TimeLine(self.lengths, first, self.dt), "bound"
+        maximised = "bound"
         title = f"Training: {self.status.label} after {len(self.history)} iterations, bound {self.bound:.1f}"
         if self.spec.recipe.free_run_weight > 0.0 and self.history:
             maximised = "objective"
             title += f"; objective {self.history[-1].bound:.1f}, the bound less the free-run term"
-        return draw_fit(line, self.smooth(), measured, outliers, self.latent_paths(), self.history, title, maximised)
+        return draw_fit(
+            line, self.smooth(), measured, outliers, self.latent_paths(), self.history, title, maximised, fig
+        )
 
-    def _align_outputs(self, records: Sequence[Series], first: int) -> list[np.ndarray]:
-        # The outputs of the training records, or of their blocks, at the times of the latent states. Records as they
-        # are, too: files written before version 0.2 do not know blocks.
+    def _align_records(self, records: Sequence[Series], first: int) -> Sequence[Series]:
+        # The training records, or their blocks, to which the latent states belong. Records as they are, too: files
+        # written before version 0.2 do not know blocks.
         for parts in (records, shorten_records(records, self.order, self.spec.recipe.max_rows).records):
             if tuple(len(part) - first for part in parts) == self.lengths:
-                return [part.y[first:] for part in parts]
+                return parts
         raise InputError(
             f"records have {[len(record) for record in records]} samples, but the model was fitted to "
             f"{[length + first for length in self.lengths]}; pass the training records"

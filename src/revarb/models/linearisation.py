@@ -21,7 +21,7 @@ from revarb.simulation.chain import Chain, StartState, locate_windows
 from revarb.simulation.mean import advance_mean
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from revarb.models.prediction import Predictor
 
@@ -342,8 +342,13 @@ class Linearisation:
         unique = {kind: values for kind, values in plain.items() if len(set(values)) == len(values)}
         return control.ss(self.A, self.B, self.C, self.D, self.dt, **unique)
 
-    def plot(self) -> "Figure":
+    def plot(self, fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw the poles in the unit circle, and the responses to unit steps.
+
+        Parameters
+        ----------
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -352,7 +357,7 @@ class Linearisation:
         """
         from revarb.models.analysis_figures import draw_linearisation  # matplotlib is slow to import
 
-        return draw_linearisation(self)
+        return draw_linearisation(self, fig)
 
 
 def linearise_model(model: "Predictor", at: Any = None) -> Linearisation:

@@ -29,7 +29,7 @@ from revarb.models.residual_findings import (
 from revarb.models.summary import Summary, SummaryTable
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 USUAL_LAGS = 25
 BEYOND_REACH = 10  # lags older than the oldest input of a model that are tested, too
@@ -207,7 +207,9 @@ class Residuals:
         table = SummaryTable("residuals one step ahead (*: beyond the joint limit)", heads, rows)
         return Summary("\n".join(self.sentences), (table,))
 
-    def plot(self, title: str = "", outputs: Sequence[str] | None = None) -> "Figure":
+    def plot(
+        self, title: str = "", outputs: Sequence[str] | None = None, fig: "Figure | SubFigure | None" = None
+    ) -> "Figure":
         """Draw a row per output: autocorrelation, cross-correlation with every input, histogram.
 
         Parameters
@@ -216,6 +218,8 @@ class Residuals:
             Title of the figure; default: the sentences.
         outputs : list of str, optional
             Which outputs; default: all.
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -233,7 +237,7 @@ class Residuals:
         unknown = [name for name in names if name not in self.output_names]
         if unknown or not names:
             raise InputError(f"outputs must be of {list(self.output_names)}, received {list(names)}")
-        return draw_residuals(self, title, [self.output_names.index(name) for name in names])
+        return draw_residuals(self, title, [self.output_names.index(name) for name in names], fig)
 
 
 def analyse_residuals(

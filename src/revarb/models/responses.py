@@ -26,7 +26,7 @@ from revarb.models.linearisation import (
 from revarb.simulation.mean import run_mean
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from revarb.models.prediction import Predictor
 
@@ -118,8 +118,13 @@ class StepResponse:
         """How far the output goes beyond its final value, as a share of the change; 0 where it does not."""
         return np.maximum(self._shares().max(axis=0) - 1.0, 0.0)
 
-    def plot(self) -> "Figure":
+    def plot(self, fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw the input, and every output with its band, its value before the step and its final one.
+
+        Parameters
+        ----------
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -128,7 +133,7 @@ class StepResponse:
         """
         from revarb.models.analysis_figures import draw_step_response  # matplotlib is slow to import
 
-        return draw_step_response(self)
+        return draw_step_response(self, fig)
 
     def _shares(self) -> Float64[np.ndarray, "T Dy"]:
         # Of the change that is done at every row; NaN where nothing changes.
@@ -184,8 +189,13 @@ class StaticGainCurve:
         low, high = self.inputs.min(), self.inputs.max()
         return f"StaticGainCurve({self.input_name!r} from {low:.4g} to {high:.4g}, outputs {self.output_names})"
 
-    def plot(self) -> "Figure":
+    def plot(self, fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw every output at rest, and its gain, over the input.
+
+        Parameters
+        ----------
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -194,7 +204,7 @@ class StaticGainCurve:
         """
         from revarb.models.analysis_figures import draw_static_gain_curve  # matplotlib is slow to import
 
-        return draw_static_gain_curve(self)
+        return draw_static_gain_curve(self, fig)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,8 +259,13 @@ class FrequencyResponse:
         """Phase in degrees, without jumps of a whole turn between neighbouring frequencies."""
         return np.degrees(np.unwrap(np.angle(self.response), axis=0))
 
-    def plot(self) -> "Figure":
+    def plot(self, fig: "Figure | SubFigure | None" = None) -> "Figure":
         """Draw magnitude and phase over the frequency (Bode diagram), a column of panels per input.
+
+        Parameters
+        ----------
+        fig : matplotlib Figure or SubFigure, optional
+            Where to draw; its size and layout stay. Default: a new figure.
 
         Returns
         -------
@@ -259,7 +274,7 @@ class FrequencyResponse:
         """
         from revarb.models.analysis_figures import draw_frequency_response  # matplotlib is slow to import
 
-        return draw_frequency_response(self)
+        return draw_frequency_response(self, fig)
 
 
 def compute_step_response(

@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from revarb.data.training_records import TO_STD
 from revarb.data.windows import Order, split_rows
 from revarb.errors import InputError, check_number
 from revarb.gp.posterior import Posterior
+from revarb.runtime.notebook import encode_table, encode_title
 from revarb.simulation.chain import Chain, find_noise_variance
 from revarb.variational.noise import StudentNoise, expected_squares
 
@@ -28,7 +28,6 @@ RELEVANT = 3.0  # a lag counts as relevant while its lengthscale is at most this
 TEXT_WIDTH = 110  # columns of the plain text
 SMALLEST = 1e-6  # expected squared error of a sample that was measured; that of a missing one is zero but for rounding
 NUMBER = re.compile(r"([-+]?[0-9.]+(e[-+]?[0-9]+)?)?")
-_LEFT = ' style="text-align: left"'  # notebooks align cells to the right by default
 
 
 class SummaryTable(NamedTuple):
@@ -59,7 +58,7 @@ class Summary:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.title)}</b></p>" + "".join(_html_table(table) for table in self.tables)
+        return encode_title(self.title) + "".join(encode_table(*table) for table in self.tables)
 
 
 def _rich_table(table: SummaryTable) -> Table:
@@ -79,14 +78,6 @@ def _rich_table(table: SummaryTable) -> Table:
 def _find_numbers(table: SummaryTable) -> list[bool]:
     # Which columns have numbers, or nothing, in all rows.
     return [all(NUMBER.fullmatch(row[column]) for row in table.rows) for column in range(len(table.columns))]
-
-
-def _html_table(table: SummaryTable) -> str:
-    heads = "".join(f"<th{_LEFT}>{escape(column)}</th>" for column in table.columns)
-    header = f"<thead><tr>{heads}</tr></thead>" if any(table.columns) else ""
-    rows = "".join("<tr>" + "".join(f"<td{_LEFT}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    caption = f'<caption style="text-align: left; font-weight: bold">{escape(table.title)}</caption>'
-    return f'<table style="margin-left: 0">{caption}{header}<tbody>{rows}</tbody></table>'
 
 
 def make_relevance_table(chain: Chain[Posterior], order: Order, input_names: Sequence[str]) -> SummaryTable:

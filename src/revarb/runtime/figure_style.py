@@ -1,15 +1,17 @@
 """Style and encoding shared by all figures: colours, panels, legend, thinned lines, PNG and SVG bytes."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
 from matplotlib import rc_context
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
+from revarb.errors import InputError, describe
 from revarb.runtime.files import write_atomic
 
 MEASURED, MODEL, BAND, GREY = "#222222", "#c1272d", "#f2b8a0", "#8a8a8a"
@@ -19,16 +21,39 @@ SETTLING, ALERT = "#ececec", "#d95f02"  # rows that are not scored; outliers, li
 MAX_ROWS = 3000  # longer lines are thinned
 BINS = 1500  # about the width of a figure in pixels
 
+AnyFigure = Figure | SubFigure
 Points = Float64[np.ndarray, " _"]
 
 
-def name_time(dt: float) -> str:
-    """The label of an axis of time: with a sampling interval of 1, the default, the unit is unknown."""
-    return "sample" if dt == 1.0 else "time (s)"
+def name_time(dt: float, column: str | None = None) -> str:
+    """The label of an axis of time: with a sampling interval of 1, and from no column of times, the unit is unknown."""
+    return "sample" if dt == 1.0 and column is None else "time (s)"
+
+
+def start_figure(given: AnyFigure | None, width: float, height: float) -> AnyFigure:
+    """A new figure of this size in inches, or the given one, whose size and layout are its owner's."""
+    if given is None:
+        return Figure(figsize=(width, height), layout="constrained")
+    if not isinstance(given, AnyFigure):
+        raise InputError(f"fig must be a figure or subfigure of matplotlib, received {describe(given)}")
+    return given
+
+
+def find_root(figure: AnyFigure) -> Figure:
+    """The whole figure, which can be saved."""
+    return figure if isinstance(figure, Figure) else figure.canvas.figure
+
+
+def check_axes(given: object, count: int) -> list[Axes]:
+    """The given axes, one or several, which must be as many as are needed."""
+    axes = [given] if isinstance(given, Axes) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(each, Axes) for each in axes) or len(axes) != count:
+        raise InputError(f"ax must be {count} axes of matplotlib, one per output, received {describe(given)}")
+    return axes  # pyright: ignore[reportReturnType] (checked)
 
 
 def add_panels(
-    figure: Figure, rows: int, share: bool = True, heights: Sequence[float] | None = None, time: str = "time"
+    figure: AnyFigure, rows: int, share: bool = True, heights: Sequence[float] | None = None, time: str = "time"
 ):
     """Add panels below each other to a figure; with `share` they have one axis of time, with the label `time`."""
     ratios = {} if heights is None else {"height_ratios": list(heights)}
@@ -38,18 +63,33 @@ def add_panels(
     return axes
 
 
-def finish_figure(figure: Figure, title: str) -> None:
-    """Add the title and one legend for all panels, and remove the upper and right spines."""
-    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
-    for axes in figure.axes:
+def set_title(figure: AnyFigure, title: str) -> None:
+    """Add the title; without one, that of a given figure stays."""
+    if title:
+        figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+
+
+def finish_figure(figure: AnyFigure, title: str, panels: Iterable[Axes]) -> None:
+    """Add the title and one legend for all panels, and remove their upper and right spines."""
+    set_title(figure, title)
+    panels = list(panels)
+    for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
     # Above the first panel, where it covers no data; an entry that several panels share is shown once.
-    drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+    drawn = [axes.get_legend_handles_labels() for axes in panels]
     handles = {label: handle for these in drawn for handle, label in zip(*these, strict=True)}
-    figure.axes[0].legend(
+    panels[0].legend(
         handles.values(), handles.keys(), loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=5, fontsize=8,
         frameon=False,
     )  # fmt: skip
+
+
+def label_axes(figure: Figure, labels: Mapping[str, str]) -> Figure:
+    """Replace the names of columns beside the panels of a figure, such as by names with units."""
+    for axes in figure.axes:
+        label = axes.yaxis.label  # which keeps its alignment
+        label.set_text(labels.get(label.get_text(), label.get_text()))
+    return figure
 
 
 def encode_figure(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
