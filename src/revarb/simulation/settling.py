@@ -55,8 +55,8 @@ def measure_settling(chain: Chain[Posterior], start: StartState, order: Order) -
     unseen = measure_unseen(chain, start, order, MAX_ROWS)
     while len(parts) * CHUNK < MAX_ROWS:
         states, variances = _run_chunk(chain, states, known, CHUNK)
-        rows = slice(len(parts) * CHUNK, (len(parts) + 1) * CHUNK)
-        parts.append(compare_variances(*np.moveaxis(np.asarray(variances), 1, 0), unseen[rows], largest))
+        (cold, exact), begin = np.moveaxis(np.asarray(variances), 1, 0), len(parts) * CHUNK
+        parts.append(compare_variances(cold, exact, unseen[begin : begin + CHUNK], largest))
         if parts[-1].shares[-CHUNK // 4 :].max() < SETTLED:
             break
     return scale_settling(Settling(*(np.concatenate(part) for part in zip(*parts, strict=True))))
