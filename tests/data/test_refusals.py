@@ -156,7 +156,7 @@ REFUSALS = [
     (lambda _: MODEL.preprocessor.check_window(SWAPPED), r"columns \['b', 'a'\], the model \['a', 'b'\]; pass those"),
     (lambda _: MODEL.simulate(None), r"pass the inputs \['a', 'b'\] as u, one row per step, and no steps"),
     (lambda _: MODEL.simulate(FRAME[["a"]].to_numpy()), r"u has 1 column\(s\), but the model was trained with 2:"),
-    (lambda _: MODEL.simulate(FRAME[:2]), r"u has 2 row\(s\), but the lags need at least 3; pass a longer input"),
+    (lambda _: MODEL.simulate(FRAME[:0]), "u has no rows; pass one row of inputs per step"),
     (lambda _: MODEL.predict(Series(FRAME["a"], FRAME["z"])), r"the record has 1 input\(s\), but the model 2: \['a'"),
     (lambda _: MODEL.predict(Series(np.ones((9, 2)), np.ones(9))), "the record has dt=1, but the model .* dt=4"),
     (lambda _: Preprocessor.from_records([small.record()[:3]], Order(2, 2, 1)), "record 0 has 3 samples.* at least 4"),

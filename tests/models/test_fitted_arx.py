@@ -120,15 +120,17 @@ def test_bands_know_the_number_of_steps_since_the_last_measurement():
     plain, (record, _) = train("two outputs, two inputs")
     model = replace(plain, horizon_std=STDS)
     unit, long_run = model.scaling.y_std, model.residual_std * model.scaling.y_std
-    by_steps = np.concatenate([STDS * unit, np.tile(long_run, (3, 1))])
+    halfway = 0.5 * (STDS[-1] * unit + long_run)  # there is no jump after the last known step
+    by_steps = np.stack([*(STDS * unit), halfway, long_run, long_run])
     for start in ("continue", model.final_states[0], window(record, 0, 30)):
         np.testing.assert_allclose(model.simulate(record.u[:5], start=start).std, by_steps, rtol=1e-12)
         np.testing.assert_allclose(plain.simulate(record.u[:5], start=start).std, np.tile(long_run, (5, 1)), rtol=1e-12)
-    np.testing.assert_allclose(model.simulate(record.u).std, np.tile(long_run, (80, 1)), rtol=1e-12)
-    np.testing.assert_array_equal(plain.predict(record, 2).std, plain.simulate(record.u).std)
+    cold = model.simulate(record.u).std
+    np.testing.assert_allclose(cold[-1], long_run, rtol=1e-9)
+    assert (cold[0] > 0.5 * unit).all() and (cold >= long_run).all()
     for horizon in (1, 2, 3):
         std = model.predict(record, horizon).std
-        np.testing.assert_allclose(std[:horizon], np.tile(long_run, (horizon, 1)), rtol=1e-12)
+        np.testing.assert_allclose(std[:horizon], cold[:horizon], rtol=1e-12)
         np.testing.assert_allclose(std[horizon:], np.tile(by_steps[horizon - 1], (80 - horizon, 1)), rtol=1e-12)
 
 
@@ -144,12 +146,15 @@ def test_a_saved_model_starts_and_predicts_the_same(name, tmp_path):
 def test_a_file_without_the_new_fields_is_the_same_model_but_cannot_continue(tmp_path):
     model, (record, _) = train("two outputs, two inputs")
     header, arrays = read_container(model.save(tmp_path / "new.rgp"))
-    old_header = {name: value for name, value in header.items() if name not in ("horizons", "final_states")}
-    old_arrays = {name: array for name, array in arrays.items() if not name.startswith("final_")}
+    new = ("horizons", "final_states", "output_cov")
+    old_header = {name: value for name, value in header.items() if name not in new}
+    old_arrays = {name: array for name, array in arrays.items() if not name.startswith(("final_", "output_cov"))}
     assert set(old_arrays) == {"residual_std", "model.coefficients", "model.offset"}
     old = revarb.load(write_container(tmp_path / "old.rgp", old_header, old_arrays))
     np.testing.assert_array_equal(old.simulate(record.u).mean, model.simulate(record.u).mean)
-    np.testing.assert_array_equal(old.simulate(record.u).std, model.simulate(record.u).std)
+    np.testing.assert_allclose(old.simulate(record.u).std[-1], model.simulate(record.u).std[-1], rtol=1e-9)
+    lags = old.order.lags
+    np.testing.assert_array_equal(old.cold_start.cov, np.kron(np.ones((lags, lags)), np.eye(2)))
     assert old.final_states == () and old.horizon_std.shape == (0, 2)
     with pytest.raises(revarb.InputError, match="does not know how its training records ended and cannot continue"):
         old.simulate(record.u, start="continue")

@@ -67,7 +67,6 @@ def feedthrough():
 STARTS = {
     "inputs": (Window(np.zeros((20, 2)), np.zeros(20)), r"the record has 2 input\(s\), but the model 1"),
     "outputs": (Window(np.zeros(20), np.zeros((20, 2))), r"the record has 2 output\(s\), but the model 1"),
-    "length": (Window(np.zeros(1), np.zeros(1)), "has 1 samples, but the lags need at least"),
     "text": ("warm", "start must be 'cold', 'continue', a revarb.Window.*received 'warm'"),
     "type": (7, "start must be 'cold', 'continue'.*received 'int'"),
 }

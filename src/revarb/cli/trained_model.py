@@ -14,7 +14,7 @@ from revarb.runtime.interrupts import capture_interrupts, exit_on_interrupt
 if TYPE_CHECKING:
     import numpy as np
 
-    from revarb import Trajectory, Window
+    from revarb import Series, Trajectory
     from revarb.data.table_file import Table
     from revarb.models.prediction import Predictor
 
@@ -83,7 +83,7 @@ def simulate(
         _hint_at_start(path, measured, model)
 
 
-def _cut_window(table: "Table", model: Any) -> "Window":
+def _cut_window(table: "Table", model: Any) -> "Series":
     # The first samples of a table, from which a run can start.
     from revarb import Window
     from revarb.cli.records import make_record

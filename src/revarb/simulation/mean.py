@@ -28,7 +28,7 @@ def run_mean_spread(
     """`run_mean`, and the variance of y that is due to the covariance of the start, without that of the model.
 
     By runs that begin a standard deviation to either side of the mean, for every column of a root of the covariance:
-    exact where the model is linear (Eq. 35e).
+    exact where the model is linear (Eq. 36c).
     """
     starts = spread_start(start)
     if len(starts) == 1:

@@ -1,6 +1,6 @@
 """How a cold run settles: the share of its variance that is due to what is not known before it, row by row.
 
-docs/theory/derivation.md, Eqs. 36b to 36d.
+docs/theory/derivation.md, Eqs. 36d and 36e.
 """
 
 from functools import partial
@@ -55,8 +55,8 @@ def measure_settling(chain: Chain[Posterior], start: StartState, order: Order) -
     unseen = measure_unseen(chain, start, order, MAX_ROWS)
     while len(parts) * CHUNK < MAX_ROWS:
         states, variances = _run_chunk(chain, states, known, CHUNK)
-        rows = slice(len(parts) * CHUNK, (len(parts) + 1) * CHUNK)
-        parts.append(compare_variances(*np.moveaxis(np.asarray(variances), 1, 0), unseen[rows], largest))
+        (cold, exact), begin = np.moveaxis(np.asarray(variances), 1, 0), len(parts) * CHUNK
+        parts.append(compare_variances(cold, exact, unseen[begin : begin + CHUNK], largest))
         if parts[-1].shares[-CHUNK // 4 :].max() < SETTLED:
             break
     return scale_settling(Settling(*(np.concatenate(part) for part in zip(*parts, strict=True))))
@@ -97,7 +97,8 @@ def measure_unseen(chain: Chain, start: StartState, order: Order, rows: int) -> 
     later = np.zeros((rows, inputs))
     u_bar = np.stack([input_windows_after(np.tile(level, (reach, 1)), later, order) for level in levels], axis=1)
     runs = np.asarray(run_means(chain, np.tile(np.asarray(start.mean), (len(levels), 1)), u_bar))
-    return 0.5 * np.sum((runs[:, 1:] - runs[:, :1]) ** 2, axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):  # of runs that diverge
+        return 0.5 * np.sum((runs[:, 1:] - runs[:, :1]) ** 2, axis=1)
 
 
 def compare_variances(
