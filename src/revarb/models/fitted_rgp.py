@@ -335,7 +335,7 @@ class FittedRGP(Predictor, Exportable):
         else:
             path = simulate_chain(prep, self.chain, u, method, origin, steps, samples, seed, settling)
         path = self._calibrate_path(path, self.width_factors(origin.age + 1 + np.arange(len(path)), origin.cold))
-        return widen_beyond(path, prep, self.chain, origin.state, self.known_range, check_seed(seed))
+        return widen_beyond(path, prep, self.chain, origin, self.known_range, check_seed(seed))
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:

@@ -196,7 +196,7 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         variance = self._variances(origin.age + 1 + np.arange(len(u_bar)), np.full(len(u_bar), origin.cold)) + spread
         prep = self.preprocessor
         path = prep.to_trajectory("residuals", skip, mean, variance, start=origin.name, inputs=inputs)
-        return widen_beyond(path, prep, self.chain, origin.state, self.known_range)
+        return widen_beyond(path, prep, self.chain, origin, self.known_range)
 
     @cached_property
     def known_range(self) -> KnownRange:

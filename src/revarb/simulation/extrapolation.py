@@ -1,9 +1,9 @@
-"""What a run owes to leaving what is known, and the band that is wider by it (docs/theory/derivation.md, Eq. 36e).
+"""What a run owes to leaving what is known, and the band that is wider by it (docs/theory/derivation.md, Eq. 36f).
 
-Beside the mean-only run goes one that is held inside: its states and inputs never leave the ranges of the training
-records and of what was measured before the run. Where nothing leaves, both are the same. Beyond, the truth may be
-anything between "nothing more happens" and "twice as much happens"; the distance of the two runs has the dynamics of
-the model, so that it grows and decays as the system would.
+Beside the mean-only run goes one that is held inside: its inputs and new states never leave their ranges in training,
+nor go further out than the states before them, which were measured. Where nothing leaves, both are the same. Beyond,
+the truth may be anything from "nothing more happens" to more than twice of what the model says; the distance of the
+two runs has the dynamics of the model, so that it grows and decays as the system would.
 """
 
 from collections.abc import Sequence
@@ -19,27 +19,19 @@ from revarb.data.preprocessor import MARGIN, Preprocessor, ValueRange, check_fin
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
-from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.chain import Chain, locate_windows
 from revarb.simulation.mean import advance_mean
+from revarb.simulation.starts import Origin
 
-DOUBT = 0.5  # standard deviation, as a share of the distance: the 95 % band reaches from none of it to twice as much
+DOUBT = 0.75  # standard deviation of the outputs, as a share of the distance; settled on generated plants
 LEAST_WIDTH = 0.1  # of the range of a state, z-scored: leaving a smaller one says nothing
 
 
 class KnownRange(NamedTuple):
-    """The ranges of the joint state (simulation/chain.py) and of the inputs, z-scored."""
+    """The ranges of the joint state (simulation/chain.py) and of the inputs of a step in training, z-scored."""
 
     states: ValueRange
     inputs: ValueRange
-
-    def include(self, start: StartState) -> "KnownRange":
-        """The ranges with what was measured before a run: its first states and past inputs."""
-        past = np.concatenate([np.asarray(start.past_u), np.zeros((1, len(self.inputs.low)))])  # zero is inside
-        return KnownRange(_join(self.states, start.mean, start.mean), _join(self.inputs, past.min(0), past.max(0)))
-
-
-def _join(known: ValueRange, low: AnyArray, high: AnyArray) -> ValueRange:
-    return ValueRange(np.minimum(known.low, low), np.maximum(known.high, high))
 
 
 def find_known_range(prep: Preprocessor, states: Sequence[Float64[np.ndarray, "N _"]]) -> KnownRange:
@@ -48,55 +40,73 @@ def find_known_range(prep: Preprocessor, states: Sequence[Float64[np.ndarray, "N
     ends = [np.full((1, len(prep.input_names)), end) for end in (-np.inf, np.inf)]
     if prep.input_range is not None:
         ends = [prep.scaling.inputs(end[None]) for end in prep.input_range]
-    return KnownRange(ValueRange(low, high), ValueRange(ends[0][0], ends[1][0]))
+    inputs = ValueRange(*(np.tile(end[0], prep.order.input_lags) for end in ends))
+    return KnownRange(ValueRange(low, high), inputs)
 
 
 class Extrapolation(NamedTuple):
     """Distance of the outputs from the run that is held inside; of the states from their ranges, in widths of these."""
 
-    distance: Float[AnyArray, "T Dy"]
-    excess: Float[AnyArray, " T"]
+    distance: Float[AnyArray, "*T Dy"]
+    excess: Float[AnyArray, "*T"]
 
 
 def run_extrapolation(
-    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], known: KnownRange
+    chain: Chain, apart: Float[AnyArray, "2 S"], u_bar: Float[AnyArray, "T Du"], known: KnownRange
 ) -> Extrapolation:
-    """Simulate the mean, and beside it the mean with states and inputs held inside."""
-    found = _scan_extrapolation(chain, start, pad_rows(u_bar), known)
+    """Simulate the mean-only run and the one that is held inside, from the states of both."""
+    found = scan_extrapolation(chain, apart, pad_rows(u_bar), known)
     return jax.tree.map(lambda rows: np.asarray(cut_rows(rows, len(u_bar))), found)
 
 
 @jax.jit
-def _scan_extrapolation(
-    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], known: KnownRange
+def scan_extrapolation(
+    chain: Chain, apart: Float[AnyArray, "2 S"], u_bar: Float[AnyArray, "T Du"], known: KnownRange
 ) -> Extrapolation:
-    lags = u_bar.shape[1] // max(len(known.inputs.low), 1)
+    """`run_extrapolation` without appended rows, for use in compiled functions."""
+    return jax.lax.scan(lambda states, now: advance_apart(chain, states, now, known), apart, u_bar)[1]
+
+
+def advance_apart(
+    chain: Chain, apart: Float[AnyArray, "2 S"], inputs_now: Float[AnyArray, " Du"], known: KnownRange
+) -> tuple[Float[AnyArray, "2 S"], Extrapolation]:
+    """Advance the mean-only run and the one that is held inside by one step."""
+    free, y = advance_mean(chain, apart[0], inputs_now)
+    held, y_held = advance_mean(chain, apart[1], jnp.clip(inputs_now, *known.inputs))
+    held = jnp.clip(held, *_find_limits(chain, apart[1], known.states))
     low, high = known.states
     width = jnp.where(jnp.isfinite(high - low), jnp.maximum(high - low, LEAST_WIDTH), 1.0)
+    excess = jnp.max(jnp.maximum(low - free, free - high) / width)
+    return jnp.stack([free, held]), Extrapolation(y - y_held, excess)
 
-    def step(states, inputs_now):
-        free, held = states
-        free, y = advance_mean(chain, free, inputs_now)
-        inside = jnp.clip(inputs_now, *(jnp.tile(end, lags) for end in known.inputs))
-        held, y_held = advance_mean(chain, jnp.clip(held, low, high), inside)
-        return (free, held), Extrapolation(y - y_held, jnp.max(jnp.maximum(low - free, free - high) / width))
 
-    return jax.lax.scan(step, (start.mean, start.mean), u_bar)[1]
+def _find_limits(chain: Chain, held: Float[AnyArray, " S"], known: ValueRange) -> ValueRange:
+    # Of the new states: those of training, or further out if the states in the window are.
+    low, high = [], []
+    for window, dim in zip(locate_windows(chain), chain.latent_dims, strict=True):
+        before = jnp.reshape(held[window], (chain.lags, dim))
+        newest = window[:dim]
+        low.append(jnp.tile(jnp.minimum(known.low[newest], before.min(axis=0)), chain.lags))
+        high.append(jnp.tile(jnp.maximum(known.high[newest], before.max(axis=0)), chain.lags))
+    return ValueRange(jnp.concatenate(low), jnp.concatenate(high))
 
 
 def widen_beyond(
-    path: Trajectory, prep: Preprocessor, chain: Chain, start: StartState, known: KnownRange, seed: int = 0
+    path: Trajectory, prep: Preprocessor, chain: Chain, origin: Origin, known: KnownRange, seed: int = 0
 ) -> Trajectory:
     """A run with marks where its states leave their ranges, and with the band that is wider beyond."""
     raw = np.empty((len(path), 0)) if path.inputs is None else path.inputs
-    u_bar = input_windows_after(np.asarray(start.past_u), prep.scaling.inputs(raw), prep.order)
-    found = run_extrapolation(chain, start, u_bar, known.include(start))
+    u_bar = input_windows_after(np.asarray(origin.state.past_u), prep.scaling.inputs(raw), prep.order)
+    found = run_extrapolation(chain, origin.apart, u_bar, known)
     path = replace(path, state_extrapolates=found.excess > MARGIN)
-    if path.std is None:
-        return path
-    doubt = DOUBT * prep.scaling.raw_std(found.distance)
-    std, samples = np.hypot(path.std, doubt), path.samples
+    return path if path.std is None else add_doubt(path, prep.scaling.raw_std(found.distance), seed)
+
+
+def add_doubt(path: Trajectory, distance: Float64[np.ndarray, "T Dy"], seed: int = 0) -> Trajectory:
+    """A run with a band that is wider by the distance, raw units, from the run that is held inside."""
+    assert path.std is not None
+    std, samples = np.hypot(path.std, DOUBT * distance), path.samples
     if samples is not None:  # one draw for the whole of a trajectory
-        samples = samples + np.random.default_rng(seed).standard_normal((len(samples), 1, 1)) * doubt
+        samples = samples + DOUBT * distance * np.random.default_rng(seed).standard_normal((len(samples), 1, 1))
     check_finite(path.method, std, samples)
     return replace(path, std=std, samples=samples)

@@ -26,13 +26,20 @@ Filter = Callable[[Chain, StartState, AnyArray, AnyArray], JointState]  # chain,
 class Origin(NamedTuple):
     """The state before the first step, its name in reports, and the number of steps since the last measured output.
 
-    If the run is `cold`, no output was measured, and the steps are those since the cold start.
+    If the run is `cold`, no output was measured, and the steps are those since the cold start. `given_apart` is the
+    `apart` of the state.
     """
 
     state: StartState
     name: str
     age: int = 0
     cold: bool = False
+    given_apart: Float64[np.ndarray, "2 S"] | None = None
+
+    @property
+    def apart(self) -> Float64[np.ndarray, "2 S"]:
+        """The states of the mean-only run, and of the one that is held inside."""
+        return np.stack([np.asarray(self.state.mean)] * 2) if self.given_apart is None else self.given_apart
 
 
 def make_start(prep: Preprocessor, mean: Float64[np.ndarray, " S"], cov: Float64[np.ndarray, "S S"]) -> StartState:
@@ -85,11 +92,11 @@ def choose_origin(
     """Return the start state that the `start` argument of `simulate` stands for; `infer` filters a measured window."""
     if isinstance(start, Window):
         return Origin(infer(start), f"window of {len(start)} samples")
-    if isinstance(start, StartState) and _list_shapes(start) == _list_shapes(cold) and _is_numeric(start):
-        # Age and `cold` are part of a state's tree, and every other tree is compiled again: runs get the defaults.
-        mean, cov, past_u = (np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(start))
-        age = check_integer("age", start.age, least=0)
-        return Origin(StartState(mean, cov, past_u), "given state", age, start.cold is True)
+    if isinstance(start, StartState) and _list_shapes(start)[:3] == _list_shapes(cold) and _is_numeric(start):
+        # What else a state has is part of its tree, and every other tree is compiled again: runs get the defaults.
+        mean, cov, past_u, *apart = (np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(start))
+        age, given = check_integer("age", start.age, least=0), _check_apart(apart, mean)
+        return Origin(StartState(mean, cov, past_u), "given state", age, start.cold is True, given)
     if isinstance(start, str) and start == "cold":
         return Origin(cold, "cold", cold=True)
     if isinstance(start, str) and start == "continue":
@@ -113,6 +120,14 @@ def infer_state(
     state = filter_record(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
     past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
     return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u)
+
+
+def _check_apart(
+    apart: Sequence[Float64[np.ndarray, "..."]], mean: Float64[np.ndarray, " S"]
+) -> Float64[np.ndarray, "2 S"] | None:
+    if apart and apart[0].shape != (2, len(mean)):
+        raise InputError(f"apart of a state must have shape (2, {len(mean)}), received {apart[0].shape}")
+    return apart[0] if apart else None
 
 
 def _is_numeric(tree: Any) -> bool:
