@@ -25,10 +25,18 @@ from revarb.models.rgp import RGP
 from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import Chain, StartState
-from revarb.simulation.extrapolation import KnownRange, find_known_range, widen_beyond
+from revarb.simulation.extrapolation import KnownRange, find_known_range
 from revarb.simulation.filtering import predict_ahead
 from revarb.simulation.moments import observe_independent
-from revarb.simulation.run import Method, recognise_paths, simulate_chain, simulate_networks, widen_path
+from revarb.simulation.run import (
+    Method,
+    add_doubt,
+    recognise_paths,
+    simulate_chain,
+    simulate_networks,
+    widen_beyond,
+    widen_path,
+)
 from revarb.simulation.settling import Settling, find_row, measure_settling
 from revarb.simulation.starts import Origin, StartChoice, resolve_start, summarise_windows
 from revarb.variational.states import FreeStates, Network
@@ -372,13 +380,15 @@ class FittedRGP(Predictor, Exportable):
         """
         horizon = check_prediction(record, horizon)
         prep, rows = self.preprocessor, align_record(self.preprocessor, self.cold_start, record)
-        moments = predict_ahead(self.trained.chain, self.chain, *rows, min(horizon, len(rows.y)))
+        free = min(horizon, len(rows.y))
+        moments, beyond = predict_ahead(self.trained.chain, self.chain, *rows, free, self.known_range)
         inputs = read_record_inputs(prep, record)
         path = prep.to_trajectory("moments", prep.skip, *moments, start=name_horizon(horizon), inputs=inputs)
         cold = np.arange(len(path)) < horizon
         steps = np.arange(1, len(path) + 1)
         ahead = self.width_factors(np.full(len(path), horizon), cold=False)
-        return self._calibrate_path(path, np.where(cold[:, None], self.width_factors(steps, cold=True), ahead))
+        path = self._calibrate_path(path, np.where(cold[:, None], self.width_factors(steps, cold=True), ahead))
+        return add_doubt(path, self.scaling.raw_std(beyond))
 
     def refit(
         self, records: Series | Sequence[Series], progress: bool = False, *, calibrate: bool = False

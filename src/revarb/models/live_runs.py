@@ -15,6 +15,7 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.extrapolation import DOUBT, KnownRange, advance_apart
 from revarb.simulation.filtering import make_update
 from revarb.simulation.mean import advance_mean, halve_differences, measure_spread, spread_start
 from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
@@ -77,6 +78,7 @@ class RecurrentRun:
         self._samples, self._horizon, self._observe = samples, horizon, observe
         # On the device once: copies of the layers in every step would take longer than the step.
         self._chains = jax.device_put(ByNoise(model.trained.chain, model.chain))
+        self._known = jax.device_put(model.known_range)
         function_key, self._key = jax.random.split(jax.random.key(seed))
         self._drawn = draw_chain(self._chains.calibrated, function_key, samples)
         self.reset()
@@ -100,6 +102,7 @@ class RecurrentRun:
         # Observe from a mean with the covariance of the start; `_cold` says that no output was measured before it.
         state = JointState(mean, np.asarray(self.origin.state.cov))
         self._belief, self._cold, self._age = ByNoise(state, state), self.origin.cold, self.origin.age
+        self._apart: Any = self.origin.apart if self._steps == 0 else np.stack([mean, mean])
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
@@ -123,8 +126,9 @@ class RecurrentRun:
         # The calibrated moments of y.
         self._belief, y = _advance_joint(self._chains, self._belief, inputs_now)
         self._state, self._age = np.asarray(self._belief.calibrated.mean), self._age + 1
-        width = self.model.width_factors(np.array([self._age]), self._cold)[0]
-        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2)
+        self._apart, beyond = _advance_apart(self._chains.calibrated, self._apart, inputs_now, self._known)
+        width, doubt = self.model.width_factors(np.array([self._age]), self._cold)[0], DOUBT * np.asarray(beyond)
+        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2 + doubt**2)
 
     def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
         scaling = self.model.scaling
@@ -144,6 +148,7 @@ class RecurrentRun:
         self._cold, self._age = False, 0
         check_finite("live", *(np.asarray(part) for part in self._belief.fitted))
         self._state = np.asarray(self._belief.calibrated.mean)
+        self._apart = np.stack([self._state, self._state])
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as the start of a simulation, with the z-scored inputs before it.
@@ -151,7 +156,8 @@ class RecurrentRun:
         A simulation has the calibrated noise, and so have the steps since the last correction.
         """
         mean, cov = self._belief.calibrated
-        return StartState(np.asarray(mean), np.asarray(cov), _cut(past_u, self.model), self._age, self._cold)
+        past_u, apart = _cut(past_u, self.model), np.asarray(self._apart)
+        return StartState(np.asarray(mean), np.asarray(cov), past_u, self._age, self._cold, apart)
 
 
 class LinearRun:
@@ -173,7 +179,7 @@ class LinearRun:
     def reset(self) -> None:
         """Return to the first step."""
         self._age, self._cold = self.origin.age, self.origin.cold
-        self._states = spread_start(self.origin.state)
+        self._states, self._apart = spread_start(self.origin.state), self.origin.apart
         self._rng = np.random.default_rng(self._seed)
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
@@ -182,9 +188,11 @@ class LinearRun:
         inputs = input_windows(recent_u[-order.reach - 1 :], order)[0]
         states, y = _advance_linear(self.model.chain, self._states, inputs)
         self._states, self._age = np.asarray(states), self._age + 1
+        self._apart, beyond = _advance_apart(self.model.chain, self._apart, inputs, self.model.known_range)
         with np.errstate(over="ignore", invalid="ignore"):
             spread = np.sqrt(measure_spread(np.asarray(y)))
-            std = scaling.raw_std(np.hypot(self.model.band_std(self._age, self._cold), spread))
+            known = np.hypot(self.model.band_std(self._age, self._cold), spread)
+            std = scaling.raw_std(np.hypot(known, DOUBT * np.asarray(beyond)))
             mean = scaling.raw_outputs(np.asarray(y)[:1])[0]
         check_finite("live", mean)
         return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)
@@ -196,16 +204,25 @@ class LinearRun:
         state = np.concatenate([newest, self._states[0, len(measured) :]])
         self._states = np.tile(state, (len(self._states), 1))  # of the start nothing is left in the band
         self._age, self._cold = 0, False
+        self._apart = np.stack([state, state])
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as a start, with the z-scored inputs before it."""
-        half = halve_differences(self._states)
-        return StartState(self._states[0], half.T @ half, _cut(past_u, self.model), self._age, self._cold)
+        half, past_u, apart = halve_differences(self._states), _cut(past_u, self.model), np.asarray(self._apart)
+        return StartState(self._states[0], half.T @ half, past_u, self._age, self._cold, apart)
 
 
 def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> Float64[np.ndarray, "reach Du"]:
     # Members look back differently far.
     return past_u[len(past_u) - model.order.reach :]
+
+
+@jax.jit
+def _advance_apart(
+    chain: Chain, apart: Float[AnyArray, "2 S"], inputs_now: Float[AnyArray, " Du"], known: KnownRange
+) -> tuple[Float[AnyArray, "2 S"], Float[AnyArray, " Dy"]]:
+    apart, found = advance_apart(chain, apart, inputs_now, known)
+    return apart, found.distance
 
 
 _advance_linear = jax.jit(jax.vmap(advance_mean, in_axes=(None, 0, None)))

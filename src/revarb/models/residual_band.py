@@ -21,10 +21,10 @@ from revarb.models.prediction import Predictor, align_record, check_prediction, 
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain, StartState
-from revarb.simulation.extrapolation import KnownRange, find_known_range, widen_beyond
+from revarb.simulation.extrapolation import KnownRange, find_known_range
 from revarb.simulation.mean import run_mean, run_mean_spread
 from revarb.simulation.narx_filtering import filter_narx, predict_narx
-from revarb.simulation.run import limit_skip
+from revarb.simulation.run import add_doubt, limit_skip, widen_beyond
 from revarb.simulation.settling import Settling, find_row, measure_narx_settling
 from revarb.simulation.starts import Origin, StartChoice, make_level_start, resolve_start
 
@@ -178,12 +178,13 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         prep, rows = self.preprocessor, align_record(self.preprocessor, self.cold_start, record)
         samples = len(rows.y)
         ahead = min(horizon, samples)
-        mean = predict_narx(self.chain, *rows, ahead)
+        mean, beyond = predict_narx(self.chain, *rows, ahead, self.known_range)
         cold = np.arange(samples) < ahead
         variance = self._variances(np.where(cold, 1 + np.arange(samples), horizon), cold)
         variance[:ahead] += run_mean_spread(self.chain, rows.start, rows.u_bar[:ahead])[1]
         inputs = read_record_inputs(prep, record)
-        return prep.to_trajectory("residuals", prep.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
+        path = prep.to_trajectory("residuals", prep.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
+        return add_doubt(path, self.scaling.raw_std(np.asarray(beyond)))
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         [state] = states

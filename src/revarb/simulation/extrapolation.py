@@ -7,7 +7,6 @@ two runs has the dynamics of the model, so that it grows and decays as the syste
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -15,13 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
 
-from revarb.data.preprocessor import MARGIN, Preprocessor, ValueRange, check_finite
-from revarb.data.trajectory import Trajectory
-from revarb.data.windows import input_windows_after
+from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import Chain, locate_windows
 from revarb.simulation.mean import advance_mean
-from revarb.simulation.starts import Origin
 
 DOUBT = 0.75  # standard deviation of the outputs, as a share of the distance; settled on generated plants
 LEAST_WIDTH = 0.1  # of the range of a state, z-scored: leaving a smaller one says nothing
@@ -80,6 +76,13 @@ def advance_apart(
     return jnp.stack([free, held]), Extrapolation(y - y_held, excess)
 
 
+def correct_apart(
+    apart: Float[AnyArray, "2 S"], corrected: Float[AnyArray, " S"], y: Float[AnyArray, " Dy"]
+) -> Float[AnyArray, "2 S"]:
+    """Both runs go on from the corrected states, unless no output was measured."""
+    return jnp.where(jnp.isnan(y).all(), apart, jnp.stack([corrected, corrected]))
+
+
 def _find_limits(chain: Chain, held: Float[AnyArray, " S"], known: ValueRange) -> ValueRange:
     # Of the new states: those of training, or further out if the states in the window are.
     low, high = [], []
@@ -89,24 +92,3 @@ def _find_limits(chain: Chain, held: Float[AnyArray, " S"], known: ValueRange) -
         low.append(jnp.tile(jnp.minimum(known.low[newest], before.min(axis=0)), chain.lags))
         high.append(jnp.tile(jnp.maximum(known.high[newest], before.max(axis=0)), chain.lags))
     return ValueRange(jnp.concatenate(low), jnp.concatenate(high))
-
-
-def widen_beyond(
-    path: Trajectory, prep: Preprocessor, chain: Chain, origin: Origin, known: KnownRange, seed: int = 0
-) -> Trajectory:
-    """A run with marks where its states leave their ranges, and with the band that is wider beyond."""
-    raw = np.empty((len(path), 0)) if path.inputs is None else path.inputs
-    u_bar = input_windows_after(np.asarray(origin.state.past_u), prep.scaling.inputs(raw), prep.order)
-    found = run_extrapolation(chain, origin.apart, u_bar, known)
-    path = replace(path, state_extrapolates=found.excess > MARGIN)
-    return path if path.std is None else add_doubt(path, prep.scaling.raw_std(found.distance), seed)
-
-
-def add_doubt(path: Trajectory, distance: Float64[np.ndarray, "T Dy"], seed: int = 0) -> Trajectory:
-    """A run with a band that is wider by the distance, raw units, from the run that is held inside."""
-    assert path.std is not None
-    std, samples = np.hypot(path.std, DOUBT * distance), path.samples
-    if samples is not None:  # one draw for the whole of a trajectory
-        samples = samples + DOUBT * distance * np.random.default_rng(seed).standard_normal((len(samples), 1, 1))
-    check_finite(path.method, std, samples)
-    return replace(path, std=std, samples=samples)

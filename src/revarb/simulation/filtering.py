@@ -9,6 +9,7 @@ read off where it is about to leave its window, and so knows the outputs up to L
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from jaxtyping import Float, Float64, Int
 from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
+from revarb.simulation.extrapolation import KnownRange, advance_apart, correct_apart, run_extrapolation
 from revarb.simulation.moments import (
     JointState,
     Moments,
@@ -64,16 +66,28 @@ def predict_ahead(
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
     horizon: int,
-) -> Moments:
+    known_range: KnownRange,
+) -> tuple[Moments, Float64[np.ndarray, "T Dy"]]:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
-    The states are inferred with the noise of the fit, and predicted with the calibrated noise.
+    The states are inferred with the noise of the fit, and predicted with the calibrated noise. Beside the moments is
+    the distance from the runs that are held inside.
     """
     padded = pad_rows(y, np.nan)
-    known = compute_known_rows(fitted.hidden[0], u_bar, len(padded))
-    first = run_moments(calibrated, start, u_bar[:horizon])
-    later = cut_rows(_predict_later(fitted, calibrated, start, known, padded, horizon), len(y) - horizon)
+    steps = StepInputs(compute_known_rows(fitted.hidden[0], u_bar, len(padded)), pad_rows(u_bar))
+    apart = np.stack([np.asarray(start.mean)] * 2)
+    free = run_moments(calibrated, start, u_bar[:horizon])
+    first = free, run_extrapolation(calibrated, apart, u_bar[:horizon], known_range).distance
+    later = _predict_later(fitted, calibrated, start, steps, padded, horizon, known_range)
+    later = cut_rows(later, len(y) - horizon)
     return jax.tree.map(lambda one, other: np.concatenate([one, other]), first, later)
+
+
+class StepInputs(NamedTuple):
+    """The inputs of every step, and what they contribute to the first layer."""
+
+    known: KnownPart
+    u_bar: Float[AnyArray, "T Du"]
 
 
 @partial(jax.jit, static_argnames="horizon")
@@ -81,25 +95,33 @@ def _predict_later(
     fitted: Chain[Posterior],
     calibrated: Chain[Posterior],
     start: StartState,
-    known: KnownPart,
+    steps: StepInputs,
     y: Float[AnyArray, "T Dy"],
     horizon: int,
-) -> Moments:
+    known_range: KnownRange,
+) -> tuple[Moments, Float[AnyArray, "T Dy"]]:
     # The rows from `horizon` on.
     filter_step = _make_filter_step(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
 
-    def predict_step(state, known_now):
-        state = advance_calibrated(state, known_now)
+    def predict_step(states, now):
+        state, apart = states
+        state = advance_calibrated(state, now.known)
+        apart, beyond = advance_apart(calibrated, apart, now.u_bar, known_range)
         output = observe_calibrated(state)
-        return state, Moments(output.mean, jnp.diagonal(output.cov))
+        return (state, apart), (Moments(output.mean, jnp.diagonal(output.cov)), beyond.distance)
 
-    def step(state, row):
-        state = filter_step(state, jax.tree.map(lambda values: values[row], known), y[row])
-        following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), known)
-        return state, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, state, following)[1])
+    def step(states, row):
+        state, apart = states
+        now = jax.tree.map(lambda values: values[row], steps)
+        state = filter_step(state, now.known, y[row])
+        apart, _ = advance_apart(calibrated, apart, now.u_bar, known_range)
+        states = state, correct_apart(apart, state.mean, y[row])
+        following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), steps)
+        return states, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, states, following)[1])
 
-    return jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
+    first = JointState(start.mean, start.cov), jnp.stack([jnp.asarray(start.mean)] * 2)
+    return jax.lax.scan(step, first, jnp.arange(y.shape[0] - horizon))[1]
 
 
 def smooth_means(

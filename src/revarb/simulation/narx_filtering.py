@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predict_certain
 from revarb.runtime.numerics import AnyArray, pad_rows
 from revarb.simulation.chain import Chain, StartState, locate_shifted, locate_windows
+from revarb.simulation.extrapolation import KnownRange, advance_apart, correct_apart, scan_extrapolation
 from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
@@ -64,22 +65,31 @@ def predict_narx(
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
     horizon: int,
-) -> Float[AnyArray, "T Dy"]:
-    """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run."""
+    known: KnownRange,
+) -> tuple[Float[AnyArray, "T Dy"], Float[AnyArray, "T Dy"]]:
+    """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
-    def filter_step(state, now):
-        return (state := advance_measured(chain, state, *now)), state
+    Beside the means is the distance from the runs that are held inside.
+    """
 
-    def predict_step(k, states):
+    def filter_step(apart, now):
+        state = advance_measured(chain, apart[0], *now)
+        apart = correct_apart(advance_apart(chain, apart, now[0], known)[0], state, now[1])
+        return apart, apart
+
+    def predict_step(k, now):
         following = jax.lax.dynamic_slice_in_dim(inputs, k + 1, rows)
-        return jax.vmap(lambda state, inputs_now: advance_mean(chain, state, inputs_now)[0])(states, following)
+        apart, beyond = jax.vmap(advance_apart, in_axes=(None, 0, 0, None))(chain, now[0], following, known)
+        return apart, beyond.distance
 
     inputs, rows = jnp.asarray(u_bar), y.shape[0] - horizon
+    mean = jnp.asarray(start.mean)
     first = scan_mean(chain, start, u_bar[:horizon])
-    filtered = jax.lax.scan(filter_step, jnp.asarray(start.mean), (u_bar[:rows], y[:rows]))[1]
+    beyond = scan_extrapolation(chain, jnp.stack([mean, mean]), u_bar[:horizon], known).distance
+    filtered = jax.lax.scan(filter_step, jnp.stack([mean, mean]), (u_bar[:rows], y[:rows]))[1]
     # All rows advance together; the newest outputs are the first entries of a state.
-    later = jax.lax.fori_loop(0, horizon, predict_step, filtered)[:, : y.shape[1]]
-    return jnp.concatenate([first, later])
+    apart, distance = jax.lax.fori_loop(0, horizon, predict_step, (filtered, jnp.zeros_like(y[horizon:])))
+    return jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), jnp.concatenate([beyond, distance])
 
 
 def advance_measured(

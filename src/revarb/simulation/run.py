@@ -9,13 +9,14 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from revarb.data.preprocessor import Preprocessor, check_finite
+from revarb.data.preprocessor import MARGIN, Preprocessor, check_finite
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import current_windows, input_windows_after
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, find_noise_variance
+from revarb.simulation.extrapolation import DOUBT, KnownRange, run_extrapolation
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
@@ -67,6 +68,27 @@ def widen_path(path: Trajectory, factors: Float64[np.ndarray, "T Dy"]) -> Trajec
     samples = None if path.samples is None else path.mean + factors * (path.samples - path.mean)
     with np.errstate(over="ignore"):
         std = path.std * factors
+    check_finite(path.method, std, samples)
+    return replace(path, std=std, samples=samples)
+
+
+def widen_beyond(
+    path: Trajectory, prep: Preprocessor, chain: Chain, origin: Origin, known: KnownRange, seed: int = 0
+) -> Trajectory:
+    """A run with marks where its states leave their ranges, and with the band that is wider beyond."""
+    raw = np.empty((len(path), 0)) if path.inputs is None else path.inputs
+    u_bar = input_windows_after(np.asarray(origin.state.past_u), prep.scaling.inputs(raw), prep.order)
+    found = run_extrapolation(chain, origin.apart, u_bar, known)
+    path = replace(path, state_extrapolates=found.excess > MARGIN)
+    return path if path.std is None else add_doubt(path, prep.scaling.raw_std(found.distance), seed)
+
+
+def add_doubt(path: Trajectory, distance: Float64[np.ndarray, "T Dy"], seed: int = 0) -> Trajectory:
+    """A run with a band that is wider by the distance, raw units, from the run that is held inside."""
+    assert path.std is not None
+    std, samples = np.hypot(path.std, DOUBT * distance), path.samples
+    if samples is not None:  # one draw for the whole of a trajectory
+        samples = samples + DOUBT * distance * np.random.default_rng(seed).standard_normal((len(samples), 1, 1))
     check_finite(path.method, std, samples)
     return replace(path, std=std, samples=samples)
 
