@@ -104,7 +104,8 @@ def test_errors_are_those_of_a_cold_run_of_each_record(make, own):
     for number, (block, rms) in enumerate(zip(BLOCKS, found, strict=True)):
         record = RECORDS[block.record]
         run = np.asarray(run_from_rest(model.chain, prep, prep.scaling.inputs(record.u)))
-        expected = prep.scaling.raw_outputs(run)[block.rows]
+        whole = model.simulate(record.u).mean if own else prep.scaling.raw_outputs(run)  # another model starts itself
+        expected = whole[block.rows]
         np.testing.assert_allclose(simulated[number], expected, atol=1e-9)
         errors = (expected - record.y[block.rows]) / held_out.scaling.y_std
         assert rms == pytest.approx(np.sqrt(np.nanmean(errors**2)), rel=1e-9)

@@ -134,10 +134,10 @@ def test_the_runs_behind_its_bands_are_those_of_a_mixture():
     for number, block in enumerate(held_out.blocks):
         record = records[block.record]
         fold = replace(result.folds[block.fold], residual_std=model.residual_std, horizon_std=model.horizon_std)
-        before = slice(block.begin - fold.skip, block.begin)
+        before = slice(block.begin - fold.order.skip, block.begin)
         window = Window(record.u[before], record.y[before], 1.0, ("u",), record.output_names)
-        whole = fold.simulate(record.u)
-        paths = {"cold": (whole.mean[block.rows], whole.std[block.rows])}
+        [mean] = simulate_blocks(fold, [held_out.runs[number]])
+        paths = {"cold": (mean, np.tile(fold.scaling.raw_std(model.residual_std), (len(mean), 1)))}
         if number in bands.ahead:
             path = fold.simulate(record.u[block.rows], start=window)
             paths["ahead"] = (path.mean, path.std)
