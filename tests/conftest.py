@@ -44,6 +44,13 @@ def rng():
     return np.random.default_rng(20161116)
 
 
+@pytest.fixture
+def same_width_beyond(monkeypatch):
+    """Bands do not widen beyond the training data: what else makes them is tested."""
+    for module in ("simulation.run", "models.live_runs"):
+        monkeypatch.setattr(f"revarb.{module}.DOUBT", 0.0)
+
+
 @pytest.fixture(autouse=True)
 def unfinished(tmp_path_factory, monkeypatch):
     """Keep what unfinished fits, choices and comparisons leave behind in a temporary folder, not the user's cache."""

@@ -25,6 +25,7 @@ def factors(model, simulate):
     return (simulate(model).std / simulate(unit).std)[:, 0]
 
 
+@pytest.mark.usefixtures("same_width_beyond")
 def test_it_changes_the_noise_and_the_bands_but_not_the_mean_run(model):
     record = small.record(5)
     u = record.u
@@ -43,6 +44,7 @@ def test_it_changes_the_noise_and_the_bands_but_not_the_mean_run(model):
     np.testing.assert_allclose(ahead, [*cold[:2], *[warm[1]] * (len(ahead) - 2)])
 
 
+@pytest.mark.usefixtures("same_width_beyond")
 def test_one_distribution(model):
     """The interval follows from mean and std, and so does the spread of the samples."""
     record = small.record(5)

@@ -128,7 +128,8 @@ def test_an_interrupted_mixture_stays_interrupted_in_its_file(mixture, ensemble,
 
 def test_an_ensemble_has_the_surface_of_a_single_model(ensemble):
     single = ensemble.best
-    internal = {"trained", "chain", "resolve_start", "refit", "cold_start", "settling", "width_factors"}
+    internal = {"trained", "chain", "resolve_start", "refit", "cold_start", "settling", "width_factors",
+                "known_range"}  # fmt: skip
     assert not {name for name in dir(single) if not name.startswith("_")} - set(dir(ensemble)) - internal
     for name in ("spec", "bound", "lengths", "history", "calibration"):
         assert getattr(ensemble, name) == getattr(single, name), name

@@ -116,6 +116,7 @@ def test_continuing_is_simulating_on_after_the_training_record(name):
     assert (last.start, last.skip) == ("continued", 0)
 
 
+@pytest.mark.usefixtures("same_width_beyond")
 def test_bands_know_the_number_of_steps_since_the_last_measurement():
     plain, (record, _) = train("two outputs, two inputs")
     model = replace(plain, horizon_std=STDS)

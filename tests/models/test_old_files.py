@@ -82,7 +82,7 @@ def without_bands(version, name, expected):
 
 
 @pytest.mark.parametrize(("version", "name", "expected"), WARM)
-@pytest.mark.usefixtures("widths_in_steps")
+@pytest.mark.usefixtures("widths_in_steps", "same_width_beyond")
 def test_a_simulation_from_a_known_state_is_the_same(version, name, expected):
     path = simulate(load(version, name), version, name, expected)
     check(path, without_bands(version, name, expected))
@@ -96,7 +96,7 @@ def start_as_before(model, u):
 
 
 @pytest.mark.parametrize(("version", "name", "expected"), COLD)
-@pytest.mark.usefixtures("widths_in_steps")
+@pytest.mark.usefixtures("widths_in_steps", "same_width_beyond")
 def test_a_cold_run_of_then_is_one_from_its_start_state(version, name, expected):
     model = load(version, name)
     if not isinstance(model, revarb.FittedRGP | FittedARX):
@@ -112,6 +112,7 @@ def test_a_cold_run_of_then_is_one_from_its_start_state(version, name, expected)
 
 
 @pytest.mark.parametrize(("version", "name", "expected"), [each for each in COLD if "no_input" not in each.id])
+@pytest.mark.usefixtures("same_width_beyond")
 def test_a_cold_run_is_the_same_once_it_has_settled(version, name, expected):
     """Without inputs the small models keep their phase, or oscillate for longer than the record."""
     path, last = simulate(load(version, name), version, name, expected), slice(-5, None)
@@ -122,6 +123,7 @@ def test_a_cold_run_is_the_same_once_it_has_settled(version, name, expected):
 
 
 @pytest.mark.parametrize("name", EXPECTED["v0_1"])
+@pytest.mark.usefixtures("same_width_beyond")
 def test_a_saved_copy_of_an_old_model_is_the_same(tmp_path, name):
     model = load("v0_1", name)
     again = revarb.load(model.save(tmp_path / "again.rgp"))

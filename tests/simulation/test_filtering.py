@@ -15,7 +15,7 @@ from support import small
 def test_predictions_ahead_are_runs_from_conditioned_states(shallow_model):
     chain, k = shallow_model.trained.chain, 3
     cold, u_bar, y = rows_of(shallow_model, small.with_gaps(small.record(4), 5))
-    got = predict_ahead(chain, chain, cold, u_bar, y, k)
+    got, _ = predict_ahead(chain, chain, cold, u_bar, y, k, shallow_model.known_range)
     for row in (3, 4, 7, 30):
         before = row - k + 1
         state = filter_states(chain, cold, u_bar[:before], y[:before])

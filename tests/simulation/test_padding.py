@@ -4,13 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.windows import Order
 from revarb.gp.layer import Linear
 from revarb.gp.posterior import compute_known_part
 from revarb.runtime.numerics import round_up_rows
 from revarb.simulation import filtering, narx_filtering
 from revarb.simulation.chain import Chain
+from revarb.simulation.extrapolation import KnownRange
 from revarb.simulation.filtering import filter_states, predict_ahead
 from revarb.simulation.mean import run_mean, scan_mean
 from revarb.simulation.moments import JointState, advance_moments, observe_moments, run_moments, scan_moments
@@ -66,12 +67,20 @@ def test_the_filter_stops_at_the_last_row(shallow_model, rng):
         assert_same(got, wanted)
 
 
+def find_range(chain, u_bar):
+    """A range that the states do not leave."""
+    high = np.full(chain.lags * sum(chain.latent_dims), np.inf), np.full(u_bar.shape[1], np.inf)
+    return KnownRange(*(ValueRange(-each, each) for each in high))
+
+
 RUNS = {
     "mean": (scan_mean, lambda chain, start, u_bar, y: run_mean(chain, start, u_bar)),
     "moments": (scan_moments, lambda chain, start, u_bar, y: run_moments(chain, start, u_bar).variance),
     "prediction": (
         filtering._predict_later,
-        lambda chain, start, u_bar, y: predict_ahead(chain, chain, start, u_bar, y, 3).mean,
+        lambda chain, start, u_bar, y: (
+            predict_ahead(chain, chain, start, u_bar, y, 3, find_range(chain, u_bar))[0].mean
+        ),
     ),
     "filter": (filtering._filter_rows, filter_states),
 }

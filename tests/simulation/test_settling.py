@@ -134,6 +134,7 @@ def test_the_spread_of_a_linear_model_is_its_propagated_covariance(rng):
     assert not nothing.any()
 
 
+@pytest.mark.usefixtures("same_width_beyond")
 def test_a_linear_model_knows_how_its_outputs_varied():
     record = small.record(samples=200)
     model = fit_order(record)
