@@ -19,9 +19,11 @@ import revarb
 from revarb.errors import InputError
 from revarb.export.c_text import CProgram, check_include, make_identifiers, quote_comment, write_layer
 from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, list_gaussian_layers
+from revarb.simulation.extrapolation import DOUBT
 from revarb.simulation.formulas import Formula
 from revarb.simulation.mean import ROUNDING
 
+LARGE = 1e30  # in place of an end that is not known
 FLOAT_ROUNDING = 1e-5  # of a program in single precision
 
 
@@ -179,6 +181,13 @@ def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, st
             "leave it out, or export one of its members"
         )
     [part] = parts
+    struct, code = _write_beyond(program, part)
+    header, rest = _write_own_std(program, part)
+    return program.fill("c_parts/std.h", about=header[0], struct=struct + header[1]), "\n" + code + rest
+
+
+def _write_own_std(program: CProgram, part: MemberParts) -> tuple[tuple[str, str], str]:
+    # What the header says and declares, and what the source defines.
     if part.residual_std is None:
         return _write_moments(program, part, list_gaussian_layers(part))
     assert part.cold_std is not None  # it comes with the other
@@ -188,6 +197,7 @@ def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, st
         name: own.call_advance(f"moments->{name} + i * {program.model.states}", "moments->run.u")
         for name in ("above", "below")
     }
+    past_u = "moments->run.u" if program.model.inputs else "0"
     code = program.fill(
         "c_parts/held_out_std.c",
         table=program.real.table("stds", part.residual_std),
@@ -198,9 +208,35 @@ def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, st
         cov_start=_write_cov(program, own.member),
         rounding=program.real.number(ROUNDING if program.base == "double" else FLOAT_ROUNDING),
         sqrt=f"sqrt{program.real.suffix}",
+        past_u=past_u,
         **calls,
     )
-    return program.fill("c_parts/std.h", about=about, struct=program.fill("c_parts/held_out_std.h")), "\n" + code
+    return (about, program.fill("c_parts/held_out_std.h")), code
+
+
+def _write_beyond(program: CProgram, part: MemberParts) -> tuple[str, str]:
+    # What is declared and defined of the runs beside, by which bands are wider beyond the training data.
+    [own] = list_members(program)
+    known, scaling = part.find_known_range(), own.member.scaling
+    inputs = program.model.inputs
+    ends = {
+        f"input_{name}": end[:inputs] * scaling.u_std + scaling.u_mean for name, end in known.inputs._asdict().items()
+    }
+    tables = {"low": known.states.low, "high": known.states.high, **ends}
+    holds = [
+        f"    hold({dim}, {own.member.lags}, low + {window[0]}, high + {window[0]}, before + {window[0]}, "
+        f"beyond->held + {window[0]});"
+        for window, dim in zip(own.member.windows, own.member.latent_dims, strict=True)
+    ]
+    code = program.fill(
+        "c_parts/beyond.c",
+        **{name: program.real.table(name, np.clip(values, -LARGE, LARGE)) for name, values in tables.items()},
+        advance_free=own.call_advance("beyond->free", "u"),
+        advance_held=own.call_advance("beyond->held", "inside"),
+        share=program.real.number(DOUBT),
+        hold="\n".join(holds),
+    )
+    return program.fill("c_parts/beyond.h"), code
 
 
 def _write_widths(program: CProgram, name: str, widths: Float64[np.ndarray, "K #Dy"]) -> str:
@@ -211,7 +247,9 @@ def _write_cov(program: CProgram, member: StepMember) -> str:
     return program.real.table("cov_start", np.asarray(member.cold.cov, dtype=np.float64).ravel())
 
 
-def _write_moments(program: CProgram, part: MemberParts, layers: Sequence[GaussianLayer]) -> tuple[str, str]:
+def _write_moments(
+    program: CProgram, part: MemberParts, layers: Sequence[GaussianLayer]
+) -> tuple[tuple[str, str], str]:
     if program.base == "float":
         raise InputError("propagated moments need double precision; leave out with_std, or export double")
     about = (
@@ -235,7 +273,7 @@ def _write_moments(program: CProgram, part: MemberParts, layers: Sequence[Gaussi
         *(_write_gaussian(program, *each) for each in zip(names, layers, counts, strict=True)),
         _write_moments_run(program, part, known),
     )
-    return program.fill("c_parts/std.h", about=about, struct=struct), "\n".join(sections)
+    return (about, struct), "\n".join(sections)
 
 
 def _write_gaussian(program: CProgram, name: str, layer: GaussianLayer, known: int) -> str:
@@ -276,6 +314,7 @@ def _write_moments_run(program: CProgram, part: MemberParts, known: int) -> str:
         begin=windows[-1][0],
         window=len(windows[-1]),
         known=known,
+        past_u="moments->u" if program.model.inputs else "0",
         advance="\n".join(advance),
         last_row=max(len(part.widths), len(part.cold_widths)),  # later steps are all alike
     )

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.data.preprocessor import ValueRange
 from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, StepModel, list_gaussian_layers
+from revarb.simulation.extrapolation import DOUBT
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
+LARGE = 1e30  # in place of an end that is not known
 Value = Any  # a vector or a matrix of the tool, which has the operators + − * / @
 
 
@@ -33,11 +36,16 @@ class Tool(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """A member after the step: its windows, its outputs in raw units, and the regressors of all its layers."""
+    """A member after the step: its windows, its outputs in raw units, and the regressors of all its layers.
+
+    `inputs` are what it had of the inputs, and `before` is its joint state before the step.
+    """
 
     windows: list[Value]
     y: Value
     regressors: list[Value]
+    before: Value
+    inputs: Value
 
 
 class ExpandedBasis(NamedTuple):
@@ -90,7 +98,7 @@ def _advance(tool: Tool, member: StepMember, joint: Value, u_bar: Value) -> Adva
         regressors.append(below)
         new = _evaluate(tool, member.output, below)
     y = _scale(tool, new, member.scaling.y_std) + tool.constant(member.scaling.y_mean)
-    return Advanced(windows, y, regressors)
+    return Advanced(windows, y, regressors, joint, u_bar)
 
 
 def _scale(tool: Tool, vector: Value, factors: Float64[np.ndarray, " D"]) -> Value:
@@ -133,7 +141,17 @@ def _find_variance(
         own = (cov * tool.constant(np.eye(model.outputs))) @ ones  # the diagonal
         away = now.y - mean
         variances.append(_scale(tool, own, (part.widths[0] * member.scaling.y_std) ** 2) + away * away)
+        if part.known_range is not None and model.inputs:
+            held = _advance(tool, member, now.before, _hold_inside(tool, now.inputs, part.known_range.inputs))
+            doubt = _scale(tool, now.y - held.y, np.full(model.outputs, DOUBT))
+            variances[-1] = variances[-1] + doubt * doubt
     return _average(tool, variances, model.outputs)  # law of total variance
+
+
+def _hold_inside(tool: Tool, values: Value, known: ValueRange) -> Value:
+    zero = tool.constant(np.zeros(len(known.low)))
+    at_most = tool.maximum(zero - values, tool.constant(-np.minimum(known.high, LARGE)))
+    return tool.maximum(zero - at_most, tool.constant(np.maximum(known.low, -LARGE)))
 
 
 def _find_cov(tool: Tool, layer: GaussianLayer, x: Value, below: Value | None) -> Value:

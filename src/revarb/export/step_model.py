@@ -11,19 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.data.preprocessor import Preprocessor
+from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError
 from revarb.gp.posterior import Posterior
 from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
+from revarb.simulation.extrapolation import KnownRange
 from revarb.simulation.formulas import Formula, RadialBasis, describe_layer
 from revarb.simulation.starts import Origin
 
 ONE = np.ones((1, 1))
+LARGE = 1e30  # in place of an end that is not known
 
 
 class MemberParts(NamedTuple):
@@ -40,6 +43,15 @@ class MemberParts(NamedTuple):
     # Standard deviations of a model with a mean only, raw units, likewise.
     residual_std: Float64[np.ndarray, "K Dy"] | None = None
     cold_std: Float64[np.ndarray, "K Dy"] | None = None
+    known_range: KnownRange | None = None  # None: bands do not widen beyond it
+
+    def find_known_range(self) -> KnownRange:
+        """The ranges of states and inputs, in finite numbers also where they are not known."""
+        order, inputs = self.preprocessor.order, len(self.preprocessor.input_names)
+        sizes = order.lags * sum(self.chain.latent_dims), order.input_lags * inputs
+        everywhere = KnownRange(*(ValueRange(np.full(size, -LARGE), np.full(size, LARGE)) for size in sizes))
+        known = everywhere if self.known_range is None else self.known_range
+        return jax.tree.map(lambda end: np.clip(end, -LARGE, LARGE), known)
 
 
 @dataclass(frozen=True, eq=False)

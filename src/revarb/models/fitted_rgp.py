@@ -470,7 +470,8 @@ class FittedRGP(Predictor, Exportable):
         widths = self.width_factors(1 + np.arange(last), cold=False)
         cold_widths = self.width_factors(1 + np.arange(len(self.settling.shares)), cold=True)
         prep = self.preprocessor
-        return (MemberParts(type(self).__name__, prep, self.chain, self.resolve_start, widths, cold_widths),)
+        part = MemberParts(type(self).__name__, prep, self.chain, self.resolve_start, widths, cold_widths)
+        return (part._replace(known_range=self.known_range),)
 
     @with_numerics
     def recognise(self, u: Any = None, *, steps: int | None = None) -> list[Float64[np.ndarray, "T _"]]:

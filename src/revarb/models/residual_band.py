@@ -225,7 +225,7 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         """What an export of one step needs; see `Exportable`."""
         std, cold_std = self.scaling.raw_std(self._stds), self.scaling.raw_std(self._cold_stds)
         part = MemberParts(type(self).__name__, self.preprocessor, self.chain, self.resolve_start)
-        return (part._replace(residual_std=std, cold_std=cold_std),)
+        return (part._replace(residual_std=std, cold_std=cold_std, known_range=self.known_range),)
 
     @property
     def _final_states(self) -> tuple[StartState, ...]:

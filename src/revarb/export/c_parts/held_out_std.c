@@ -52,7 +52,7 @@ static void observe_std(${name}_moments *moments)
             sum[j] += (high[j] - low[j]) * (high[j] - low[j]) / 4;
     }
     for (j = 0; j < ${outputs}; j++)
-        moments->std[j] = ${sqrt}(own[j] * own[j] + sum[j]);
+        moments->std[j] = ${sqrt}(own[j] * own[j] + sum[j] + moments->beyond.doubt[j] * moments->beyond.doubt[j]);
 }
 
 void ${name}_init_moments(${name}_moments *moments)
@@ -61,6 +61,7 @@ void ${name}_init_moments(${name}_moments *moments)
     moments->cold = 1;
     moments->steps = 0;
     moments->pairs = 0;
+    begin_beyond(&moments->beyond, moments->run.x);
     spread(moments, cov_start);
     observe_std(moments);
 }
@@ -71,6 +72,7 @@ void ${name}_set_moments(${name}_moments *moments, const ${real} *vector, const 
     moments->cold = 0;
     moments->steps = 0;
     moments->pairs = 0;
+    begin_beyond(&moments->beyond, moments->run.x);
     if (cov)
         spread(moments, cov);
     observe_std(moments);
@@ -85,6 +87,7 @@ void ${name}_step_moments(${name}_moments *moments, const ${real} *u, ${real} *y
         ${above}
         ${below}
     }
+    advance_beyond(&moments->beyond, ${past_u});
     if (moments->steps < ${last_row})
         moments->steps++;
     observe_std(moments);

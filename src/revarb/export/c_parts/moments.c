@@ -17,14 +17,16 @@ static const ${real} *width(const ${name}_moments *moments)
 static void observe_moments(${name}_moments *moments)
 {
     int j;
+    ${real} std;
 
 %readout     take(${states}, moments->x, moments->cov, ${begin}, ${window}, 0, 0, &moments->work);
 %readout     predict(&readout_gaussian, 0, &moments->work);
     for (j = 0; j < ${outputs}; j++) {
 %readout         moments->y[j] = moments->work.f[j] * y_std[j] + y_mean[j];
-%readout         moments->std[j] = sqrt(moments->work.f_cov[j * ${outputs} + j]) * y_std[j] * width(moments)[j];
+%readout         std = sqrt(moments->work.f_cov[j * ${outputs} + j]) * y_std[j] * width(moments)[j];
 %!readout         moments->y[j] = moments->x[${begin} + j] * y_std[j] + y_mean[j];
-%!readout         moments->std[j] = sqrt(moments->cov[(${begin} + j) * ${states} + ${begin} + j]) * y_std[j] * width(moments)[j];
+%!readout         std = sqrt(moments->cov[(${begin} + j) * ${states} + ${begin} + j]) * y_std[j] * width(moments)[j];
+        moments->std[j] = hypot(std, moments->beyond.doubt[j]);
     }
 }
 
@@ -38,6 +40,7 @@ void ${name}_init_moments(${name}_moments *moments)
 %inputs         copy(${inputs}, u_start, moments->u + row * ${inputs});
     moments->cold = 1;
     moments->rows = 0;
+    begin_beyond(&moments->beyond, moments->x);
     observe_moments(moments);
 }
 
@@ -52,6 +55,7 @@ void ${name}_set_moments(${name}_moments *moments, const ${real} *vector, const 
         fill(${states} * ${states}, moments->cov);
     moments->cold = 0;
     moments->rows = 0;
+    begin_beyond(&moments->beyond, moments->x);
     observe_moments(moments);
 }
 
@@ -63,6 +67,7 @@ void ${name}_step_moments(${name}_moments *moments, const ${real} *u, ${real} *y
 %!inputs     (void) u;
 %known     window(moments->u, z);
 ${advance}
+    advance_beyond(&moments->beyond, ${past_u});
     if (moments->rows < ${last_row})
         moments->rows++;
     observe_moments(moments);
