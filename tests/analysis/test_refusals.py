@@ -69,7 +69,7 @@ COMPARISONS = [
     (compare(jobs=0), "jobs must be a whole number of at least 1"),
     (compare(test=revarb.Series(np.zeros((9, 2)), np.zeros(9))), "train and test must agree in input_names"),
     (compare(test=small.with_gaps(RECORD, slice(None))), "the test part has no measured output value"),
-    (compare(test=small.record(samples=4)), "a test record has 4 rows, but 4 are left out"),
+    (compare(test=small.record(samples=4), skip=4), "a test record has 4 rows, but 4 are left out"),
     (lambda: compare(models={"a": Broken()})().plot(), "every model failed"),
     (lambda: compare(models={"Mean": revarb.Mean()})().plot(1), "column must be a whole number from 0 to 0"),
 ]

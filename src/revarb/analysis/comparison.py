@@ -11,6 +11,7 @@ import numpy as np
 
 from revarb.analysis.reliability import BandCheck, check_bands
 from revarb.analysis.runs import FitStore, Run, default_models, run_all
+from revarb.analysis.scores import find_common_skip
 from revarb.analysis.verdict import Line, Score, describe_verdict, summarise
 from revarb.baselines import GPSSM, ReducedRankGPSSM
 from revarb.baselines.state_space.fitted_state_space import SETTLING
@@ -259,7 +260,7 @@ def _collect_runs(
         for method, simulated in run.simulated.items():
             paths.setdefault((run.model, method), simulated.paths)
     if skip is None:
-        skip = max((path.skip for several in paths.values() for path in several), default=0)
+        skip = find_common_skip([path for several in paths.values() for path in several])
     skip = _check_skip(skip, test)
     rows = tuple(row for run in runs for row in run.score(test, skip))
     residuals = {run.model: run.residuals for run in runs if run.residuals is not None}

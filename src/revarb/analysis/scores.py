@@ -80,7 +80,7 @@ def scores(path: Trajectory, y: Any, skip: int | None = None) -> Scores:
     y : array-like [T, outputs] or data frame
         Outputs measured at the same rows, raw units. NaN is not scored.
     skip : int, optional
-        Number of first rows to leave out; default `path.skip`, the paper's protocol (lags + input lags).
+        Number of first rows to leave out; default `path.skip`: those in which a run settles.
 
     Returns
     -------
@@ -106,7 +106,8 @@ def pooled_scores(paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int
     outputs : list of array-like [T, outputs] or data frames
         Outputs measured at the same rows, raw units. NaN is not scored.
     skip : int, optional
-        Number of first rows of every record to leave out; default: the largest `skip` of the paths.
+        Number of first rows of every record to leave out; default: the largest `skip` of the paths, but no more than
+        half of the shortest one.
 
     Returns
     -------
@@ -150,11 +151,17 @@ def share_inside(path: Trajectory, y: np.ndarray, level: float) -> float:
     return float(((lower <= y) & (y <= upper))[~np.isnan(y)].mean())
 
 
+def find_common_skip(paths: Sequence[Trajectory]) -> int:
+    """The largest `skip` of runs, as far as it leaves half of the shortest one."""
+    skips = [path.skip for path in paths]
+    return min(max(skips), max(min(map(len, paths)) // 2, min(skips))) if paths else 0
+
+
 def pool_records(
     paths: Sequence[Trajectory], outputs: Sequence[Any], skip: int | None
 ) -> tuple[Trajectory, Float64[np.ndarray, "T Dy"]]:
     """All records without their first `skip` rows as one trajectory, and the outputs measured at the same rows."""
-    skip = max((path.skip for path in paths if isinstance(path, Trajectory)), default=0) if skip is None else skip
+    skip = find_common_skip([path for path in paths if isinstance(path, Trajectory)]) if skip is None else skip
     skip = check_integer("skip", skip, least=0)
     y = np.concatenate([_check_output(path, y, skip)[skip:] for path, y in zip(paths, outputs, strict=True)])
     stds = [path.std[skip:] for path in paths if path.std is not None]
