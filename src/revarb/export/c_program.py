@@ -23,7 +23,6 @@ from revarb.simulation.extrapolation import DOUBT
 from revarb.simulation.formulas import Formula
 from revarb.simulation.mean import ROUNDING
 
-LARGE = 1e30  # in place of an end that is not known
 FLOAT_ROUNDING = 1e-5  # of a program in single precision
 
 
@@ -217,12 +216,9 @@ def _write_own_std(program: CProgram, part: MemberParts) -> tuple[tuple[str, str
 def _write_beyond(program: CProgram, part: MemberParts) -> tuple[str, str]:
     # What is declared and defined of the runs beside, by which bands are wider beyond the training data.
     [own] = list_members(program)
-    known, scaling = part.find_known_range(), own.member.scaling
-    inputs = program.model.inputs
-    ends = {
-        f"input_{name}": end[:inputs] * scaling.u_std + scaling.u_mean for name, end in known.inputs._asdict().items()
-    }
-    tables = {"low": known.states.low, "high": known.states.high, **ends}
+    known, scaling, inputs = part.find_known_range(), own.member.scaling, program.model.inputs
+    raw = (end[:inputs] * scaling.u_std + scaling.u_mean for end in known.inputs)  # at every lag the same
+    tables = dict(zip(("low", "high", "input_low", "input_high"), (*known.states, *raw), strict=True))
     holds = [
         f"    hold({dim}, {own.member.lags}, low + {window[0]}, high + {window[0]}, before + {window[0]}, "
         f"beyond->held + {window[0]});"
@@ -230,7 +226,7 @@ def _write_beyond(program: CProgram, part: MemberParts) -> tuple[str, str]:
     ]
     code = program.fill(
         "c_parts/beyond.c",
-        **{name: program.real.table(name, np.clip(values, -LARGE, LARGE)) for name, values in tables.items()},
+        **{name: program.real.table(name, values) for name, values in tables.items()},
         advance_free=own.call_advance("beyond->free", "u"),
         advance_held=own.call_advance("beyond->held", "inside"),
         share=program.real.number(DOUBT),

@@ -16,7 +16,6 @@ from revarb.export.step_model import GaussianLayer, MemberParts, StepMember, Ste
 from revarb.simulation.extrapolation import DOUBT
 from revarb.simulation.formulas import Affine, Formula, RadialBasis
 
-LARGE = 1e30  # in place of an end that is not known
 Value = Any  # a vector or a matrix of the tool, which has the operators + − * / @
 
 
@@ -142,7 +141,8 @@ def _find_variance(
         away = now.y - mean
         variances.append(_scale(tool, own, (part.widths[0] * member.scaling.y_std) ** 2) + away * away)
         if part.known_range is not None and model.inputs:
-            held = _advance(tool, member, now.before, _hold_inside(tool, now.inputs, part.known_range.inputs))
+            inside = _hold_inside(tool, now.inputs, part.find_known_range().inputs)
+            held = _advance(tool, member, now.before, inside)
             doubt = _scale(tool, now.y - held.y, np.full(model.outputs, DOUBT))
             variances[-1] = variances[-1] + doubt * doubt
     return _average(tool, variances, model.outputs)  # law of total variance
@@ -150,8 +150,7 @@ def _find_variance(
 
 def _hold_inside(tool: Tool, values: Value, known: ValueRange) -> Value:
     zero = tool.constant(np.zeros(len(known.low)))
-    at_most = tool.maximum(zero - values, tool.constant(-np.minimum(known.high, LARGE)))
-    return tool.maximum(zero - at_most, tool.constant(np.maximum(known.low, -LARGE)))
+    return tool.maximum(zero - tool.maximum(zero - values, tool.constant(-known.high)), tool.constant(known.low))
 
 
 def _find_cov(tool: Tool, layer: GaussianLayer, x: Value, below: Value | None) -> Value:
