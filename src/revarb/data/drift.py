@@ -24,7 +24,7 @@ def find_drift(record: Series) -> Bool[np.ndarray, " Dy"]:
     y, rows = record.y, len(record) - LAGS
     past = [values[LAGS - back : len(values) - back] for values in (y, record.u) for back in range(1, LAGS + 1)]
     regressors = np.hstack([*past, record.u[LAGS:], np.ones((rows, 1))])
-    complete = np.isfinite(np.hstack([regressors, y[LAGS:]])).all(axis=1)
+    complete = np.asarray(np.isfinite(np.hstack([regressors, y[LAGS:]])).all(axis=1))
     blocks = np.array_split(np.arange(rows), BLOCKS)
     first = complete & (np.arange(rows) < blocks[-LAST][0])
     if first.sum() < 2 * regressors.shape[1] or not all(complete[block].any() for block in blocks):

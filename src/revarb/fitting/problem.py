@@ -156,7 +156,7 @@ def build_task_rows(task: Task) -> TaskRows:
 def _mark_known(y: Float64[np.ndarray, "P Dy"], lags: int) -> Bool[np.ndarray, " R"]:
     # Rows whose window and target of states, kept at the outputs, are all measured.
     complete = np.isfinite(y).all(axis=1)
-    return np.lib.stride_tricks.sliding_window_view(complete, lags + 1).all(axis=1)
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(complete, lags + 1).all(axis=1))
 
 
 def make_problem(task: Task, seed: int, built: TaskRows, start: Parameters) -> Problem:

@@ -83,7 +83,9 @@ def correct_apart(
     return jnp.where(jnp.isnan(y).all(), apart, jnp.stack([corrected, corrected]))
 
 
-def _find_limits(chain: Chain, held: Float[AnyArray, " S"], known: ValueRange) -> ValueRange:
+def _find_limits(
+    chain: Chain, held: Float[AnyArray, " S"], known: ValueRange
+) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " S"]]:
     # Of the new states: those of training, or further out if the states in the window are.
     low, high = [], []
     for window, dim in zip(locate_windows(chain), chain.latent_dims, strict=True):
@@ -91,4 +93,4 @@ def _find_limits(chain: Chain, held: Float[AnyArray, " S"], known: ValueRange) -
         newest = window[:dim]
         low.append(jnp.tile(jnp.minimum(known.low[newest], before.min(axis=0)), chain.lags))
         high.append(jnp.tile(jnp.maximum(known.high[newest], before.max(axis=0)), chain.lags))
-    return ValueRange(jnp.concatenate(low), jnp.concatenate(high))
+    return jnp.concatenate(low), jnp.concatenate(high)

@@ -80,7 +80,7 @@ def widen_beyond(
     u_bar = input_windows_after(np.asarray(origin.state.past_u), prep.scaling.inputs(raw), prep.order)
     found = run_extrapolation(chain, origin.apart, u_bar, known)
     path = replace(path, state_extrapolates=found.excess > MARGIN)
-    return path if path.std is None else add_doubt(path, prep.scaling.raw_std(found.distance), seed)
+    return path if path.std is None else add_doubt(path, prep.scaling.raw_std(np.asarray(found.distance)), seed)
 
 
 def add_doubt(path: Trajectory, distance: Float64[np.ndarray, "T Dy"], seed: int = 0) -> Trajectory:
