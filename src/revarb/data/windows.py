@@ -41,7 +41,7 @@ class Order:
 
     @property
     def skip(self) -> int:
-        """Rows of a cold run that are left out of the scores: L + L_u, or more where a dead time makes rows wait.
+        """Rows at the beginning of a record by which no model is judged: L + L_u, or with a dead time more.
 
         First the inputs' window must fill, then the states settle for L rows.
         """
