@@ -47,8 +47,7 @@ def rng():
 @pytest.fixture
 def same_width_beyond(monkeypatch):
     """Bands do not widen beyond the training data: what else makes them is tested."""
-    for module in ("simulation.run", "models.live_runs"):
-        monkeypatch.setattr(f"revarb.{module}.DOUBT", 0.0)
+    monkeypatch.setattr("revarb.simulation.extrapolation.DOUBT", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ def shifted(rows, by):
 
 def test_the_warning_names_column_rows_and_distance(model):
     u, message = shifted(slice(47, 50), 3.0), r"'valve' leaves its training range, 0 to 2, in 3 of 50 rows, by up to "
-    message += r"1.5 times its width: no training data support the band there \(is the unit right\?\)"
+    message += r"1.5 times its width: no training data support the model there \(is the unit right\?\)"
     with pytest.warns(UserWarning, match=message):
         path = model.simulate(u)
     np.testing.assert_array_equal(np.argwhere(path.input_extrapolates), [[47, 0], [48, 0], [49, 0]])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 
 from revarb.data.dataframes import RowIndex, as_matrix, column_names, row_index
 from revarb.data.sampling import is_same_interval
@@ -205,6 +205,14 @@ class Preprocessor:
                 warn_user(self._describe_extrapolation(self.input_range, extrapolates.sum(axis=0), excess))
         return replace(path, inputs=inputs.raw, input_names=self.input_names, input_extrapolates=extrapolates)
 
+    def find_extrapolation(
+        self, u: Float64[np.ndarray, "N Du"], y: Float64[np.ndarray, "N Dy"]
+    ) -> Bool[np.ndarray, " N"]:
+        """Rows with an input or an output that is outside of its range in training; not those of a NaN."""
+        known = ((u, self.input_range), (y, self.output_range))
+        marks = [(_measure_excess(values, each) > MARGIN).any(axis=1) for values, each in known if each is not None]
+        return np.any([np.zeros(len(u), dtype=bool), *marks], axis=0)
+
     def _describe_extrapolation(
         self, known: ValueRange, rows: Int[np.ndarray, " Du"], excess: Float64[np.ndarray, "T Du"]
     ) -> str:
@@ -214,7 +222,7 @@ class Preprocessor:
             for name, low, high, count, far in zip(self.input_names, *known, rows, excess.max(axis=0), strict=True)
             if count
         ]
-        return f"{'; '.join(columns)}: no training data support the band there (is the unit right?)"
+        return f"{'; '.join(columns)}: no training data support the model there (is the unit right?)"
 
 
 def _check_range(what: str, known: ValueRange | None, columns: int) -> None:

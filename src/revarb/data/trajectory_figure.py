@@ -131,7 +131,7 @@ def _draw_output(axes: Axes, time: np.ndarray, path: "Trajectory", column: int, 
     if measured is not None:
         draw_measured(axes, time, measured[:, column])
     if path.extrapolates is not None and path.extrapolates.any():
-        _shade_extrapolation(axes, time, path.extrapolates)
+        shade_extrapolation(axes, time, path.extrapolates)
     axes.set_ylabel(path.output_names[column])
 
 
@@ -163,8 +163,8 @@ def _shade_settling(panels: Iterable[Axes], time: np.ndarray, path: "Trajectory"
     return shaded
 
 
-def _shade_extrapolation(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:
-    # Rows outside of the training range, and a line at the first: from there on the states have a past that is new.
+def shade_extrapolation(axes: Axes, time: np.ndarray, rows: np.ndarray) -> None:
+    """Rows outside of the training range, and a line at the first: from there on the states have a past that is new."""
     axes.fill_between(
         time, 0.0, 1.0, where=rows.tolist(), transform=axes.get_xaxis_transform(), color=style.ALERT, alpha=0.12, lw=0,
         step="post", label="outside of the training range",

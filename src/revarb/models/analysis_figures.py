@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from revarb.data.trajectory_figure import draw_band
+from revarb.data.trajectory_figure import draw_band, shade_extrapolation
 from revarb.errors import shorten
 from revarb.models.residual_findings import ONE_LAG
 from revarb.runtime.figure_style import (
@@ -184,6 +184,8 @@ def _draw_response(axes: Axes, response: "StepResponse", column: int, before: fl
     path, start, final = response.path, response.point.outputs[column], response.final[column]
     if path.std is not None:
         draw_band(axes, response.time, path, column)
+    if path.extrapolates is not None and path.extrapolates.any():
+        shade_extrapolation(axes, response.time, path.extrapolates)
     axes.axhline(start, color=GREY, lw=0.8, ls=":", label="before the step")
     axes.axhline(final, color=GREY, lw=0.8, ls="--", label="at rest after it")
     time = np.concatenate([[before, 0.0], response.time])
@@ -233,6 +235,8 @@ def draw_static_gain_curve(curve: "StaticGainCurve", given: AnyFigure | None) ->
         for axes in (level, slope):
             axes.grid(**GRID)
             _shade_unrest(axes, curve, row)
+            if curve.extrapolates.any():
+                shade_extrapolation(axes, curve.inputs, curve.extrapolates)
     for axes in panels[-1]:
         axes.set_xlabel(curve.input_name)
     inputs = zip(curve.input_names, curve.others, strict=True)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 from revarb.data.windows import Order
 from revarb.errors import InputError, check_integer, describe
@@ -13,6 +13,8 @@ from revarb.models.toml_file import encode_toml, read_toml
 from revarb.runtime.files import write_atomic
 
 MODEL = "model"  # the key that names the class of a configuration inside of another one, where it can be of any class
+
+Own = TypeVar("Own", bound="Configuration")  # not Self: annotations are executed in tests
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +57,7 @@ class Configuration:
         return {name: _to_plain(name, value, name not in self._parts) for name, value in named.items()}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls: type[Own], values: Mapping[str, Any]) -> Own:
         """The configuration from plain values, such as `to_dict` returns or a TOML file has.
 
         Parameters
@@ -113,7 +115,7 @@ class Configuration:
         return write_atomic(path, encode_toml(self.to_dict()).encode())
 
     @classmethod
-    def from_toml(cls, path: str | os.PathLike[str]) -> Self:
+    def from_toml(cls: type[Own], path: str | os.PathLike[str]) -> Own:
         """The configuration in a TOML file; what it does not name has its default.
 
         Parameters
@@ -149,7 +151,7 @@ class Configuration:
         inner = {name: value for name, value in own.items() if deep and isinstance(value, Configuration)}
         return own | {f"{name}__{key}": each for name, part in inner.items() for key, each in part.get_params().items()}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self: Own, **params: Any) -> Own:
         """A copy with other values; unlike scikit-learn's estimators a configuration itself does not change.
 
         Parameters
@@ -193,7 +195,7 @@ class Configuration:
             raise InputError(f"{name} is {describe(part)}, which has no parameter {first!r}; set {name} first")
         return part.set_params(**values)
 
-    def __sklearn_clone__(self) -> Self:
+    def __sklearn_clone__(self: Own) -> Own:
         return self
 
     def _check(self, names: Iterable[str], check: Callable[..., Any], *limits: Any, **named_limits: Any) -> None:

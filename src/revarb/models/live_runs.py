@@ -15,7 +15,7 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
-from revarb.simulation.extrapolation import DOUBT, KnownRange, advance_apart
+from revarb.simulation.extrapolation import KnownRange, advance_apart, measure_doubt
 from revarb.simulation.filtering import make_update
 from revarb.simulation.mean import advance_mean, halve_differences, measure_spread, spread_start
 from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
@@ -127,7 +127,7 @@ class RecurrentRun:
         self._belief, y = _advance_joint(self._chains, self._belief, inputs_now)
         self._state, self._age = np.asarray(self._belief.calibrated.mean), self._age + 1
         self._apart, beyond = _advance_apart(self._chains.calibrated, self._apart, inputs_now, self._known)
-        width, doubt = self.model.width_factors(np.array([self._age]), self._cold)[0], DOUBT * np.asarray(beyond)
+        width, doubt = self.model.width_factors(np.array([self._age]), self._cold)[0], measure_doubt(beyond)
         return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2 + doubt**2)
 
     def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
@@ -192,7 +192,7 @@ class LinearRun:
         with np.errstate(over="ignore", invalid="ignore"):
             spread = np.sqrt(measure_spread(np.asarray(y)))
             known = np.hypot(self.model.band_std(self._age, self._cold), spread)
-            std = scaling.raw_std(np.hypot(known, DOUBT * np.asarray(beyond)))
+            std = scaling.raw_std(np.hypot(known, measure_doubt(beyond)))
             mean = scaling.raw_outputs(np.asarray(y)[:1])[0]
         check_finite("live", mean)
         return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)

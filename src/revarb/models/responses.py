@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Complex128, Float64
+from jaxtyping import Bool, Complex128, Float64
 from numpy.typing import ArrayLike
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
-from revarb.errors import InputError, check_integer, check_number
+from revarb.errors import InputError, check_integer, check_number, warn_user
 from revarb.models.linearisation import (
     Linearisation,
     OperatingPoint,
@@ -165,6 +165,9 @@ class StaticGainCurve:
         The input that varies.
     input_names, output_names : tuple of str
         Names of the columns.
+    extrapolates : array of bool [N]
+        Where an input, or an output at rest, is outside of the range it had in training: there the curve is what the
+        model makes of it, and no datum supports it.
 
     Examples
     --------
@@ -184,6 +187,7 @@ class StaticGainCurve:
     input_name: str
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    extrapolates: Bool[np.ndarray, " N"]
 
     def __repr__(self) -> str:
         low, high = self.inputs.min(), self.inputs.max()
@@ -358,8 +362,14 @@ def compute_static_gain_curve(
             f"the model comes to rest at none of the {len(values)} values of {prep.input_names[column]!r}; choose "
             "others (inputs=…, at=…), or check the model"
         )
-    names = prep.input_names[column], prep.input_names, prep.output_names
-    return StaticGainCurve(values, np.mean(outputs, axis=0), np.mean(gains, axis=0), others, *names)
+    names, at_rest = (prep.input_names[column], prep.input_names, prep.output_names), np.mean(outputs, axis=0)
+    extrapolates = prep.find_extrapolation(u, at_rest)
+    if extrapolates.any():
+        warn_user(
+            f"the static gain curve leaves what training has shown in {extrapolates.sum()} of {len(values)} values of "
+            f"{names[0]!r}: no training data support it there"
+        )
+    return StaticGainCurve(values, at_rest, np.mean(gains, axis=0), others, *names, extrapolates)
 
 
 def _choose_inputs(prep: Preprocessor, column: int) -> Float64[np.ndarray, " N"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Shaped
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
@@ -23,6 +23,7 @@ BINS = 1500  # about the width of a figure in pixels
 
 AnyFigure = Figure | SubFigure
 Points = Float64[np.ndarray, " _"]
+Times = Shaped[np.ndarray, " _"]  # numbers or dates
 
 
 def name_time(dt: float, column: str | None = None) -> str:
@@ -107,7 +108,7 @@ def save_figure(path: Path, figure: Figure) -> Path:
     return write_atomic(path, encode_figure(figure, "png"))
 
 
-def thin_line(time: Points, values: Points) -> tuple[Points, Points]:
+def thin_line(time: Times, values: Points) -> tuple[Times, Points]:
     """The smallest and the largest value of every bin of a long line, in the order of their times.
 
     The figure looks the same and stays small.
@@ -121,7 +122,7 @@ def thin_line(time: Points, values: Points) -> tuple[Points, Points]:
     return time[rows], values[rows]
 
 
-def thin_band(time: Points, lower: Points, upper: Points) -> tuple[Points, Points, Points]:
+def thin_band(time: Times, lower: Points, upper: Points) -> tuple[Times, Points, Points]:
     """The smallest lower and the largest upper end of every bin of a long band."""
     if len(lower) <= MAX_ROWS:
         return time, lower, upper

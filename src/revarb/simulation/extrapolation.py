@@ -83,6 +83,11 @@ def correct_apart(
     return jnp.where(jnp.isnan(y).all(), apart, jnp.stack([corrected, corrected]))
 
 
+def measure_doubt(distance: Float[AnyArray, "*T Dy"]) -> Float64[np.ndarray, "*T Dy"]:
+    """The standard deviation by which outputs at this distance from those of the held run are uncertain."""
+    return DOUBT * np.asarray(distance)
+
+
 def _find_limits(
     chain: Chain, held: Float[AnyArray, " S"], known: ValueRange
 ) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " S"]]:

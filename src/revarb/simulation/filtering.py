@@ -99,7 +99,7 @@ def _predict_later(
     y: Float[AnyArray, "T Dy"],
     horizon: int,
     known_range: KnownRange,
-) -> tuple[Moments, Float[AnyArray, "T Dy"]]:
+) -> tuple[Moments, Float[AnyArray, "_ Dy"]]:
     # The rows from `horizon` on.
     filter_step = _make_filter_step(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)

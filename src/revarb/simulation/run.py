@@ -16,7 +16,7 @@ from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, find_noise_variance
-from revarb.simulation.extrapolation import DOUBT, KnownRange, run_extrapolation
+from revarb.simulation.extrapolation import KnownRange, measure_doubt, run_extrapolation
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
@@ -86,9 +86,10 @@ def widen_beyond(
 def add_doubt(path: Trajectory, distance: Float64[np.ndarray, "T Dy"], seed: int = 0) -> Trajectory:
     """A run with a band that is wider by the distance, raw units, from the run that is held inside."""
     assert path.std is not None
-    std, samples = np.hypot(path.std, DOUBT * distance), path.samples
+    doubt = measure_doubt(distance)
+    std, samples = np.hypot(path.std, doubt), path.samples
     if samples is not None:  # one draw for the whole of a trajectory
-        samples = samples + DOUBT * distance * np.random.default_rng(seed).standard_normal((len(samples), 1, 1))
+        samples = samples + doubt * np.random.default_rng(seed).standard_normal((len(samples), 1, 1))
     check_finite(path.method, std, samples)
     return replace(path, std=std, samples=samples)
 
