@@ -105,6 +105,14 @@ def test_the_curve_has_the_equilibria_and_their_slopes(nonlinear):
     np.testing.assert_allclose(np.gradient(fine.outputs[:, 0], fine.inputs)[2:-2], fine.gains[2:-2, 0], rtol=0.02)
 
 
+def test_a_curve_marks_what_is_beyond_the_training_data(lag):
+    low, high = (float(each[0]) for each in lag.preprocessor.input_range)
+    with pytest.warns(UserWarning, match="static gain curve leaves what training has shown in 2 of 3 values of 'u'"):
+        curve = lag.static_gain_curve([low - 1.0, 0.5 * (low + high), 2.0 * high])
+    assert curve.extrapolates.tolist() == [True, False, True]
+    assert "outside of the training range" in curve.plot().axes[0].get_legend_handles_labels()[1]
+
+
 def test_of_several_inputs_one_varies():
     model = fit_small("ARX", 2, 2)
     curve = model.static_gain_curve([1.0, 2.0, 5.0], input="u1", at={"u0": 4.0})

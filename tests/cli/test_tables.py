@@ -52,7 +52,7 @@ def test_sampling_is_checked_without_being_asked(capsys, model, command):
     write_record("shifted.csv", small.record(2), 7 + TIMES)
     succeed(capsys, *command, "shifted.csv", "-o", "p.csv")
     written = pd.read_csv("p.csv")
-    assert list(written.columns[:3]) == ["t", "scored", "pressure_mean"]
+    assert list(written.columns[:4]) == ["t", "scored", "extrapolates", "pressure_mean"]
     np.testing.assert_array_equal(written["t"], 7 + TIMES)
     succeed(capsys, *command, "test.csv", "-o", "p.csv")  # without the column nothing can be checked
     assert list(pd.read_csv("p.csv").columns[:2]) == ["row", "scored"]
@@ -137,7 +137,7 @@ def test_a_pipe_that_closes_early(model):
     command = [sys.executable, "-m", "revarb", *SIMULATE, "long.csv", "-o", "/dev/stdout"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None and process.stderr is not None
-        assert process.stdout.readline().startswith(b"row,scored,pressure_mean")
+        assert process.stdout.readline().startswith(b"row,scored,extrapolates,pressure_mean")
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0

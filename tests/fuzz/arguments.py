@@ -115,7 +115,7 @@ def command(*arguments: str) -> int:
             status = end.code
     said = err.getvalue()
     assert status == 0 or (status == 2 and said.splitlines()[-1].startswith("error: ")), (status, said)
-    assert all(line.startswith(("error: ", "warning: ")) for line in said.splitlines()), said
+    assert all(line.startswith(("error: ", "warning: ", "hint: ")) for line in said.splitlines()), said
     return status
 
 
