@@ -74,7 +74,8 @@ FAR = [0.9, 0.8, 0.9, 0.8]
         ({0: USUAL}, 1),
         ({1: USUAL, 0: [0.51, 0.41, 0.61, 0.51]}, 1),
         ({1: USUAL, 0: [0.3, 0.2, 0.3, 0.3]}, 0),
-        ({1: USUAL, 0: [0.2, 0.8, 0.7, 0.45]}, 1),  # better, but within one standard error
+        ({1: USUAL, 0: [0.2, 0.5, 0.6, 0.45]}, 1),  # better, but within two standard errors
+        ({1: USUAL, 0: [0.47, 0.37, 0.56, 0.47]}, 1),  # clearly, but by less than a tenth
         ({1: USUAL, 16: [0.3, 0.2, 0.3, 0.3], 0: USUAL}, 16),
         ({1: FAR, 8: [0.6, 0.5, 0.6, 0.5]}, 1),  # it does not follow the record
         ({1: FAR, 8: [0.3, 0.2, 0.3, 0.2]}, 8),

@@ -27,6 +27,7 @@ from revarb.selection.validation import CandidateResult
 
 HORIZONS = 20  # steps after a measured start for which a linear model has a band of its own
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
+CLEAR_GAIN = 0.1  # of direct feedthrough, as a share of the held-out error
 UNINFORMATIVE = 0.5  # cold runs that are worse than this, in standard deviations of the output, tell little
 
 
@@ -53,8 +54,9 @@ def try_linear(orders: Sequence[tuple[str, Order]], held_out: HeldOut, quiet: bo
 def find_delay(linear: Sequence[CandidateResult]) -> int:
     """The input delay of the nonlinear candidates, from that of the linear ones: 1, or where that is better 0.
 
-    Delay 0 is direct feedthrough, and must be better by more than a standard error. A long dead time must be better by
-    two, and by a model that follows the record. Short ones are within the lags of every candidate.
+    Another delay must be better by two standard errors. Delay 0 is direct feedthrough, with which no step can be made
+    before its inputs are known: it must also be better by a tenth. A long dead time must be that of a model that
+    follows the record. Short ones are within the lags of every candidate.
     """
     delays = {
         each.key.configuration.input_delay: each.errors
@@ -67,8 +69,8 @@ def find_delay(linear: Sequence[CandidateResult]) -> int:
         finite = np.isfinite(errors).all() and np.isfinite(delays[1]).all()
         differences = log_errors(delays[1]) - log_errors(errors) if finite else np.zeros(len(errors))
         gain, deviation = differences.mean(), differences.std(ddof=1) / np.sqrt(len(differences))
-        follows = compute_held_out_error(errors) < UNINFORMATIVE
-        if gain > (2.0 if delay >= LONG_DELAY else 1.0) * deviation and (follows or delay < LONG_DELAY):
+        clear = compute_held_out_error(errors) < UNINFORMATIVE if delay >= LONG_DELAY else gain > CLEAR_GAIN
+        if gain > 2.0 * deviation and clear:
             return delay
     return 1
 
