@@ -15,7 +15,7 @@ CASES = {
     "revarb.ARX().fit(np.zeros(9), np.zeros(9))": "as the seed; wrap u and y: fit(revarb.Series(u, y))",
     "revarb.fit({'u': [1.0], 'y': [2.0]})": "received dict; wrap it: revarb.Series(u, y)",
     "small.spec().fit(small.record()).simulate(np.zeros(9), method='median')": "method must be 'moments', 'mean',",
-    "small.spec().fit(small.record()).simulate(np.zeros(9), start='warm')": "start must be 'cold', 'continue', a",
+    "small.spec().fit(small.record()).simulate(np.zeros(9), start='warm')": "start must be 'cold', 'measured',",
     "small.spec().fit(small.record()).predict(np.zeros(9))": "predict takes a measured revarb.Series(u, y), received",
     "small.spec().fit(None)": "a record must be a Series or a list of Series, received NoneType",
     "small.spec().fit(small.record(), seed=None)": "seed must be a whole number from 0 to",

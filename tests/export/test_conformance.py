@@ -270,7 +270,7 @@ def start_at(start):
         ("ARX", lambda model, _: model.to_casadi(horizon=0), "horizon must be a whole number of at least 1, received"),
         ("one layer", lambda model, _: model.to_casadi(3, with_std=True), "with_std is of one step from a known state"),
         ("GP-NARX", start_at("continue"), "this model does not know how its training records ended"),
-        ("ARX", start_at("warm"), "start must be 'cold', 'continue', a revarb"),
+        ("ARX", start_at("warm"), "start must be 'cold', 'measured', 'continue', a revarb"),
         ("mixed", start_at(lambda model: model.members[0].final_states[0]), "one state, but the model has 2 members"),
         ("mixed", start_at(lambda model: model.final_states[0][:1]), r"start has 1 state\(s\), but the model 2 member"),
     ],

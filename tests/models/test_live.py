@@ -217,3 +217,20 @@ def test_a_mixture_is_mean_only_until_its_first_correction(mixture):
         np.testing.assert_allclose(step.mean, free.mean[row], rtol=1e-9)
     live.correct(NEW.y[11])
     assert (live.step(NEW.u[12]).std > 0.0).all() and len(live.state) == 2
+
+
+def test_a_band_that_adapts_stays_honest_on_a_drifting_plant():
+    """Its noise grows to fifteen times that of the training: a fixed band loses, an adapting one keeps its share."""
+    model, drifting = ARX(2, 2).fit(small.record(samples=200)), small.record(9, samples=900)
+    noise = 0.3 * np.linspace(0.0, 1.0, 900) * np.random.default_rng(2).normal(size=900)
+    y = drifting.y + noise[:, None]
+    shares, lives = [], [Live(model, observe=True), Live(model, adapt=True)]
+    for live in lives:
+        steps = run(live, drifting.u, y)
+        shares.append(np.mean(np.abs(y - steps.mean)[450:] <= 1.96 * steps.std[450:]))
+    fixed, adapted = shares
+    assert 0.92 < adapted < 0.98 and fixed < 0.7 and lives[0].factors == [1.0] and lives[1].factors > 2.0
+    ahead = [live.predict(3, drifting.u[:3]).std for live in lives]
+    np.testing.assert_allclose(ahead[1], ahead[0] * lives[1].factors)
+    lives[1].reset()
+    assert lives[1].factors == [1.0]

@@ -67,8 +67,8 @@ def feedthrough():
 STARTS = {
     "inputs": (Window(np.zeros((20, 2)), np.zeros(20)), r"the record has 2 input\(s\), but the model 1"),
     "outputs": (Window(np.zeros(20), np.zeros((20, 2))), r"the record has 2 output\(s\), but the model 1"),
-    "text": ("warm", "start must be 'cold', 'continue', a revarb.Window.*received 'warm'"),
-    "type": (7, "start must be 'cold', 'continue'.*received 'int'"),
+    "text": ("warm", "start must be 'cold', 'measured', 'continue', a revarb.Window.*received 'warm'"),
+    "type": (7, "start must be 'cold', 'measured', 'continue'.*received 'int'"),
 }
 SIMULATIONS = {
     "a network that is not there": (lambda: rgp().simulate(RECORD.u, "network"), r"has no networks; fit RGP\(recog"),

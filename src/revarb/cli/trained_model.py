@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from revarb.data.table_file import Table
     from revarb.models.prediction import Predictor
 
-WINDOW = 20  # measured samples, or as many as the lags need, after which a run starts that is to start measured
 FAR = 2.0  # standard deviations between the first measured output and that of a cold run
 
 
@@ -87,14 +86,14 @@ def _cut_window(table: "Table", model: Any) -> "Series":
     # The first samples of a table, from which a run can start.
     from revarb import Window
     from revarb.cli.records import make_record
+    from revarb.simulation.starts import begin_measured
 
     if not all(name in table for name in model.output_names):
         raise InputError(
             f"--start measured: {table.path} does not have the outputs {list(model.output_names)}; start cold, or "
             "after a table that has them"
         )
-    window = make_record(Window, table, model)
-    return window[: min(max(WINDOW, model.preprocessor.skip), (len(window) + 1) // 2)]
+    return begin_measured(model.preprocessor, make_record(Window, table, model), "measured")[1]
 
 
 def _hint_at_start(path: "Trajectory", measured: "np.ndarray", model: Any) -> None:

@@ -112,6 +112,10 @@ class Preprocessor:
     def read_inputs(self, u: Any, steps: int | None) -> RunInputs:
         """The inputs of a simulation, checked."""
         expected = len(self.input_names)
+        if isinstance(u, Series):
+            if steps is not None:
+                raise InputError("pass a record without steps: it has as many as it has rows")
+            return RunInputs(u.u, self.check_window(u)[0], u.index)
         if expected == 0 and u is None:
             what = "steps (the model has no inputs, so the number of steps must be given)"
             none = np.empty((check_integer(what, steps, least=1), 0))

@@ -34,7 +34,7 @@ from revarb.models.summary import Outlier, Summary, SummaryTable
 from revarb.runtime.numerics import map_in_threads, with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.run import Method
-from revarb.simulation.starts import StartChoice
+from revarb.simulation.starts import StartChoice, begin_measured
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -222,8 +222,8 @@ class Ensemble(Predictor, Exportable):
 
         Parameters
         ----------
-        u : array-like [T, inputs] or data frame
-            Inputs, raw units; None for a system without inputs.
+        u : array-like [T, inputs], data frame or Series
+            Inputs, or a record with these inputs, raw units; None for a system without inputs.
         method : str
             "moments", "mean", "samples" or "network", as in `FittedRGP.simulate`.
         start : str, Window or list of StartState
@@ -247,7 +247,7 @@ class Ensemble(Predictor, Exportable):
         ComputationError
             If the simulations of all members diverge.
         """
-        seed = check_seed(seed)
+        seed, (u, start) = check_seed(seed), begin_measured(self.preprocessor, u, start)
         _, starts = list_starts(self, start)
         counts = self._divide(samples) if method == "samples" else [samples] * len(self)
 

@@ -31,7 +31,7 @@ from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
 from revarb.simulation.narx_filtering import filter_narx
-from revarb.simulation.starts import StartChoice, infer_state, make_start
+from revarb.simulation.starts import StartChoice, begin_measured, infer_state, make_start
 
 _NO_ROWS: Any = None  # becomes an array without rows, whose columns are the outputs
 
@@ -133,8 +133,8 @@ class FittedARX(FittedNarx[Linear]):
 
         Parameters
         ----------
-        u : array-like [T, inputs] or data frame
-            Inputs; None for a system without inputs.
+        u : array-like [T, inputs], data frame or Series
+            Inputs, or a record with these inputs; None for a system without inputs.
         method : "residuals"
             The only method of this model.
         start : str, Window or StartState
@@ -173,6 +173,7 @@ class FittedARX(FittedNarx[Linear]):
         True
         """
         check_method(method)
+        u, start = begin_measured(self.preprocessor, u, start)
         origin = self.resolve_start(start)
         return self._run_from(origin, self.preprocessor.read_inputs(u, steps))
 

@@ -38,7 +38,7 @@ from revarb.simulation.run import (
     widen_path,
 )
 from revarb.simulation.settling import Settling, find_row, measure_settling
-from revarb.simulation.starts import Origin, StartChoice, resolve_start, summarise_windows
+from revarb.simulation.starts import Origin, StartChoice, begin_measured, resolve_start, summarise_windows
 from revarb.variational.states import FreeStates, Network
 
 if TYPE_CHECKING:
@@ -291,8 +291,8 @@ class FittedRGP(Predictor, Exportable):
 
         Parameters
         ----------
-        u : array-like [T, inputs] or data frame
-            Inputs; None for a system without inputs.
+        u : array-like [T, inputs], data frame or Series
+            Inputs, or a record with these inputs; None for a system without inputs.
         method : str
             "moments": mean and standard deviation, uncertainty propagated with full covariance.
             "mean": mean-only run, no uncertainty.
@@ -302,6 +302,8 @@ class FittedRGP(Predictor, Exportable):
             "cold": nothing is known. The states have the distribution that they had over the training records, so
             that the first band is about that of the output itself; the inputs before the first row are at their
             training mean.
+            "measured": after the first measured samples of the record `u`, twenty or as many as the lags need; the
+            run has the rows after them.
             "continue": the end of the (last) training record; or one of `final_states`.
             `Window(u, y)`: after these measured samples, whose latent states are inferred by filtering.
         steps : int, optional
@@ -336,6 +338,7 @@ class FittedRGP(Predictor, Exportable):
         >>> model.simulate(u[10:], start=revarb.Window(u[:10], record.y[:10]))
         Trajectory(50 rows, outputs ('y',), method='moments', start='window of 10 samples')
         """
+        u, start = begin_measured(self.preprocessor, u, start)
         origin = self.resolve_start(start)
         prep, settling = self.preprocessor, self.skip - origin.age if origin.cold else 0
         if method == "network":

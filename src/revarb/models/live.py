@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from revarb.data.dataframes import as_matrix
-from revarb.data.scaling import safe_rms, safe_std
+from revarb.data.scaling import half_width, safe_rms, safe_std
 from revarb.data.trajectory import Trajectory
 from revarb.errors import InputError, check_integer, check_seed
 from revarb.models.configuration import check_flag
@@ -20,7 +20,11 @@ from revarb.models.live_runs import LinearRun, LiveStep, RecurrentRun
 from revarb.runtime.interrupts import defer_interrupts
 from revarb.runtime.numerics import with_numerics
 from revarb.simulation.chain import StartState
+from revarb.simulation.run import widen_path
 from revarb.simulation.starts import StartChoice
+
+ADAPTATION = 0.1  # of the logarithm of a factor, for a measurement outside of the band
+FACTORS = (0.1, 1e3)  # smallest and largest
 
 
 class Live:
@@ -49,6 +53,10 @@ class Live:
     observe : bool
         Keep the joint Gaussian from the first step on, and compile `correct` now. Without it a run that is corrected
         takes the covariance of the start for that of the states before its last step: exact if that step is its first.
+    adapt : bool
+        Let the band follow what is measured: `factors` on the standard deviations become larger after every measurement
+        outside of the 95 % band of its step, and a little smaller after every other one. In the long run 95 % are
+        inside, also where the plant drifts (adaptive conformal inference). It observes from its beginning.
 
     Examples
     --------
@@ -73,12 +81,14 @@ class Live:
         horizon: int = 30,
         seed: int = 0,
         observe: bool = False,
+        adapt: bool = False,
     ):
         if not isinstance(model, Ensemble | FittedRGP | FittedARX):
             raise InputError(
                 f"a live run takes an RGP, an ARX model or their mixture, fitted; received a {type(model).__name__}"
             )
-        self._model, self._observe = model, check_flag("observe", observe)
+        self._adapt = check_flag("adapt", adapt)
+        self._model, self._observe = model, check_flag("observe", observe) or self._adapt
         samples, seed = check_integer("samples", samples, least=0), check_seed(seed)
         horizon = check_integer("horizon", horizon, least=1)
         members, starts = list_starts(model, start)
@@ -88,7 +98,7 @@ class Live:
             for number, (member, own) in enumerate(zip(members, starts, strict=True)):
                 count = samples // len(members) + (number < samples % len(members))
                 if isinstance(member, FittedRGP):
-                    self._runs.append(RecurrentRun(member, own, count, horizon, seed + number, observe))
+                    self._runs.append(RecurrentRun(member, own, count, horizon, seed + number, self._observe))
                 else:
                     self._runs.append(LinearRun(member, own, count, seed + number))
             self.reset()
@@ -103,7 +113,7 @@ class Live:
     @with_numerics
     def reset(self) -> None:
         """Return to the first step."""
-        self._steps = 0
+        self._steps, self._factors = 0, np.ones(len(self._model.output_names))
         # Inputs up to the last step, z-scored and oldest first: NaN while those of the last step are open.
         longest = max((run.origin.state.past_u for run in self._runs), key=len)
         self._recent_u = np.insert(np.asarray(longest), 0, 0.0, axis=0)
@@ -138,7 +148,14 @@ class Live:
         steps = [run.step(recent) for run in self._runs]
         self._recent_u, self._steps = recent, self._steps + 1
         self._open = u is None and bool(self._model.input_names)
-        return steps[0] if len(steps) == 1 else _mix_steps(steps)
+        step = steps[0] if len(steps) == 1 else _mix_steps(steps)
+        self._last = step if step.std is None else step._replace(std=step.std * self._factors)
+        return self._last
+
+    @property
+    def factors(self) -> Float64[np.ndarray, " Dy"]:
+        """The factors on the standard deviations of steps and predictions; 1 unless the run adapts."""
+        return self._factors.copy()
 
     def _read_inputs(self, u: ArrayLike | None) -> Float64[np.ndarray, "1 Du"]:
         # NaN where they are left open.
@@ -196,8 +213,17 @@ class Live:
         measured = self._read_outputs(y)
         if np.isnan(measured).all():
             return
+        if self._adapt:
+            self._adapt_factors(measured[0])
         for run in self._runs:
             run.correct(measured)
+
+    def _adapt_factors(self, measured: Float64[np.ndarray, " Dy"]) -> None:
+        # At 5 % outside they stay as they are, on average.
+        assert self._last.std is not None  # a run that adapts observes
+        outside = np.abs(measured - self._last.mean) > half_width(0.95) * self._last.std
+        change = np.where(np.isnan(measured), 0.0, ADAPTATION * (outside - 0.05))
+        self._factors = np.clip(self._factors * np.exp(change), *FACTORS)
 
     def _read_outputs(self, y: ArrayLike) -> Float64[np.ndarray, "1 Dy"]:
         names = list(self._model.output_names)
@@ -213,9 +239,9 @@ class Live:
 
         That of a mixture is a tuple with the state of each member; the states of a linear one are its last outputs.
 
-        `model.simulate(u, start=live.state)` is `live.predict(len(u), u)`, also between corrections: the covariance has
-        the calibrated noise of the steps since the last one, and `age` is their number. The last inputs are NaN while
-        those of the last step are open.
+        `model.simulate(u, start=live.state)` is `live.predict(len(u), u)`, also between corrections, unless the run
+        adapts: the covariance has the calibrated noise of the steps since the last one, and `age` is their number. The
+        last inputs are NaN while those of the last step are open.
         """
         self._check_observing("state")
         states = tuple(run.make_state(self._recent_u[1:]) for run in self._runs)
@@ -259,6 +285,7 @@ class Live:
         path = self._model.simulate(u, start=state, steps=None if names else steps)
         if len(path) != steps:
             raise InputError(f"u has {len(path)} row(s), but k={steps}; pass the inputs of the next {steps} step(s)")
+        path = widen_path(path, np.tile(self._factors, (steps, 1)))
         return replace(path, start=f"live run, step {self._steps}")
 
     def _hold(self, steps: int) -> Float64[np.ndarray, "T Du"]:

@@ -13,13 +13,14 @@ from jaxtyping import Float64
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
-from revarb.errors import InputError, check_integer
+from revarb.errors import InputError, check_integer, describe
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import filter_states
 from revarb.simulation.moments import JointState
 
-StartChoice = Literal["cold", "continue"] | Window | StartState
+WINDOW = 20  # measured samples, or as many as the lags need, after which a run starts that is to start measured
+StartChoice = Literal["cold", "continue", "measured"] | Window | StartState
 Filter = Callable[[Chain, StartState, AnyArray, AnyArray], JointState]  # chain, start, input windows, measured outputs
 
 
@@ -70,6 +71,20 @@ def summarise_windows(
     return make_start(prep, windows.mean(axis=0), 0.5 * (cov + cov.T) + np.diag(variance))
 
 
+def begin_measured(prep: Preprocessor, u: Any, start: Any) -> tuple[Any, Any]:
+    """With the start "measured" the record after its first samples, and these as a window; else both as they are."""
+    if not (isinstance(start, str) and start == "measured"):
+        return u, start
+    if not isinstance(u, Series):
+        raise InputError(
+            'start="measured" needs the measured outputs: pass a revarb.Series(u, y) to simulate, received '
+            f"{describe(u)}"
+        )
+    count = min(max(WINDOW, prep.skip), (len(u) + 1) // 2)
+    first = u[:count]
+    return u[count:], Window(first.u, first.y, first.dt, first.input_names, first.output_names)
+
+
 def resolve_start(
     start: StartChoice,
     prep: Preprocessor,
@@ -107,8 +122,8 @@ def choose_origin(
             )
         return Origin(final_states[-1], "continued")
     raise InputError(
-        "start must be 'cold', 'continue', a revarb.Window(u, y), or one of the final_states of a model with the same "
-        f"states, lags and inputs; received {start if isinstance(start, str) else type(start).__name__!r}"
+        "start must be 'cold', 'measured', 'continue', a revarb.Window(u, y), or one of the final_states of a model "
+        f"with the same states, lags and inputs; received {start if isinstance(start, str) else type(start).__name__!r}"
     )
 
 
