@@ -1,5 +1,6 @@
 """`model.refit`: from the trained parameters, in a fifth of the iterations, to the quality of a fit from scratch."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -131,3 +132,11 @@ def test_a_new_calibration(model):
 def test_records_that_are_far_away_warn(model):
     with pytest.warns(UserWarning, match="'y' is far from where it was in the records that the model was fitted to"):
         model.refit(Series(WHOLE.u, 3.0 * WHOLE.y))
+
+
+def test_much_more_data_than_before_is_said_before_it_starts(model):
+    with pytest.warns(UserWarning, match="have 160 rows, but the model was fitted to 80: a refit stays near its first"):
+        model.refit(WHOLE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.refit(WHOLE[:110])
