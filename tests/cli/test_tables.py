@@ -58,6 +58,12 @@ def test_sampling_is_checked_without_being_asked(capsys, model, command):
     assert list(pd.read_csv("p.csv").columns[:2]) == ["row", "scored"]
 
 
+def test_a_run_that_starts_measured_has_the_times_of_its_rows(capsys, model):
+    write_record("shifted.csv", small.record(2), 7 + TIMES)
+    succeed(capsys, *SIMULATE, "shifted.csv", "-o", "p.csv", "--start", "measured")
+    np.testing.assert_array_equal(pd.read_csv("p.csv")["t"], 7 + TIMES[20:])
+
+
 def test_a_logger_file_from_fit_to_prediction(capsys, folder):
     """Decimal comma, semicolons, units, a comment, dates with the day first, UTF-16."""
     for name, seed in (("train.csv", 0), ("test.csv", 2)):

@@ -14,7 +14,7 @@ from support import small
 RECORD = small.record(samples=200)
 ROWS = np.arange(60)
 INSIDE = 0.5 * np.sin(1.5 * ROWS)
-BEYOND = np.where((ROWS >= 20) & (ROWS < 40), 3.0, INSIDE)
+BEYOND = np.where((ROWS >= 20) & (ROWS < 40), np.where(ROWS < 25, -3.0, 3.0), INSIDE)
 
 
 @pytest.fixture(scope="module")
@@ -22,18 +22,24 @@ def linear():
     return ARX(2, 2).fit(RECORD)
 
 
-def run_linear(model, u, held):
-    """A linear model by a plain loop, z-scored, from past values of zero; the held run keeps values inside."""
-    (low, high), inputs, order = *model.known_range, model.order
+def run_linear(model, u, held=None):
+    """A linear model by a plain loop, z-scored, from past values of zero; held above the lower ends or below the upper.
+
+    `held` is min or max: what keeps a value from going beyond an end.
+    """
+    states, inputs, order = *model.known_range, model.order
+    end, limit = ("low", min) if held is max else ("high", max)
     z = model.scaling.inputs(u[:, None])[:, 0]
-    z = np.concatenate([np.zeros(order.reach), np.clip(z, inputs.low[0], inputs.high[0]) if held else z])
+    if held is not None:
+        z = np.array([held(value, getattr(inputs, end)[0]) for value in z])
+    z = np.concatenate([np.zeros(order.reach), z])
     past, outputs = [0.0] * order.lags, []
     for row in range(len(u)):
         newest = row + order.reach - order.input_delay
         regressors = np.array([*past, *(z[newest - age] for age in range(order.input_lags))])
         y = float((regressors @ np.asarray(model.model.coefficients) + np.asarray(model.model.offset))[0])
         outputs.append(y)
-        new = np.clip(y, min(low[0], *past), max(high[0], *past)) if held else y
+        new = y if held is None else held(y, limit(getattr(states, end)[0], *past))
         past = [new, *past[:-1]]
     return np.array(outputs)
 
@@ -47,8 +53,8 @@ def doubt_of(model, u, **options):
 
 def test_the_band_is_wider_by_the_distance_from_a_run_that_is_held_inside(linear):
     """By a plain loop; nothing inside, and nothing once the system has forgotten."""
-    distance = run_linear(linear, BEYOND, held=False) - run_linear(linear, BEYOND, held=True)
-    expected = DOUBT * np.abs(distance) * linear.scaling.y_std[0]
+    free, raised, lowered = (run_linear(linear, BEYOND, held) for held in (None, max, min))
+    expected = DOUBT * np.hypot(free - raised, free - lowered) * linear.scaling.y_std[0]
     np.testing.assert_allclose(doubt_of(linear, BEYOND), expected, atol=1e-7)
     assert expected[:20].max() < 1e-9 < 0.5 < expected[30] / RECORD.y.std() and expected[-1] < 0.01 * expected[30]
     assert not doubt_of(linear, INSIDE).max() > 1e-7

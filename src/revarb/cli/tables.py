@@ -53,7 +53,7 @@ def _draw(path: Trajectory, table: Table, time_name: str | None, measured: np.nd
     # Over the times of the file.
     if time_name is None:
         return path.plot(measured, title)
-    figure = path.plot(measured, title, times=table.seconds(time_name))
+    figure = path.plot(measured, title, times=table.seconds(time_name)[-len(path) :])  # its last rows
     are_numbers = table.labels(time_name).dtype.kind == "f"
     figure.axes[-1].set_xlabel(time_name if are_numbers else f"seconds after {table.cell(time_name, 0)}")
     return figure

@@ -219,18 +219,23 @@ def _write_beyond(program: CProgram, part: MemberParts) -> tuple[str, str]:
     known, scaling, inputs = part.find_known_range(), own.member.scaling, program.model.inputs
     raw = (end[:inputs] * scaling.u_std + scaling.u_mean for end in known.inputs)  # at every lag the same
     tables = dict(zip(("low", "high", "input_low", "input_high"), (*known.states, *raw), strict=True))
-    holds = [
-        f"    hold({dim}, {own.member.lags}, low + {window[0]}, high + {window[0]}, before + {window[0]}, "
-        f"beyond->held + {window[0]});"
-        for window, dim in zip(own.member.windows, own.member.latent_dims, strict=True)
-    ]
+
+    def write_holds(run: str, sign: str, end: str) -> str:
+        return "\n".join(
+            f"    hold({sign}, {dim}, {own.member.lags}, {end} + {window[0]}, before + {window[0]}, "
+            f"beyond->{run} + {window[0]});"
+            for window, dim in zip(own.member.windows, own.member.latent_dims, strict=True)
+        )
+
+    advance = {"free": "u", "raised": "inside", "lowered": "inside"}
     code = program.fill(
         "c_parts/beyond.c",
         **{name: program.real.table(name, values) for name, values in tables.items()},
-        advance_free=own.call_advance("beyond->free", "u"),
-        advance_held=own.call_advance("beyond->held", "inside"),
+        **{f"advance_{run}": own.call_advance(f"beyond->{run}", inputs) for run, inputs in advance.items()},
         share=program.real.number(DOUBT),
-        hold="\n".join(holds),
+        hypot=f"hypot{program.real.suffix}",
+        hold_raised=write_holds("raised", "-1", "low"),
+        hold_lowered=write_holds("lowered", "1", "high"),
     )
     return program.fill("c_parts/beyond.h"), code
 

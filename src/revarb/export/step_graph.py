@@ -141,16 +141,18 @@ def _find_variance(
         away = now.y - mean
         variances.append(_scale(tool, own, (part.widths[0] * member.scaling.y_std) ** 2) + away * away)
         if part.known_range is not None and model.inputs:
-            inside = _hold_inside(tool, now.inputs, part.find_known_range().inputs)
-            held = _advance(tool, member, now.before, inside)
-            doubt = _scale(tool, now.y - held.y, np.full(model.outputs, DOUBT))
-            variances[-1] = variances[-1] + doubt * doubt
+            for inside in _hold_inside(tool, now.inputs, part.find_known_range().inputs):
+                held = _advance(tool, member, now.before, inside)
+                doubt = _scale(tool, now.y - held.y, np.full(model.outputs, DOUBT))
+                variances[-1] = variances[-1] + doubt * doubt
     return _average(tool, variances, model.outputs)  # law of total variance
 
 
-def _hold_inside(tool: Tool, values: Value, known: ValueRange) -> Value:
+def _hold_inside(tool: Tool, values: Value, known: ValueRange) -> tuple[Value, Value]:
+    # Not below the lower ends; not above the upper ones.
     zero = tool.constant(np.zeros(len(known.low)))
-    return tool.maximum(zero - tool.maximum(zero - values, tool.constant(-known.high)), tool.constant(known.low))
+    lowered = zero - tool.maximum(zero - values, tool.constant(-known.high))
+    return tool.maximum(values, tool.constant(known.low)), lowered
 
 
 def _find_cov(tool: Tool, layer: GaussianLayer, x: Value, below: Value | None) -> Value:

@@ -15,7 +15,7 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
-from revarb.simulation.extrapolation import KnownRange, advance_apart, measure_doubt
+from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, measure_doubt
 from revarb.simulation.filtering import make_update
 from revarb.simulation.mean import advance_mean, halve_differences, measure_spread, spread_start
 from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
@@ -102,7 +102,7 @@ class RecurrentRun:
         # Observe from a mean with the covariance of the start; `_cold` says that no output was measured before it.
         state = JointState(mean, np.asarray(self.origin.state.cov))
         self._belief, self._cold, self._age = ByNoise(state, state), self.origin.cold, self.origin.age
-        self._apart: Any = self.origin.apart if self._steps == 0 else np.stack([mean, mean])
+        self._apart: Any = self.origin.apart if self._steps == 0 else begin_apart(mean)
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
@@ -148,7 +148,7 @@ class RecurrentRun:
         self._cold, self._age = False, 0
         check_finite("live", *(np.asarray(part) for part in self._belief.fitted))
         self._state = np.asarray(self._belief.calibrated.mean)
-        self._apart = np.stack([self._state, self._state])
+        self._apart = begin_apart(self._state)
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as the start of a simulation, with the z-scored inputs before it.
@@ -204,7 +204,7 @@ class LinearRun:
         state = np.concatenate([newest, self._states[0, len(measured) :]])
         self._states = np.tile(state, (len(self._states), 1))  # of the start nothing is left in the band
         self._age, self._cold = 0, False
-        self._apart = np.stack([state, state])
+        self._apart = begin_apart(state)
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as a start, with the z-scored inputs before it."""
@@ -219,8 +219,8 @@ def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> F
 
 @jax.jit
 def _advance_apart(
-    chain: Chain, apart: Float[AnyArray, "2 S"], inputs_now: Float[AnyArray, " Du"], known: KnownRange
-) -> tuple[Float[AnyArray, "2 S"], Float[AnyArray, " Dy"]]:
+    chain: Chain, apart: Float[AnyArray, "3 S"], inputs_now: Float[AnyArray, " Du"], known: KnownRange
+) -> tuple[Float[AnyArray, "3 S"], Float[AnyArray, " Dy"]]:
     apart, found = advance_apart(chain, apart, inputs_now, known)
     return apart, found.distance
 

@@ -79,8 +79,8 @@ class StartState(eqx.Module):
     """Joint Gaussian of all windows before the first step, and the inputs before it (oldest first), z-scored.
 
     `age` is the number of steps since the last measured output, or of a `cold` state since the cold start: the width of
-    a calibrated band depends on both. `apart` has the states of the mean-only run and of the one that is held inside
-    (simulation/extrapolation.py), where the state is that of a run which was not corrected; None: both are at the mean.
+    a calibrated band depends on both. `apart` has the states of the mean-only run and of those that are held inside
+    (simulation/extrapolation.py), where the state is that of a run which was not corrected; None: all are at the mean.
     """
 
     mean: Float[AnyArray, " S"]
@@ -88,7 +88,7 @@ class StartState(eqx.Module):
     past_u: Float[AnyArray, "reach Du"]
     age: int = eqx.field(static=True, default=0)
     cold: bool = eqx.field(static=True, default=False)
-    apart: Float[AnyArray, "2 S"] | None = None
+    apart: Float[AnyArray, "3 S"] | None = None
 
 
 def locate_windows(chain: Windowed) -> list[np.ndarray]:

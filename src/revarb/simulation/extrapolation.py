@@ -1,12 +1,14 @@
 """What a run owes to leaving what is known, and the band that is wider by it (docs/theory/derivation.md, Eq. 36f).
 
-Beside the mean-only run goes one that is held inside: its inputs and new states never leave their ranges in training,
-nor go further out than the states before them, which were measured. Where nothing leaves, both are the same. Beyond,
-the truth may be anything from "nothing more happens" to more than twice of what the model says; the distance of the
-two runs has the dynamics of the model, so that it grows and decays as the system would.
+Beside the mean-only run go two that are held inside: inputs and new states of one never fall below the lower ends of
+their ranges in training, those of the other never rise above the upper ends, nor go further out than the states before
+them, which were measured. Where nothing leaves, all three are the same. Beyond, the truth may be anything from "nothing
+more happens" to more than twice of what the model says; the distances of the runs have the dynamics of the model, so
+that they grow and decay as the system would. What was beyond one end does not cancel what was beyond the other.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -41,46 +43,52 @@ def find_known_range(prep: Preprocessor, states: Sequence[Float64[np.ndarray, "N
 
 
 class Extrapolation(NamedTuple):
-    """Distance of the outputs from the run that is held inside; of the states from their ranges, in widths of these."""
+    """Distance of outputs from the runs that are held inside; of states from their ranges, in widths of these."""
 
     distance: Float[AnyArray, "*T Dy"]
     excess: Float[AnyArray, "*T"]
 
 
 def run_extrapolation(
-    chain: Chain, apart: Float[AnyArray, "2 S"], u_bar: Float[AnyArray, "T Du"], known: KnownRange
+    chain: Chain, apart: Float[AnyArray, "3 S"], u_bar: Float[AnyArray, "T Du"], known: KnownRange
 ) -> Extrapolation:
-    """Simulate the mean-only run and the one that is held inside, from the states of both."""
+    """Simulate the mean-only run and those that are held inside, from the states of all three."""
     found = scan_extrapolation(chain, apart, pad_rows(u_bar), known)
     return jax.tree.map(lambda rows: np.asarray(cut_rows(rows, len(u_bar))), found)
 
 
 @jax.jit
 def scan_extrapolation(
-    chain: Chain, apart: Float[AnyArray, "2 S"], u_bar: Float[AnyArray, "T Du"], known: KnownRange
+    chain: Chain, apart: Float[AnyArray, "3 S"], u_bar: Float[AnyArray, "T Du"], known: KnownRange
 ) -> Extrapolation:
     """`run_extrapolation` without appended rows, for use in compiled functions."""
     return jax.lax.scan(lambda states, now: advance_apart(chain, states, now, known), apart, u_bar)[1]
 
 
 def advance_apart(
-    chain: Chain, apart: Float[AnyArray, "2 S"], inputs_now: Float[AnyArray, " Du"], known: KnownRange
-) -> tuple[Float[AnyArray, "2 S"], Extrapolation]:
-    """Advance the mean-only run and the one that is held inside by one step."""
-    free, y = advance_mean(chain, apart[0], inputs_now)
-    held, y_held = advance_mean(chain, apart[1], jnp.clip(inputs_now, *known.inputs))
-    held = jnp.clip(held, *_find_limits(chain, apart[1], known.states))
+    chain: Chain, apart: Float[AnyArray, "3 S"], inputs_now: Float[AnyArray, " Du"], known: KnownRange
+) -> tuple[Float[AnyArray, "3 S"], Extrapolation]:
+    """Advance the mean-only run and those that are held inside by one step."""
     low, high = known.states
+    inputs = [inputs_now, jnp.maximum(inputs_now, known.inputs.low), jnp.minimum(inputs_now, known.inputs.high)]
+    (free, raised, lowered), y = jax.vmap(advance_mean, in_axes=(None, 0, 0))(chain, apart, jnp.stack(inputs))
+    raised = jnp.maximum(raised, _spread_over_windows(chain, jnp.minimum, low, apart[1]))
+    lowered = jnp.minimum(lowered, _spread_over_windows(chain, jnp.maximum, high, apart[2]))
     width = jnp.where(jnp.isfinite(high - low), jnp.maximum(high - low, LEAST_WIDTH), 1.0)
     excess = jnp.max(jnp.maximum(low - free, free - high) / width)
-    return jnp.stack([free, held]), Extrapolation(y - y_held, excess)
+    return jnp.stack([free, raised, lowered]), Extrapolation(jnp.hypot(y[0] - y[1], y[0] - y[2]), excess)
+
+
+def begin_apart(mean: Float[AnyArray, " S"]) -> Float[AnyArray, "3 S"]:
+    """All runs at the same states."""
+    return jnp.tile(jnp.asarray(mean), (3, 1))
 
 
 def correct_apart(
-    apart: Float[AnyArray, "2 S"], corrected: Float[AnyArray, " S"], y: Float[AnyArray, " Dy"]
-) -> Float[AnyArray, "2 S"]:
-    """Both runs go on from the corrected states, unless no output was measured."""
-    return jnp.where(jnp.isnan(y).all(), apart, jnp.stack([corrected, corrected]))
+    apart: Float[AnyArray, "3 S"], corrected: Float[AnyArray, " S"], y: Float[AnyArray, " Dy"]
+) -> Float[AnyArray, "3 S"]:
+    """All runs go on from the corrected states, unless no output was measured."""
+    return jnp.where(jnp.isnan(y).all(), apart, begin_apart(corrected))
 
 
 def measure_doubt(distance: Float[AnyArray, "*T Dy"]) -> Float64[np.ndarray, "*T Dy"]:
@@ -88,14 +96,14 @@ def measure_doubt(distance: Float[AnyArray, "*T Dy"]) -> Float64[np.ndarray, "*T
     return DOUBT * np.asarray(distance)
 
 
-def _find_limits(
-    chain: Chain, held: Float[AnyArray, " S"], known: ValueRange
-) -> tuple[Float[AnyArray, " S"], Float[AnyArray, " S"]]:
-    # Of the new states: those of training, or further out if the states in the window are.
-    low, high = [], []
+def _spread_over_windows(
+    chain: Chain, extreme: Callable[[AnyArray, AnyArray], AnyArray], end: Float[AnyArray, " S"],
+    before: Float[AnyArray, " S"],
+) -> Float[AnyArray, " S"]:  # fmt: skip
+    # Limits of the new states: those of training, or further out if a state in the window before is.
+    limits = []
     for window, dim in zip(locate_windows(chain), chain.latent_dims, strict=True):
-        before = jnp.reshape(held[window], (chain.lags, dim))
-        newest = window[:dim]
-        low.append(jnp.tile(jnp.minimum(known.low[newest], before.min(axis=0)), chain.lags))
-        high.append(jnp.tile(jnp.maximum(known.high[newest], before.max(axis=0)), chain.lags))
-    return jnp.concatenate(low), jnp.concatenate(high)
+        rows = jnp.reshape(before[window], (chain.lags, dim))
+        limit = functools.reduce(extreme, rows, end[window[:dim]])
+        limits.append(jnp.tile(limit, chain.lags))
+    return jnp.concatenate(limits)

@@ -19,7 +19,7 @@ from jaxtyping import Float, Float64, Int
 from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
-from revarb.simulation.extrapolation import KnownRange, advance_apart, correct_apart, run_extrapolation
+from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, correct_apart, run_extrapolation
 from revarb.simulation.moments import (
     JointState,
     Moments,
@@ -75,7 +75,7 @@ def predict_ahead(
     """
     padded = pad_rows(y, np.nan)
     steps = StepInputs(compute_known_rows(fitted.hidden[0], u_bar, len(padded)), pad_rows(u_bar))
-    apart = np.stack([np.asarray(start.mean)] * 2)
+    apart = begin_apart(start.mean)
     free = run_moments(calibrated, start, u_bar[:horizon])
     first = free, run_extrapolation(calibrated, apart, u_bar[:horizon], known_range).distance
     later = _predict_later(fitted, calibrated, start, steps, padded, horizon, known_range)
@@ -120,7 +120,7 @@ def _predict_later(
         following = jax.tree.map(lambda values: jax.lax.dynamic_slice_in_dim(values, row + 1, horizon), steps)
         return states, jax.tree.map(lambda values: values[-1], jax.lax.scan(predict_step, states, following)[1])
 
-    first = JointState(start.mean, start.cov), jnp.stack([jnp.asarray(start.mean)] * 2)
+    first = JointState(start.mean, start.cov), begin_apart(start.mean)
     return jax.lax.scan(step, first, jnp.arange(y.shape[0] - horizon))[1]
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predict_certain
 from revarb.runtime.numerics import AnyArray, pad_rows
 from revarb.simulation.chain import Chain, StartState, locate_shifted, locate_windows
-from revarb.simulation.extrapolation import KnownRange, advance_apart, correct_apart, scan_extrapolation
+from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, correct_apart, scan_extrapolation
 from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
@@ -85,8 +85,8 @@ def predict_narx(
     inputs, rows = jnp.asarray(u_bar), y.shape[0] - horizon
     mean = jnp.asarray(start.mean)
     first = scan_mean(chain, start, u_bar[:horizon])
-    beyond = scan_extrapolation(chain, jnp.stack([mean, mean]), u_bar[:horizon], known).distance
-    filtered = jax.lax.scan(filter_step, jnp.stack([mean, mean]), (u_bar[:rows], y[:rows]))[1]
+    beyond = scan_extrapolation(chain, begin_apart(mean), u_bar[:horizon], known).distance
+    filtered = jax.lax.scan(filter_step, begin_apart(mean), (u_bar[:rows], y[:rows]))[1]
     # All rows advance together; the newest outputs are the first entries of a state.
     apart, distance = jax.lax.fori_loop(0, horizon, predict_step, (filtered, jnp.zeros_like(y[horizon:])))
     return jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), jnp.concatenate([beyond, distance])

@@ -35,12 +35,12 @@ class Origin(NamedTuple):
     name: str
     age: int = 0
     cold: bool = False
-    given_apart: Float64[np.ndarray, "2 S"] | None = None
+    given_apart: Float64[np.ndarray, "3 S"] | None = None
 
     @property
-    def apart(self) -> Float64[np.ndarray, "2 S"]:
-        """The states of the mean-only run, and of the one that is held inside."""
-        return np.stack([np.asarray(self.state.mean)] * 2) if self.given_apart is None else self.given_apart
+    def apart(self) -> Float64[np.ndarray, "3 S"]:
+        """The states of the mean-only run, and of those that are held inside."""
+        return np.tile(np.asarray(self.state.mean), (3, 1)) if self.given_apart is None else self.given_apart
 
 
 def make_start(prep: Preprocessor, mean: Float64[np.ndarray, " S"], cov: Float64[np.ndarray, "S S"]) -> StartState:
@@ -139,9 +139,9 @@ def infer_state(
 
 def _check_apart(
     apart: Sequence[Float64[np.ndarray, "..."]], mean: Float64[np.ndarray, " S"]
-) -> Float64[np.ndarray, "2 S"] | None:
-    if apart and apart[0].shape != (2, len(mean)):
-        raise InputError(f"apart of a state must have shape (2, {len(mean)}), received {apart[0].shape}")
+) -> Float64[np.ndarray, "3 S"] | None:
+    if apart and apart[0].shape != (3, len(mean)):
+        raise InputError(f"apart of a state must have shape (3, {len(mean)}), received {apart[0].shape}")
     return apart[0] if apart else None
 
 
