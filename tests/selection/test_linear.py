@@ -124,6 +124,7 @@ def test_an_output_that_is_not_measured_in_any_block_has_the_band_of_the_mean():
     assert std[1] == 1.0 and (horizon_std[:, 1] == 1.0).all() and std[0] < 1.0
 
 
+@pytest.mark.usefixtures("same_width_beyond")
 def test_the_runs_behind_its_bands_are_those_of_a_mixture():
     """Block by block: from the beginning of the record, and from a window just before it, with the band of each."""
     records = [small.with_gaps(small.record(number, samples=120, outputs=2), slice(80, 85)) for number in (0, 1)]

@@ -12,6 +12,7 @@ from revarb.data.series import Series
 LAGS = 4  # of the linear model, and the input of the same row
 BLOCKS, LAST = 12, 4  # of the record, and of its last third
 MIN_ROWS = 10 * BLOCKS
+ENOUGH = 10  # rows per coefficient: with fewer its own errors are smaller than any others
 LEAST = 1e-3  # error in the last third, in standard deviations of the output: less is rounding
 LARGE = 6.0  # difference of the blocks' means, in standard errors: of twenty steady records the largest has 2.4
 
@@ -27,7 +28,7 @@ def find_drift(record: Series) -> Bool[np.ndarray, " Dy"]:
     complete = np.asarray(np.isfinite(np.hstack([regressors, y[LAGS:]])).all(axis=1))
     blocks = np.array_split(np.arange(rows), BLOCKS)
     first = complete & (np.arange(rows) < blocks[-LAST][0])
-    if first.sum() < 2 * regressors.shape[1] or not all(complete[block].any() for block in blocks):
+    if first.sum() < ENOUGH * regressors.shape[1] or not all(complete[block].any() for block in blocks):
         return none
     coefficients = np.linalg.lstsq(regressors[first], y[LAGS:][first])[0]
     errors = [(y[LAGS:] - regressors @ coefficients)[block][complete[block]] for block in blocks]

@@ -145,11 +145,17 @@ def build_task_rows(task: Task) -> TaskRows:
     if last is None:
         records, last = shorten_records(records, task.preprocessor.order, task.spec.recipe.max_rows)
     rows, layout, y_blocks = build_rows(task.preprocessor, records, task.spec.recipe.jitter)
-    if task.spec.recipe.keeps_states and task.spec.recognition is None:
-        rows = rows._replace(known=np.concatenate([_mark_known(y, layout.lags) for y in y_blocks]))
     if task.spec.noise == "student-t":
         rows, layout = separate_outputs(rows, layout)
         y_blocks = [np.where(marks, np.nan, y) for y, marks in zip(y_blocks, mark_outliers(y_blocks), strict=True)]
+    if task.spec.recipe.keeps_states and task.spec.recognition is None:
+        known = np.concatenate([_mark_known(y, layout.lags) for y in y_blocks])
+        rows = rows._replace(known=known)
+        if not known.any():
+            raise InputError(
+                f"the recipe keeps the states at the measured outputs, but no {layout.lags + 1} rows in a row have all "
+                "of them; use fewer lags, or another recipe"
+            )
     return TaskRows(records, last, rows, layout, y_blocks)
 
 

@@ -391,7 +391,7 @@ class FittedRGP(Predictor, Exportable):
         steps = np.arange(1, len(path) + 1)
         ahead = self.width_factors(np.full(len(path), horizon), cold=False)
         path = self._calibrate_path(path, np.where(cold[:, None], self.width_factors(steps, cold=True), ahead))
-        return add_doubt(path, self.scaling.raw_std(beyond))
+        return add_doubt(path, prep, beyond)
 
     def refit(
         self, records: Series | Sequence[Series], progress: bool = False, *, calibrate: bool = False

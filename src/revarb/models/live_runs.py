@@ -31,8 +31,8 @@ class LiveStep(NamedTuple):
     mean : array [outputs]
         Output of the mean-only run; of a run that observes, the mean of the outputs before they are measured.
     samples : array [K, outputs]
-        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Those of a linear member have
-        independent errors of its band.
+        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Those of recurrent GPs are not
+        wider beyond the training data, those of a linear member have independent errors of its band.
     std : array [outputs] or None
         Calibrated standard deviation of the outputs, noise included; None in a mean-only run.
 
@@ -102,7 +102,7 @@ class RecurrentRun:
         # Observe from a mean with the covariance of the start; `_cold` says that no output was measured before it.
         state = JointState(mean, np.asarray(self.origin.state.cov))
         self._belief, self._cold, self._age = ByNoise(state, state), self.origin.cold, self.origin.age
-        self._apart: Any = self.origin.apart if self._steps == 0 else begin_apart(mean)
+        self._apart: Any = self.origin.apart
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""

@@ -184,7 +184,7 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         variance[:ahead] += run_mean_spread(self.chain, rows.start, rows.u_bar[:ahead])[1]
         inputs = read_record_inputs(prep, record)
         path = prep.to_trajectory("residuals", prep.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
-        return add_doubt(path, self.scaling.raw_std(np.asarray(beyond)))
+        return add_doubt(path, prep, beyond)
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         [state] = states

@@ -103,7 +103,12 @@ def calibrate_linear(
 def collect_linear_bands(model: FittedARX, folds: Mapping[int, FittedARX], held_out: HeldOut) -> HeldOutBands:
     """The held-out runs of a linear model by the number of their block, with the variance of its band."""
     own = {
-        fold: replace(each, residual_std=model.residual_std, horizon_std=model.horizon_std)
+        fold: replace(
+            each,
+            residual_std=model.residual_std,
+            horizon_std=model.horizon_std,
+            preprocessor=replace(each.preprocessor, input_range=None, output_range=None),  # no wider band beyond
+        )
         for fold, each in folds.items()
     }
     cold, ahead = {}, {}

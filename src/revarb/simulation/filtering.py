@@ -19,7 +19,14 @@ from jaxtyping import Float, Float64, Int
 from revarb.gp.posterior import KnownPart, Posterior
 from revarb.runtime.numerics import AnyArray, cut_rows, pad_rows
 from revarb.simulation.chain import Chain, StartState, find_noise_variance, locate_windows
-from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, correct_apart, run_extrapolation
+from revarb.simulation.extrapolation import (
+    Extrapolation,
+    KnownRange,
+    advance_apart,
+    begin_apart,
+    correct_apart,
+    run_extrapolation,
+)
 from revarb.simulation.moments import (
     JointState,
     Moments,
@@ -67,17 +74,17 @@ def predict_ahead(
     y: Float[AnyArray, "T Dy"],
     horizon: int,
     known_range: KnownRange,
-) -> tuple[Moments, Float64[np.ndarray, "T Dy"]]:
+) -> tuple[Moments, Extrapolation]:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
     The states are inferred with the noise of the fit, and predicted with the calibrated noise. Beside the moments is
-    the distance from the runs that are held inside.
+    how far they extrapolate.
     """
     padded = pad_rows(y, np.nan)
     steps = StepInputs(compute_known_rows(fitted.hidden[0], u_bar, len(padded)), pad_rows(u_bar))
     apart = begin_apart(start.mean)
     free = run_moments(calibrated, start, u_bar[:horizon])
-    first = free, run_extrapolation(calibrated, apart, u_bar[:horizon], known_range).distance
+    first = free, run_extrapolation(calibrated, apart, u_bar[:horizon], known_range)
     later = _predict_later(fitted, calibrated, start, steps, padded, horizon, known_range)
     later = cut_rows(later, len(y) - horizon)
     return jax.tree.map(lambda one, other: np.concatenate([one, other]), first, later)
@@ -99,7 +106,7 @@ def _predict_later(
     y: Float[AnyArray, "T Dy"],
     horizon: int,
     known_range: KnownRange,
-) -> tuple[Moments, Float[AnyArray, "_ Dy"]]:
+) -> tuple[Moments, Extrapolation]:
     # The rows from `horizon` on.
     filter_step = _make_filter_step(fitted)
     advance_calibrated, observe_calibrated = advance_moments(calibrated), observe_moments(calibrated)
@@ -109,7 +116,7 @@ def _predict_later(
         state = advance_calibrated(state, now.known)
         apart, beyond = advance_apart(calibrated, apart, now.u_bar, known_range)
         output = observe_calibrated(state)
-        return (state, apart), (Moments(output.mean, jnp.diagonal(output.cov)), beyond.distance)
+        return (state, apart), (Moments(output.mean, jnp.diagonal(output.cov)), beyond)
 
     def step(states, row):
         state, apart = states

@@ -16,7 +16,14 @@ from jaxtyping import Float, Int
 from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predict_certain
 from revarb.runtime.numerics import AnyArray, pad_rows
 from revarb.simulation.chain import Chain, StartState, locate_shifted, locate_windows
-from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, correct_apart, scan_extrapolation
+from revarb.simulation.extrapolation import (
+    Extrapolation,
+    KnownRange,
+    advance_apart,
+    begin_apart,
+    correct_apart,
+    scan_extrapolation,
+)
 from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
@@ -66,10 +73,10 @@ def predict_narx(
     y: Float[AnyArray, "T Dy"],
     horizon: int,
     known: KnownRange,
-) -> tuple[Float[AnyArray, "T Dy"], Float[AnyArray, "T Dy"]]:
+) -> tuple[Float[AnyArray, "T Dy"], Extrapolation]:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
-    Beside the means is the distance from the runs that are held inside.
+    Beside the means is how far they extrapolate.
     """
 
     def filter_step(apart, now):
@@ -80,16 +87,18 @@ def predict_narx(
     def predict_step(k, now):
         following = jax.lax.dynamic_slice_in_dim(inputs, k + 1, rows)
         apart, beyond = jax.vmap(advance_apart, in_axes=(None, 0, 0, None))(chain, now[0], following, known)
-        return apart, beyond.distance
+        return apart, beyond
 
     inputs, rows = jnp.asarray(u_bar), y.shape[0] - horizon
     mean = jnp.asarray(start.mean)
     first = scan_mean(chain, start, u_bar[:horizon])
-    beyond = scan_extrapolation(chain, begin_apart(mean), u_bar[:horizon], known).distance
+    beyond = scan_extrapolation(chain, begin_apart(mean), u_bar[:horizon], known)
     filtered = jax.lax.scan(filter_step, begin_apart(mean), (u_bar[:rows], y[:rows]))[1]
     # All rows advance together; the newest outputs are the first entries of a state.
-    apart, distance = jax.lax.fori_loop(0, horizon, predict_step, (filtered, jnp.zeros_like(y[horizon:])))
-    return jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), jnp.concatenate([beyond, distance])
+    begin = filtered, Extrapolation(jnp.zeros_like(y[horizon:]), jnp.zeros(rows))
+    apart, later = jax.lax.fori_loop(0, horizon, predict_step, begin)
+    found = jax.tree.map(lambda one, other: jnp.concatenate([one, other]), beyond, later)
+    return jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), found
 
 
 def advance_measured(

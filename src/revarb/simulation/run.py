@@ -16,7 +16,7 @@ from revarb.errors import InputError, check_integer, check_seed
 from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState, find_noise_variance
-from revarb.simulation.extrapolation import KnownRange, measure_doubt, run_extrapolation
+from revarb.simulation.extrapolation import Extrapolation, KnownRange, measure_doubt, run_extrapolation
 from revarb.simulation.mean import run_mean
 from revarb.simulation.moments import Moments, run_moments
 from revarb.simulation.samples import run_samples
@@ -78,14 +78,15 @@ def widen_beyond(
     """A run with marks where its states leave their ranges, and with the band that is wider beyond."""
     raw = np.empty((len(path), 0)) if path.inputs is None else path.inputs
     u_bar = input_windows_after(np.asarray(origin.state.past_u), prep.scaling.inputs(raw), prep.order)
-    found = run_extrapolation(chain, origin.apart, u_bar, known)
-    path = replace(path, state_extrapolates=found.excess > MARGIN)
-    return path if path.std is None else add_doubt(path, prep.scaling.raw_std(np.asarray(found.distance)), seed)
+    return add_doubt(path, prep, run_extrapolation(chain, origin.apart, u_bar, known), seed)
 
 
-def add_doubt(path: Trajectory, distance: Float64[np.ndarray, "T Dy"], seed: int = 0) -> Trajectory:
-    """A run with a band that is wider by the distance, raw units, from the run that is held inside."""
-    assert path.std is not None
+def add_doubt(path: Trajectory, prep: Preprocessor, found: Extrapolation, seed: int = 0) -> Trajectory:
+    """A run with what was found of its extrapolation: marks, and the band that is wider."""
+    path = replace(path, state_extrapolates=np.asarray(found.excess) > MARGIN)
+    if path.std is None:
+        return path
+    distance = prep.scaling.raw_std(np.asarray(found.distance))
     doubt = measure_doubt(distance)
     std, samples = np.hypot(path.std, doubt), path.samples
     if samples is not None:  # one draw for the whole of a trajectory

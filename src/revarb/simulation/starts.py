@@ -114,6 +114,10 @@ def choose_origin(
         return Origin(StartState(mean, cov, past_u), "given state", age, start.cold is True, given)
     if isinstance(start, str) and start == "cold":
         return Origin(cold, "cold", cold=True)
+    if isinstance(start, str) and start == "measured":
+        raise InputError(
+            'start="measured" is for model.simulate(record, start="measured"); here pass a revarb.Window(u, y)'
+        )
     if isinstance(start, str) and start == "continue":
         if not final_states:
             raise InputError(
