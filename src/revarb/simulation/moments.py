@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from revarb.gp.posterior import (
@@ -19,7 +20,7 @@ from revarb.gp.posterior import (
     predict_gaussian,
     split_posterior,
 )
-from revarb.runtime.numerics import AnyArray, cut_rows, round_up_rows
+from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import (
     Chain,
     StartState,
@@ -28,6 +29,8 @@ from revarb.simulation.chain import (
     locate_shifted,
     locate_windows,
 )
+
+PROGRAM_ROWS = 32  # of the compiled program that runs of all lengths share
 
 
 class Moments(NamedTuple):
@@ -54,8 +57,22 @@ class OutputMoments(NamedTuple):
 
 def run_moments(chain: Chain[Posterior], start: StartState, u_bar: Float[AnyArray, "T Du"]) -> Moments:
     """Simulate the moments of the outputs; all covariances between states of the windows are kept."""
-    known = compute_known_rows(chain.hidden[0], u_bar, round_up_rows(len(u_bar)))
-    return cut_rows(scan_moments(chain, start, known), len(u_bar))
+    rows = len(u_bar)
+    known = compute_known_rows(chain.hidden[0], u_bar, -(-rows // PROGRAM_ROWS) * PROGRAM_ROWS)
+    moments = scan_chunks(chain, JointState(start.mean, start.cov), known)[1]
+    return Moments(moments.mean[:rows], moments.variance[:rows])
+
+
+def scan_chunks(chain: Chain[Posterior], state: JointState, known: KnownPart) -> tuple[JointState, Moments]:
+    """Simulate by one compiled program of `PROGRAM_ROWS` rows, whatever their number; return the last state, too."""
+    known = jax.tree.map(np.asarray, known)
+    chain, state = jax.device_put((chain, state))
+    parts = []
+    for begin in range(0, max(len(known.factor), 1), PROGRAM_ROWS):
+        now = jax.tree.map(lambda values, begin=begin: values[begin : begin + PROGRAM_ROWS], known)
+        state, part = scan_moments(chain, state, now)
+        parts.append(part)
+    return state, Moments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 @partial(jax.jit, static_argnames="size")
@@ -69,8 +86,10 @@ def compute_known_rows(layer: Posterior, u_bar: Float[AnyArray, "T Du"], size: i
 
 
 @jax.jit
-def scan_moments(chain: Chain[Posterior], start: StartState, known: KnownPart) -> Moments:
-    """`run_moments` without appended rows, for use in compiled functions; `known` has a row for every step."""
+def scan_moments(
+    chain: Chain[Posterior], start: JointState | StartState, known: KnownPart
+) -> tuple[JointState, Moments]:
+    """`run_moments` without appended rows, and the last state; `known` has a row for every step."""
     advance, observe = advance_moments(chain), observe_moments(chain)
 
     def step(state, known_now):
@@ -78,7 +97,7 @@ def scan_moments(chain: Chain[Posterior], start: StartState, known: KnownPart) -
         output = observe(state)
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
-    return jax.lax.scan(step, JointState(start.mean, start.cov), known)[1]
+    return jax.lax.scan(step, JointState(start.mean, start.cov), known)
 
 
 def advance_moments(chain: Chain[Posterior]) -> Callable[[JointState, KnownPart], JointState]:

@@ -131,7 +131,7 @@ def predict_gp_narx(
         return state, Moments(output.mean, jnp.diagonal(output.cov))
 
     y, inputs = jnp.asarray(y), (jnp.asarray(u_bar), compute_known_part(chain.hidden[0], u_bar))
-    first = scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar[:horizon]))
+    _, first = scan_moments(chain, start, compute_known_part(chain.hidden[0], u_bar[:horizon]))
     later = jax.lax.scan(step, JointState(start.mean, start.cov), jnp.arange(y.shape[0] - horizon))[1]
     return jax.tree.map(lambda one, other: jnp.concatenate([one, other]), first, later)
 

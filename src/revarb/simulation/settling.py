@@ -3,7 +3,6 @@
 docs/theory/derivation.md, Eqs. 36d and 36e.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -12,11 +11,11 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from revarb.data.windows import Order, input_windows_after
-from revarb.gp.posterior import KnownPart, Posterior, compute_known_part
+from revarb.gp.posterior import Posterior
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.mean import run_mean_spread, run_means
-from revarb.simulation.moments import JointState, advance_moments, observe_moments
+from revarb.simulation.moments import JointState, compute_known_rows, observe_moments, scan_chunks
 
 SETTLED = 0.05  # share of the variance; with less the start makes a band 2.5 % wider
 CHUNK, MAX_ROWS = 128, 1024  # rows that are computed at a time, and at most: some systems never forget their start
@@ -48,15 +47,14 @@ class Settling(NamedTuple):
 def measure_settling(chain: Chain[Posterior], start: StartState, order: Order) -> Settling:
     """Measure how a cold run of a chain of GPs settles: against a run that knows its state and its past inputs."""
     mean, cov = np.asarray(start.mean), np.asarray(start.cov)
-    states = JointState(np.stack([mean, mean]), np.stack([cov, np.zeros_like(cov)]))
-    inputs = np.zeros((1, order.input_lags * start.past_u.shape[1]))
-    known = jax.tree.map(lambda rows: rows[0], compute_known_part(chain.hidden[0], inputs))
-    largest, parts = np.asarray(_observe_variance(chain, JointState(mean, cov))), []
+    cold, exact = JointState(mean, cov), JointState(mean, np.zeros_like(cov))
+    known = compute_known_rows(chain.hidden[0], np.zeros((CHUNK, order.input_lags * start.past_u.shape[1])), CHUNK)
+    largest, parts = np.asarray(_observe_variance(chain, cold)), []
     unseen = measure_unseen(chain, start, order, MAX_ROWS)
     while len(parts) * CHUNK < MAX_ROWS:
-        states, variances = _run_chunk(chain, states, known, CHUNK)
-        (cold, exact), begin = np.moveaxis(np.asarray(variances), 1, 0), len(parts) * CHUNK
-        parts.append(compare_variances(cold, exact, unseen[begin : begin + CHUNK], largest))
+        begin = len(parts) * CHUNK
+        (cold, ours), (exact, least) = (scan_chunks(chain, state, known) for state in (cold, exact))
+        parts.append(compare_variances(ours.variance, least.variance, unseen[begin : begin + CHUNK], largest))
         if parts[-1].shares[-CHUNK // 4 :].max() < SETTLED:
             break
     return scale_settling(Settling(*(np.concatenate(part) for part in zip(*parts, strict=True))))
@@ -65,20 +63,6 @@ def measure_settling(chain: Chain[Posterior], start: StartState, order: Order) -
 @jax.jit
 def _observe_variance(chain: Chain[Posterior], state: JointState) -> Float[AnyArray, " Dy"]:
     return jnp.diagonal(observe_moments(chain)(state).cov)
-
-
-@partial(jax.jit, static_argnames="rows")
-def _run_chunk(
-    chain: Chain[Posterior], states: JointState, known: KnownPart, rows: int
-) -> tuple[JointState, Float[AnyArray, "T 2 Dy"]]:
-    # Two runs side by side.
-    advance, observe = advance_moments(chain), observe_moments(chain)
-
-    def step(states, _):
-        states = jax.vmap(advance, in_axes=(0, None))(states, known)
-        return states, jax.vmap(lambda state: jnp.diagonal(observe(state).cov))(states)
-
-    return jax.lax.scan(step, states, length=rows)
 
 
 def measure_narx_settling(chain: Chain, start: StartState, order: Order, std: Float64[np.ndarray, " Dy"]) -> Settling:
