@@ -85,19 +85,23 @@ def _find_missed(rows: list[dict[str, Any]]) -> list[str]:
         if row["seconds"] >= steps.get(row["part"], float("inf"))
     ]
     refits = [f"{row['name']}: {row['of_fit']:.2f} of a fit" for row in rows if row.get("of_fit", 0.0) > 1.0]
-    return [*slower, *late, *refits]
+    mixtures = [
+        f"{row['name']}: {row['times_member']:.2f} times one" for row in rows if row.get("times_member", 0.0) >= 3.0
+    ]
+    return [*slower, *late, *refits, *mixtures]
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(title="speed", caption="GPy computes less than revarb (see the notes in the JSON file)")
-    for heading in ("what", "N", "cores", "ours", "GPy", "ratio", "floor", "of floor", "peak, MiB", "steps/s", "NRMSE"):
+    headings = ("what", "N", "cores", "ours", "GPy", "ratio", "floor", "of floor", "peak, MiB", "steps/s", "of one")
+    for heading in (*headings, "NRMSE"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
     for row in rows:
         table.add_row(
             row["name"], str(row["n"]), str(row["threads"]), _time(row["seconds"]), _time(row.get("peer_seconds")),
             _number(row.get("ratio"), ".2f"), _time(row.get("floor_seconds")), _number(row.get("of_floor"), ".2f"),
             _number(row.get("peak_mib"), ".0f"), _number(row.get("steps_per_second"), ",.0f"),
-            _number(row.get("nrmse"), ".4f"),
+            _number(row.get("times_member"), ".2f"), _number(row.get("nrmse"), ".4f"),
         )  # fmt: skip
     return table
 

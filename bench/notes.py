@@ -32,6 +32,8 @@ NOTES = {
     "all joints, without the browser; on one core",
     "simulation": "medians, taking turns; free simulation of Actuator's test part by a model fitted with "
     "seed 0, raw units in and out. Peer: the same recursion in Python with GPy's predictions, mean only (kernel matrix "
-    "times weights) or with moments (GPy's uncertain inputs; it cannot keep covariances between states of a window)",
+    "times weights) or with moments (GPy's uncertain inputs; it cannot keep covariances between states of a window). "
+    "Mixture: five models of Drive of different structures, M = 50; times_member: over the mean of its members alone; "
+    "times_slowest: over the slowest one",
     "load_before": "load average of the minute before; well above 0, other work ran: discard the times",
 }

@@ -1,4 +1,7 @@
-"""Free simulation of Actuator's test part, compared with the same recursion in Python with GPy's predictions."""
+"""Free simulation of Actuator's test part, compared with the same recursion in Python with GPy's predictions.
+
+Also that of a mixture of five models of Drive's training part, compared with that of its members alone.
+"""
 
 import json
 from collections.abc import Callable
@@ -13,7 +16,9 @@ from bench.timing import time_alternately, time_median
 from revarb import datasets
 from revarb.data.windows import input_windows_after
 from revarb.gp.posterior import Posterior
+from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_rgp import FittedRGP
+from revarb.models.recipe import Recipe, Stage
 from revarb.models.rgp import RGP
 
 
@@ -79,6 +84,7 @@ def measure() -> list[dict[str, Any]]:
     return [
         _row("mean", model, split.test.u, lambda: simulate_peer_mean(layers, u_bar, model.spec.lags)),
         _row("moments", model, split.test.u, lambda: simulate_peer_moments(layers, u_bar, model.spec.lags)),
+        *_measure_mixture(),
     ]
 
 
@@ -94,6 +100,26 @@ def _row(method: str, model: FittedRGP, u: np.ndarray, peer: Callable[[], np.nda
         "peer_seconds": peer_seconds,
         "ratio": peer_seconds / own_seconds,
     }
+
+
+def _measure_mixture() -> list[dict[str, Any]]:
+    # Hardly trained: a run takes as long as that of a trained model.
+    train = datasets.load("drive").train
+    short = {"inducing": 50, "recipe": Recipe(stages=(Stage(("mu", "zeta"), 5),)), "calibrate": False}
+    with_line = {"hidden": 1, "linear": True}
+    kinds = [(10, with_line), (20, {"hidden": 1}), (5, {"hidden": 1}), (10, {"hidden": 2}), (2, with_line)]
+    models = [RGP(lags, lags, **kind, **short).fit(train) for lags, kind in kinds]
+    mixture, rows = Ensemble.from_candidates(models), []
+    for method in ("mean", "moments", "samples"):
+        timings = [
+            lambda model=model, method=method: time_median(lambda: model.simulate(train.u, method), repetitions=3)
+            for model in (mixture, *models)
+        ]
+        seconds, *alone = time_alternately(timings)
+        row = {"name": f"mixture of five simulated, {method}", "n": len(train), "seconds": seconds}
+        row |= {"steps_per_second": len(train) / seconds, "times_slowest": seconds / max(alone)}
+        rows.append(row | {"times_member": seconds / float(np.mean(alone))})
+    return rows
 
 
 def _input_rows(model: FittedRGP, u: np.ndarray) -> np.ndarray:

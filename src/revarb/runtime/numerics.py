@@ -12,7 +12,7 @@ XLA compiles a program for every shape, which takes seconds.
   respected: `JAX_COMPILATION_CACHE_DIR`, `JAX_ENABLE_COMPILATION_CACHE=false`, and JAX's options for the size of the
   cache and for the shortest compilation to store.
 - Padded rows: rows are appended until their number is one of the sizes m · 2^k, m = 8 … 15, and the results of the
-  appended rows are cut off.
+  appended rows are cut off. Moments of runs are computed by a program of 32 rows, called as often as needed.
 - Release: a program takes dozens of memory mappings. Linux allows a process 65530 of them (vm.max_map_count), and XLA
   ends with a segmentation fault when there are no more. A process that fits records of many shapes gets there: a sweep
   over records and orders, a long session in a notebook.
