@@ -52,9 +52,9 @@ def measure_settling(chain: Chain[Posterior], start: StartState, order: Order) -
     largest, parts = np.asarray(_observe_variance(chain, cold)), []
     unseen = measure_unseen(chain, start, order, MAX_ROWS)
     while len(parts) * CHUNK < MAX_ROWS:
-        begin = len(parts) * CHUNK
+        added = unseen[len(parts) * CHUNK :][:CHUNK]
         (cold, ours), (exact, least) = (scan_chunks(chain, state, known) for state in (cold, exact))
-        parts.append(compare_variances(ours.variance, least.variance, unseen[begin : begin + CHUNK], largest))
+        parts.append(compare_variances(np.asarray(ours.variance), np.asarray(least.variance), added, largest))
         if parts[-1].shares[-CHUNK // 4 :].max() < SETTLED:
             break
     return scale_settling(Settling(*(np.concatenate(part) for part in zip(*parts, strict=True))))
