@@ -78,8 +78,8 @@ def _call_in_worker(function: Callable[..., Any], task: tuple, number: int, addr
 
 
 def _keep_programs() -> None:
-    # Where psutil is installed, joblib replaces a worker whose memory has grown by 300 MB, as the programs of one choice
-    # make it, and these are then traced and loaded again.
+    # Where psutil is installed, joblib replaces a worker whose memory has grown by 300 MB, as the programs of a choice
+    # make it; they are then traced and loaded again.
     from joblib.externals.loky import process_executor
 
     process_executor._MAX_MEMORY_LEAK_SIZE = WORKER_MEMORY  # joblib has no setting for it
