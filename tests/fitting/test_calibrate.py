@@ -56,6 +56,20 @@ def test_its_error_is_the_held_out_error(model, record):
     assert (found.linear_error, found.mean_error) == (measure_linear(held, model.order), measure_mean(held))
 
 
+def test_a_run_over_the_last_third_is_one_block_more(model, record):
+    """As wide as the calibrated band, and without the start's share: its errors are those of what was not seen."""
+    held = held_out.hold_out([record], held_out.cut_held_out_blocks([record], model.preprocessor), model.order.skip)
+    last = replace(SPEC, calibrate=False).fit(held_out.mask_fold([record], held.last_blocks, held_out.LAST))
+    known = calibrate.Calibrated(model.calibration, calibrate.HeldOutBands({}, {}))
+    [(number, run)] = calibrate.add_last_runs(known, last, held).bands.cold.items()
+    calibrated = replace(last, calibration=model.calibration)
+    path = calibrated.simulate(record.u)
+    y_std, rows = last.scaling.y_std, slice(100, 150)
+    assert number == len(held.blocks) and held.last_blocks[0].rows == rows
+    np.testing.assert_allclose(run.error, (record.y - path.mean)[rows, 0] / y_std, atol=0.05)  # started elsewhere
+    np.testing.assert_allclose(np.sqrt(run.variance), path.std[rows, 0] / y_std, rtol=0.05)
+
+
 @pytest.mark.slow
 def test_ctrl_c_while_calibrating_returns_the_model(record):
     with count_evaluations() as seen:

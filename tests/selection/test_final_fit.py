@@ -12,7 +12,7 @@ import pytest
 import revarb
 from revarb.data.windows import Order
 from revarb.errors import ComputationError
-from revarb.fitting.held_out import FOLDS
+from revarb.fitting.held_out import FOLDS, LAST
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
@@ -22,7 +22,8 @@ from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.final_fit import fit_members
 from revarb.selection.ranking import rank
 from revarb.selection.records import hold_out_blocks
-from revarb.selection.validation import CandidateResult
+from revarb.selection.schedule import FitJob
+from revarb.selection.validation import CandidateResult, Validation
 from support import small
 
 RECORD = small.record(samples=130)
@@ -41,11 +42,16 @@ class Fits:
         self.scheduler = SimpleNamespace(seed=0, workers=1, progress=progress)
 
     def fit(self, jobs):
-        assert all(job.fold == ALL for job in jobs)
+        assert all(job.fold in (ALL, LAST) for job in jobs)
 
-    def get_final(self, path):
-        first = 0 if path == A else 3
-        return None if path in self.failing else WeightPath(tuple(MODELS[first : first + self.reached]), 1.0)
+    @property
+    def paths(self):
+        known = [(path, first) for path, first in ((A, 0), (B, 3)) if path not in self.failing]
+        return {
+            FitJob(path, ALL): WeightPath(tuple(MODELS[first : first + self.reached]), 1.0) for path, first in known
+        }
+
+    get_model = Validation.get_model
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,21 @@ from revarb.data.series import Window
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
 from revarb.fitting.calibration_rule import MIN_CONFORMAL
-from revarb.fitting.held_out import simulate_blocks
+from revarb.fitting.held_out import LAST, mask_fold, simulate_blocks
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.recipe import Status
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.selection import linear
 from revarb.selection.candidates import CandidateKey
 from revarb.selection.final_fit import fit_interrupted, fit_members
-from revarb.selection.linear import calibrate_linear, collect_linear_bands, find_delay, fit_linear_candidate, try_linear
+from revarb.selection.linear import (
+    calibrate_linear,
+    collect_linear_bands,
+    find_delay,
+    fit_linear_candidate,
+    fit_linear_without_last,
+    try_linear,
+)
 from revarb.selection.ranking import rank
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.schedule import Progress, Scheduler
@@ -131,14 +138,16 @@ def test_the_runs_behind_its_bands_are_those_of_a_mixture():
     held_out = hold(*records)
     result = try_small(held_out)
     model = fit_linear_candidate(result, held_out, records, seed=0)
-    bands = collect_linear_bands(model, result.folds, held_out)
-    assert list(bands.cold) == list(range(len(held_out.blocks))) and set(bands.ahead) <= set(bands.cold)
-    for number, block in enumerate(held_out.blocks):
+    folds = {**result.folds, LAST: fit_linear_without_last(model.order, held_out)}
+    bands = collect_linear_bands(model, folds, held_out)
+    blocks, runs = (*held_out.blocks, *held_out.last_blocks), (*held_out.runs, *held_out.last_runs)
+    assert list(bands.cold) == list(range(len(blocks))) and set(bands.ahead) <= set(range(len(held_out.blocks)))
+    for number, block in enumerate(blocks):
         record = records[block.record]
-        fold = replace(result.folds[block.fold], residual_std=model.residual_std, horizon_std=model.horizon_std)
+        fold = replace(folds[block.fold], residual_std=model.residual_std, horizon_std=model.horizon_std)
         before = slice(block.begin - fold.order.skip, block.begin)
         window = Window(record.u[before], record.y[before], 1.0, ("u",), record.output_names)
-        [mean] = simulate_blocks(fold, [held_out.runs[number]])
+        [mean] = simulate_blocks(fold, [runs[number]])
         paths = {"cold": (mean, np.tile(fold.scaling.raw_std(model.residual_std), (len(mean), 1)))}
         if number in bands.ahead:
             path = fold.simulate(record.u[block.rows], start=window)
@@ -148,7 +157,13 @@ def test_the_runs_behind_its_bands_are_those_of_a_mixture():
             measured = np.isfinite(y)
             np.testing.assert_allclose(run.error, ((y - mean) / fold.scaling.y_std)[measured], atol=1e-9)
             np.testing.assert_allclose(run.variance, ((std / fold.scaling.y_std) ** 2)[measured])
-    assert len(bands.ahead) >= len(bands.cold) - 2
+    assert len(bands.ahead) >= len(held_out.blocks) - 2
+    assert [(block.begin, block.end) for block in held_out.last_blocks] == [(80, 120)] * 2
+    [rest, _] = mask_fold(records, held_out.last_blocks, LAST)
+    assert np.isnan(rest.y[80:]).all() and np.array_equal(rest.y[:80], records[0].y[:80])
+    changed = [replace(each, y=np.where(np.arange(120)[:, None] < 80, each.y, 7.0)) for each in records]
+    same = fit_linear_without_last(model.order, hold(*changed))  # has not seen them
+    np.testing.assert_array_equal(same.model.coefficients, folds[LAST].model.coefficients)
 
 
 def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):

@@ -20,7 +20,7 @@ from revarb.selection.mixture import (
     find_factor,
     find_likely_band,
     join_errors,
-    mix_models,
+    scale_bands,
 )
 
 CALIBRATION = Calibration(0.3, 0.05, (2, 5), (1.2, 0.9, 1.5), 12, 0.4)
@@ -122,7 +122,7 @@ def make_bands(seed, tails=None):
 
 def test_the_bands_of_all_members_are_widened(models):
     bands = [make_bands(seed) for seed in range(3)]
-    mixture = mix_models(models, bands)
+    mixture = Ensemble.from_candidates(scale_bands(models, bands))
     far = find_band(join_errors([each.cold for each in bands]))
     near = find_factor(join_errors([each.ahead for each in bands]), far.degrees)
     assert far.factor > near > LEAST_FACTOR
@@ -142,7 +142,8 @@ def test_the_bands_of_all_members_are_widened(models):
 
 def test_tails_of_the_mixture_are_those_of_its_recurrent_members(models):
     bands = [make_bands(seed, tails=2.2) for seed in range(3)]
-    mixture, far = mix_models(models, bands), find_band(join_errors([each.cold for each in bands]))
+    mixture = Ensemble.from_candidates(scale_bands(models, bands))
+    far = find_band(join_errors([each.cold for each in bands]))
     own = [member.calibration.degrees_of_freedom for member in mixture.members[:2]]
     assert far.degrees is not None and own == [max(far.degrees * 2 / 3, LEAST_DEGREES)] * 2
     assert mixture.simulate(samples.U).degrees_of_freedom == pytest.approx(1.5 * own[0])
@@ -151,5 +152,4 @@ def test_tails_of_the_mixture_are_those_of_its_recurrent_members(models):
 @pytest.mark.parametrize("which", ["a member is not calibrated", "no common block"])
 def test_otherwise_the_bands_are_those_of_the_members(models, which):
     bands = [make_bands(0), None] if which.startswith("a") else [make_bands(0), HeldOutBands({}, {})]
-    mixture = mix_models(models[:2], bands)
-    assert isinstance(mixture, Ensemble) and [each.calibration for each in mixture.members] == [CALIBRATION] * 2
+    assert [each.calibration for each in scale_bands(models[:2], bands)] == [CALIBRATION] * 2

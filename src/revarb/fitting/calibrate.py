@@ -27,6 +27,8 @@ from revarb.fitting.calibration_rule import (
 )
 from revarb.fitting.held_out import (
     FOLDS,
+    LAST,
+    HeldOut,
     HeldOutBlock,
     compute_held_out_error,
     hold_out,
@@ -147,6 +149,14 @@ def find_calibration(
         _widen(runs, calibration, is_cold) for runs, is_cold in ((by_scale[scale], True), (window_runs, False))
     )
     return Calibrated(calibration, HeldOutBands(cold, ahead))
+
+
+def add_last_runs(known: Calibrated, model: FittedRGP, held_out: HeldOut) -> Calibrated:
+    """Add the runs over the last third of every record, by the model that was fitted without them."""
+    calibration, (cold, ahead) = known
+    last = collect_run_errors({LAST: model}, held_out.records, held_out.last_blocks, calibration.latent_scale)
+    sound = {len(held_out.blocks) + number: run for number, run in last.items() if not run.diverged}
+    return known._replace(bands=HeldOutBands({**cold, **_widen(sound, calibration, cold=True)}, ahead))
 
 
 def _widen(runs: Mapping[int, RunErrors], calibration: Calibration, cold: bool) -> dict[int, RunErrors]:

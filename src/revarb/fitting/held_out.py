@@ -29,6 +29,7 @@ from revarb.simulation.chain import Chain
 from revarb.simulation.mean import run_means
 
 FOLDS = 4  # fits that leave out a quarter of the blocks each
+LAST = FOLDS  # in place of a fold: the last third of every record is left out
 HELD_OUT_BLOCKS = 12  # of all records together, about
 MIN_HELD_OUT_ROWS = 100  # with fewer rows, twelve blocks are too short to measure an error
 SMALLEST = 1e-12  # of an error whose logarithm is taken
@@ -109,6 +110,8 @@ class HeldOut(NamedTuple):
     runs: tuple[HeldOutRun, ...]  # every block, with a run from the beginning of its record
     late_runs: tuple[HeldOutRun, ...]  # blocks of second halves, with a run from a third of the record
     late_numbers: tuple[int, ...]  # which blocks these are
+    last_blocks: tuple[HeldOutBlock, ...]  # the last third of every record, for bands only
+    last_runs: tuple[HeldOutRun, ...]  # with a run from the beginning of its record
     scaling: Standardiser
 
 
@@ -119,6 +122,7 @@ def hold_out(records: Sequence[Series], blocks: Sequence[HeldOutBlock], settle: 
     system that integrates can look good from there and from nowhere else.
     """
     thirds = [len(record) // 3 for record in records]
+    last = [HeldOutBlock(number, 2 * third, len(records[number]), LAST) for number, third in enumerate(thirds)]
     late = [
         number
         for number, block in enumerate(blocks)
@@ -130,6 +134,8 @@ def hold_out(records: Sequence[Series], blocks: Sequence[HeldOutBlock], settle: 
         tuple(_cut_run(records, block, 0) for block in blocks),
         tuple(_cut_run(records, blocks[number], thirds[blocks[number].record]) for number in late),
         tuple(late),
+        tuple(last),
+        tuple(_cut_run(records, block, 0) for block in last),
         Standardiser.from_records(records),
     )
 

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 from revarb.errors import RevarbError, check_integer, warn_user
 from revarb.runtime.interrupts import ignore_interrupts
 
+WORKER_MEMORY = 2_000_000_000  # bytes by which a worker may grow
+
 TaskReport = Callable[[int, int, str], None]
 """A function that takes a task, counted from 0, its number of steps done, and a text."""
 
@@ -70,8 +72,17 @@ def run_in_processes(
 
 def _call_in_worker(function: Callable[..., Any], task: tuple, number: int, address: "Address") -> Outcome:
     # A terminal sends Ctrl-C to all processes; this one is stopped by the parent's answer to its next report.
+    _keep_programs()
     with ignore_interrupts(), send_reports(address) as send:
         return number, call_task(function, task, lambda steps, text: send((number, steps, text)))
+
+
+def _keep_programs() -> None:
+    # Where psutil is installed, joblib replaces a worker whose memory has grown by 300 MB, as the programs of a choice
+    # make it; they are then traced and loaded again.
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = WORKER_MEMORY  # joblib has no setting for it
 
 
 def check_jobs(jobs: object) -> int | None:

@@ -139,7 +139,14 @@ def fit(
         capture_interrupts(1) as pressed,
     ):
         scheduler = Scheduler(
-            records, held_out.records, held_out.blocks, seed, workers, store, digest, Progress(update, pressed)
+            records,
+            held_out.records,
+            (*held_out.blocks, *held_out.last_blocks),
+            seed,
+            workers,
+            store,
+            digest,
+            Progress(update, pressed),
         )
         model = _choose(Validation(held_out, scheduler), chosen, records, Budget(members, deadline))
     if getattr(model, "status", None) is not Status.INTERRUPTED:
@@ -225,7 +232,7 @@ def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence
 def _count_fits(held_out: HeldOut, candidates: AnyCandidates, members: int) -> int:
     # At most: members of one path share their fit to all records.
     paths = len(candidates.list_paths(held_out.records, 1))
-    return FOLDS * paths + min(members, paths)
+    return FOLDS * paths + 2 * min(members, paths)
 
 
 def _digest(records: Sequence[Series], seed: int) -> str:

@@ -8,22 +8,23 @@ from typing import Any
 from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, RevarbError, warn_user
-from revarb.fitting.calibrate import Calibrated, HeldOutBands, find_calibration
+from revarb.fitting.calibrate import Calibrated, HeldOutBands, add_last_runs, find_calibration
 from revarb.fitting.calibration_rule import POOLED
 from revarb.fitting.fit import fit_rgp
-from revarb.fitting.held_out import HeldOut
+from revarb.fitting.held_out import LAST, HeldOut
 from revarb.fitting.problem import FEW_INDUCING
 from revarb.fitting.weight_path import ALL
 from revarb.models.base import Fitted
 from revarb.models.choice import Candidate, Choice
+from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES, Status
 from revarb.models.rgp import RGP
 from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import LINEAR_PART, CandidateKey, CandidatePath
-from revarb.selection.linear import collect_linear_bands, fit_linear_candidate
-from revarb.selection.mixture import mix_models
+from revarb.selection.linear import collect_linear_bands, fit_linear_candidate, fit_linear_without_last
+from revarb.selection.mixture import scale_bands
 from revarb.selection.ranking import Ranking, mix_candidates
 from revarb.selection.records import FEW_LAGS, limit_lags
 from revarb.selection.schedule import FitJob
@@ -55,17 +56,17 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
         remarks = (*ranking.remarks, f"Not fitted to all records: {'; '.join(lost)}.")
         ranking = replace(ranking, members=members, mixture=mixture, remarks=remarks)
     calibrated = map_in_threads(
-        lambda each: _calibrate(fitted[each.key], each, validation.held_out), members, validation.scheduler.workers
+        lambda each: _calibrate(fitted[each.key], each, validation), members, validation.scheduler.workers
     )
-    models, bands = zip(*calibrated, strict=True)
-    model = mix_models(models, bands) if mixed else models[0]
+    models = scale_bands(*zip(*calibrated, strict=True))
+    model = Ensemble.from_candidates(models) if mixed else models[0]
     return _attach(ranking.describe(), model, interrupted)
 
 
 def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> dict[CandidateKey, Any]:
     # The fits of all members run side by side; without any, the others are tried in the order of their errors.
     paths = dict.fromkeys(each.path for each in ranking.members if each.path is not None)
-    validation.fit([FitJob(path, ALL) for path in paths])
+    validation.fit([FitJob(path, fold) for path in paths for fold in (ALL, LAST)])
     fitted: dict[CandidateKey, Any] = {}
     for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
         if fitted and each not in ranking.members:
@@ -89,14 +90,11 @@ def _fit_candidate(result: CandidateResult, validation: Validation, records: Seq
         return fit_linear_candidate(result, validation.held_out, records, validation.scheduler.seed)
     if not validation.scheduler.progress.pressed:
         validation.fit([FitJob(result.path, ALL)])
-    known = validation.get_final(result.path)
-    if known is None:
-        return None
-    weights = result.path.weights[: len(known.models)]
-    if result.key.weight not in weights:
+    model = validation.get_model(result.key, ALL)
+    if model is None and (known := validation.paths.get(FitJob(result.path, ALL))) is not None:
         warn_user(f"{result.name}: its run over all records diverged before this weight; the one before is kept")
         return known.models[-1]
-    return known.models[weights.index(result.key.weight)]
+    return model
 
 
 def _attach(choice: Choice, model: Any, interrupted: bool) -> Any:
@@ -137,18 +135,22 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
     return replace(model, choice=Choice((Candidate(name, None, None, 0, 0.0, "taken"),), name, sentence, "nothing"))
 
 
-def _calibrate(model: Any, result: CandidateResult, held_out: HeldOut) -> tuple[Any, HeldOutBands | None]:
+def _calibrate(model: Any, result: CandidateResult, validation: Validation) -> tuple[Any, HeldOutBands | None]:
     # Without bands where it is not calibrated.
+    held_out = validation.held_out
     if isinstance(model, FittedARX):
-        return model, collect_linear_bands(model, result.folds, held_out)
+        last = fit_linear_without_last(model.order, held_out)
+        return model, collect_linear_bands(model, {**result.folds, LAST: last}, held_out)
     if not isinstance(model, FittedRGP):
         return model, None
     try:
-        calibration, bands = calibrate_candidate(result, held_out)
+        known = calibrate_candidate(result, held_out)
+        if (last := validation.get_model(result.key, LAST)) is not None:
+            known = add_last_runs(known, last, held_out)
     except RevarbError as error:
         warn_user(f"the bands are not calibrated: {error}")
         return model, None
-    return replace(model, calibration=calibration), bands
+    return replace(model, calibration=known.calibration), known.bands
 
 
 def calibrate_candidate(result: CandidateResult, held_out: HeldOut) -> Calibrated:

@@ -18,10 +18,11 @@ from revarb.errors import RevarbError, warn_user
 from revarb.fitting.arx import fit_rows
 from revarb.fitting.calibrate import HeldOutBands, cut_window
 from revarb.fitting.calibration_rule import LEVEL, RunErrors, find_worst_quantile, select_measured
-from revarb.fitting.held_out import HeldOut, compute_held_out_error, log_errors, simulate_blocks
+from revarb.fitting.held_out import LAST, HeldOut, compute_held_out_error, log_errors, mask_fold, simulate_blocks
 from revarb.fitting.quarters import MIN_STD
 from revarb.fitting.reference_errors import validate_linear
 from revarb.models.fitted_arx import FittedARX
+from revarb.models.recipe import Status
 from revarb.selection.candidates import CandidateKey, describe_order
 from revarb.selection.validation import CandidateResult
 
@@ -100,6 +101,13 @@ def calibrate_linear(
     return residual_std, np.stack([_find_std(errors) for errors in ahead])
 
 
+def fit_linear_without_last(order: Order, held_out: HeldOut) -> FittedARX:
+    """Fit a linear model to the first two thirds of every record."""
+    records = mask_fold(held_out.records, held_out.last_blocks, LAST)
+    prep = Preprocessor.from_records(records, order)
+    return FittedARX(prep, Status.CONVERGED, 0, np.ones(len(prep.output_names)), fit_rows(prep, records))
+
+
 def collect_linear_bands(model: FittedARX, folds: Mapping[int, FittedARX], held_out: HeldOut) -> HeldOutBands:
     """The held-out runs of a linear model by the number of their block, with the variance of its band."""
     own = {
@@ -112,13 +120,17 @@ def collect_linear_bands(model: FittedARX, folds: Mapping[int, FittedARX], held_
         for fold, each in folds.items()
     }
     cold, ahead = {}, {}
-    for number, (block, run) in enumerate(zip(held_out.blocks, held_out.runs, strict=True)):
+    blocks, runs = (*held_out.blocks, *held_out.last_blocks), (*held_out.runs, *held_out.last_runs)
+    for number, (block, run) in enumerate(zip(blocks, runs, strict=True)):
+        if block.fold not in own:
+            continue
         fold, record = own[block.fold], held_out.records[block.record]
         [mean], y_std = simulate_blocks(fold, [run]), fold.scaling.y_std
         check_finite("residuals", mean)
         error = (run.y - mean) / y_std
         cold[number] = select_measured(run.y, error, np.broadcast_to(model.residual_std**2, error.shape))
-        if (window := cut_window(held_out.records, block, fold.preprocessor.skip)) is not None:
+        window = cut_window(held_out.records, block, fold.preprocessor.skip)
+        if block.fold != LAST and window is not None:
             simulate = partial(fold.simulate, start=window)
             y = record.y[block.rows]
             ahead[number] = _compare(simulate, record.u[block.rows], len(y), y, fold.scaling)

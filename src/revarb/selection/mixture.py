@@ -14,7 +14,7 @@ from jaxtyping import Float64
 from revarb.data.scaling import half_width, log_density
 from revarb.fitting.calibrate import HeldOutBands
 from revarb.fitting.calibration_rule import HEAVY_TAILS, LEVEL, TAILS, WIDTHS, RunErrors, find_rank
-from revarb.models.ensemble import Ensemble, Member
+from revarb.models.ensemble import Member
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 
@@ -37,20 +37,20 @@ class Band(NamedTuple):
     degrees: float | None
 
 
-def mix_models(models: Sequence[Member], bands: Sequence[HeldOutBands | None]) -> Ensemble:
-    """The mixture of calibrated models, with bands that hold their share of the held-out errors of the mixture.
+def scale_bands(models: Sequence[Member], bands: Sequence[HeldOutBands | None]) -> list[Member]:
+    """Calibrated models whose mixture has bands that hold their share of its held-out errors.
 
     Where a member is not calibrated, or all held-out runs diverged, the bands are those of the members.
     """
     known = [each for each in bands if each is not None]
     cold, ahead = (join_errors([getattr(each, name) for each in known]) for name in ("cold", "ahead"))
     if len(known) < len(bands) or cold is None:
-        return Ensemble.from_candidates(models)
+        return list(models)
     heavy = any(isinstance(model, FittedRGP) and model.spec.noise == "student-t" for model in models)
     far = find_likely_band(cold) if heavy else find_band(cold)
     near = far.factor if ahead is None else find_factor(ahead, far.degrees)
     degrees = _share_degrees(far.degrees, models)
-    return Ensemble.from_candidates([_scale_band(model, near, far.factor, degrees) for model in models])
+    return [_scale_band(model, near, far.factor, degrees) for model in models]
 
 
 def join_errors(runs: Sequence[Mapping[int, RunErrors]]) -> MixtureErrors | None:

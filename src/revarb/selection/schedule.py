@@ -16,7 +16,7 @@ import jax
 from revarb.data.series import Series
 from revarb.errors import RevarbError
 from revarb.fitting.batched_fits import fit_paths_batched
-from revarb.fitting.held_out import FOLDS, HeldOutBlock, cut_out_fold, mask_fold
+from revarb.fitting.held_out import FOLDS, LAST, HeldOutBlock, cut_out_fold, mask_fold
 from revarb.fitting.problem import Report
 from revarb.fitting.weight_path import ALL, WeightPath, fit_whole_path
 from revarb.models.model_file import load, save_model
@@ -38,7 +38,8 @@ class FitJob(NamedTuple):
     @property
     def label(self) -> str:
         """What it is, for a progress bar."""
-        return f"{self.path.label}, {'all records' if self.fold == ALL else f'fold {self.fold + 1}'}"
+        about = {ALL: "all records", LAST: "first two thirds"}.get(self.fold, f"fold {self.fold + 1}")
+        return f"{self.path.label}, {about}"
 
 
 class Progress:

@@ -96,7 +96,10 @@ def _fit_folds(validation: Validation, paths: Sequence[CandidatePath], budget: B
 
 
 class Duration(NamedTuple):
-    """Seconds of the fits of a path: of those without a fold each, and of the one to all records."""
+    """Seconds of the fits of a path: of those without a fold each, and of the two more where it has members.
+
+    These are the fit to all records, and the one without their last third.
+    """
 
     folds: float
     final: float
@@ -112,7 +115,7 @@ def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) ->
     for path, evaluate in zip(paths, evaluations, strict=True):
         fit = count_evaluations(path) * min(timeit.repeat(evaluate, number=1, repeat=REPEATS))
         more = rows / parts * _compare_work(path)
-        durations[path] = Duration(waves * (slower * fit + OTHERS), more * fit + OTHERS)
+        durations[path] = Duration(waves * (slower * fit + OTHERS), (1.0 + more) * fit + 2.0 * OTHERS)
     return durations
 
 
@@ -144,6 +147,6 @@ def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable
 
 
 def estimate_last_fits(durations: Sequence[Duration], members: int, workers: int) -> float:
-    """About how long the fits of the members to all records take, side by side: those of the slowest paths."""
+    """About how long the last fits of the members take, side by side: those of the slowest paths."""
     finals = sorted((each.final for each in durations), reverse=True)[:members]
     return max([sum(finals) / workers, *finals[:1]])

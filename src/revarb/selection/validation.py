@@ -12,6 +12,7 @@ from revarb.data.series import Series
 from revarb.errors import ComputationError, RevarbError, warn_user
 from revarb.fitting.held_out import (
     FOLDS,
+    LAST,
     HeldOut,
     compute_held_out_error,
     measure_block_errors,
@@ -66,7 +67,7 @@ class Validation:
     scheduler: Scheduler
     paths: dict[FitJob, WeightPath] = field(default_factory=dict)
     failures: dict[CandidatePath, str] = field(default_factory=dict)
-    left_out: set[FitJob] = field(default_factory=set)  # fits to all records that failed
+    left_out: set[FitJob] = field(default_factory=set)  # fits of members that failed
 
     def fit(self, jobs: Sequence[FitJob]) -> None:
         """Run the jobs that have not been done yet; a candidate that fails without a fold is left out."""
@@ -79,6 +80,8 @@ class Validation:
             elif job.fold == ALL:  # the next best candidate is taken
                 self.left_out.add(job)
                 warn_user(f"{job.path.name} could not be fitted to all records and is left out: {result}")
+            elif job.fold == LAST:  # the bands are those of the other blocks
+                self.left_out.add(job)
             else:
                 self.failures[job.path] = str(result)
 
@@ -86,7 +89,7 @@ class Validation:
         # A line for a path whose folds are all fitted, or that is fitted to all records.
         if job.fold == ALL:
             self.scheduler.progress.say(f"{job.label}: {self.paths[job].seconds:.1f} s")
-        elif all(FitJob(job.path, fold) in self.paths for fold in range(FOLDS)):
+        elif job.fold != LAST and all(FitJob(job.path, fold) in self.paths for fold in range(FOLDS)):
             results = self.score(job.path)
             error = min((compute_held_out_error(each.errors) for each in results), default=np.inf)
             seconds = results[0].seconds if results else 0.0
@@ -95,7 +98,7 @@ class Validation:
 
     def score(self, path: CandidatePath) -> list[CandidateResult]:
         """The candidates of a path, one per weight that all of its fits have reached."""
-        found = {job.fold: each for job, each in self.paths.items() if job.path == path and job.fold != ALL}
+        found = {job.fold: each for job, each in self.paths.items() if job.path == path and 0 <= job.fold < FOLDS}
         if not found or path in self.failures:
             return []
         reached = min(len(each.models) for each in found.values())
@@ -107,9 +110,12 @@ class Validation:
             results.append(CandidateResult(path.at(weight), folds, errors, seconds))
         return results
 
-    def get_final(self, path: CandidatePath) -> WeightPath | None:
-        """The fit to all records, if it was made."""
-        return self.paths.get(FitJob(path, ALL))
+    def get_model(self, key: CandidateKey, fold: int) -> Any:
+        """The model of a candidate without a fold; None where its path was not fitted, or not up to its weight."""
+        assert key.path is not None
+        known = self.paths.get(FitJob(key.path, fold))
+        number = key.path.weights.index(key.weight)
+        return known.models[number] if known is not None and number < len(known.models) else None
 
 
 def is_stable(result: CandidateResult, records: Sequence[Series]) -> bool:
