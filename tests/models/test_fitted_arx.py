@@ -14,7 +14,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
 from revarb.gp.layer import Linear
-from revarb.models.model_file import read_container, write_container
+from revarb.models.container import read_container, write_container
 from support import small
 
 STDS = np.array([[0.1, 0.2], [0.3, 0.4]])
