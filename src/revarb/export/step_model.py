@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.data.preprocessor import Preprocessor, ValueRange
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError

@@ -261,7 +261,7 @@ def start_at(model: FittedRGP, task: Task) -> Problem:
     states = infer_states(model, task.preprocessor, built.records)
     if task.spec.recipe.keeps_states:
         _, filled = fill_blocks(task.preprocessor, built)
-        states = replace(states, mu=tuple(_keep_at_outputs(filled, x) for x in states.mu))
+        states = replace(states, mu=tuple(_keep_at_outputs(filled, np.asarray(x)) for x in states.mu))
     noise = None if trained.noise is None else _weigh(model, built, states, trained.noise)
     return make_problem(task, model.seed, built, Parameters(trained.layers, states, trained.priors, noise))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -229,7 +230,7 @@ class FittedARX(FittedNarx[Linear]):
         )
         return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
 
-    @property
+    @cached_property
     def cold_start(self) -> StartState:
         """The state before a cold run: past outputs as they were over the training records."""
         cov = self.output_cov

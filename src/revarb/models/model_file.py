@@ -27,6 +27,7 @@ from revarb.variational.states import FreeStates, InitialPrior, Network, build_n
 
 Tree = TypeVar("Tree")
 
+
 def named_leaves(tree: Any) -> dict[str, np.ndarray]:
     """The arrays of a tree by their path in it, such as `parameters.layers.0.zeta`."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)

@@ -17,7 +17,7 @@ from revarb.errors import InputError
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.models.base import Fitted
-from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.prediction import ChainPredictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain, StartState
@@ -26,7 +26,7 @@ from revarb.simulation.mean import run_mean, run_mean_spread
 from revarb.simulation.narx_filtering import filter_narx, predict_narx
 from revarb.simulation.run import add_doubt, limit_skip, widen_beyond
 from revarb.simulation.settling import Settling, find_row, measure_narx_settling
-from revarb.simulation.starts import Origin, StartChoice, make_level_start, resolve_start
+from revarb.simulation.starts import Origin, StartChoice, resolve_start
 
 ResidualMethod = Literal["residuals"]
 
@@ -98,7 +98,7 @@ class FittedByResiduals(Fitted):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
+class FittedNarx(FittedByResiduals, ChainPredictor, Exportable, Generic[AnyLayer]):
     """A trained NARX model with a mean only: its states are the outputs."""
 
     model: AnyLayer
@@ -126,21 +126,11 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
     def _run_cold(self, inputs: RunInputs) -> Trajectory:
         return self._run_from(Origin(self.cold_start, "cold", cold=True), inputs)
 
-    @property
-    def cold_start(self) -> StartState:
-        """The state before a cold run: past outputs at an unknown level."""
-        return make_level_start(self.preprocessor)
-
     @cached_property
     @with_numerics
     def settling(self) -> Settling:
         """How a cold run settles."""
         return measure_narx_settling(self.chain, self.cold_start, self.order, self.residual_std)
-
-    @property
-    def skip(self) -> int:
-        """Number of first rows in which a cold run settles; scores leave them out."""
-        return self.settling.rows
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
