@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -208,7 +209,9 @@ class FittedGPNARX(ChainPredictor, Exportable):
         """What an export of one step needs; see `Exportable`."""
 
         def find_origin(start: StartChoice) -> Origin:
-            return resolve_start(start, self.preprocessor, self.chain, self.cold_start, (), filter_narx)
+            noise = np.full((1, len(self.output_names)), self.chain.last_layer.sigma2)
+            infer = partial(filter_narx, variances=noise)
+            return resolve_start(start, self.preprocessor, self.chain, self.cold_start, (), infer)
 
         part = MemberParts(type(self).__name__, self.preprocessor, self.chain, find_origin)
         return (part._replace(cold_widths=self._widths(len(self.settling.shares))),)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -115,9 +115,10 @@ class FittedARX(FittedNarx[Linear]):
         """
         cov = _measure_windows(preprocessor, records)
         fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model, output_cov=cov)
-        states = tuple(
-            infer_state(record, preprocessor, fitted.chain, fitted.cold_start, filter_narx) for record in records
-        )
+        filter_record = partial(filter_narx, variances=residual_std[None] ** 2)
+        states = (infer_state(each, preprocessor, fitted.chain, fitted.cold_start, filter_record) for each in records)
+        # Model files have no covariance of them.
+        states = tuple(StartState(state.mean, np.zeros_like(state.cov), state.past_u) for state in states)
         finite = all(np.isfinite(state.mean).all() for state in states)
         return replace(fitted, final_states=states) if finite else fitted
 

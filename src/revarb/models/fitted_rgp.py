@@ -19,7 +19,14 @@ from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out, format_error
 from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
-from revarb.models.prediction import ChainPredictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.prediction import (
+    ChainPredictor,
+    align_record,
+    check_prediction,
+    count_steps_ahead,
+    name_horizon,
+    read_record_inputs,
+)
 from revarb.models.recipe import Step
 from revarb.models.rgp import RGP
 from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
@@ -376,10 +383,9 @@ class FittedRGP(ChainPredictor, Exportable):
         moments, beyond = predict_ahead(self.trained.chain, self.chain, *rows, free, self.known_range)
         inputs = read_record_inputs(prep, record)
         path = prep.to_trajectory("moments", prep.skip, *moments, start=name_horizon(horizon), inputs=inputs)
-        cold = np.arange(len(path)) < horizon
-        steps = np.arange(1, len(path) + 1)
-        ahead = self.width_factors(np.full(len(path), horizon), cold=False)
-        path = self._calibrate_path(path, np.where(cold[:, None], self.width_factors(steps, cold=True), ahead))
+        steps, cold = count_steps_ahead(rows.y, horizon)
+        factors = (self.width_factors(steps, cold=each) for each in (True, False))
+        path = self._calibrate_path(path, np.where(cold[:, None], *factors))
         return add_doubt(path, prep, beyond)
 
     def refit(

@@ -17,8 +17,9 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, measure_doubt
 from revarb.simulation.filtering import make_update
-from revarb.simulation.mean import advance_mean, halve_differences, measure_spread, spread_start
+from revarb.simulation.mean import advance_mean
 from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
+from revarb.simulation.narx_filtering import advance_narx, begin_narx, correct_narx
 from revarb.simulation.samples import advance_samples, draw_chain
 from revarb.simulation.starts import StartChoice
 
@@ -161,10 +162,7 @@ class RecurrentRun:
 
 
 class LinearRun:
-    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest.
-
-    Beside it are the runs of `run_mean_spread`, which say what the start adds to its band.
-    """
+    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest."""
 
     def __init__(self, model: FittedARX, start: StartChoice, samples: int, seed: int):
         self.model, self.origin = model, model.resolve_start(start)
@@ -178,38 +176,35 @@ class LinearRun:
 
     def reset(self) -> None:
         """Return to the first step."""
-        self._age, self._cold = self.origin.age, self.origin.cold
-        self._states, self._apart = spread_start(self.origin.state), self.origin.apart
+        origin = self.origin
+        self._state, self._apart = begin_narx(origin.state, origin.age, origin.cold), origin.apart
         self._rng = np.random.default_rng(self._seed)
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
-        order, scaling = self.model.order, self.model.scaling
-        inputs = input_windows(recent_u[-order.reach - 1 :], order)[0]
-        states, y = _advance_linear(self.model.chain, self._states, inputs)
-        self._states, self._age = np.asarray(states), self._age + 1
-        self._apart, beyond = _advance_apart(self.model.chain, self._apart, inputs, self.model.known_range)
+        model, scaling = self.model, self.model.scaling
+        inputs = input_windows(recent_u[-model.order.reach - 1 :], model.order)[0]
+        self._state = _advance_linear(model.chain, model.step_variances, self._state, inputs)
+        self._apart, beyond = _advance_apart(model.chain, self._apart, inputs, model.known_range)
+        outputs = len(model.output_names)
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = np.sqrt(measure_spread(np.asarray(y)))
-            known = np.hypot(self.model.band_std(self._age, self._cold), spread)
+            spread = np.sqrt(np.diagonal(self._state.cov)[:outputs])
+            known = np.hypot(model.band_std(int(self._state.age), bool(self._state.cold)), spread)
             std = scaling.raw_std(np.hypot(known, measure_doubt(beyond)))
-            mean = scaling.raw_outputs(np.asarray(y)[:1])[0]
+            mean = scaling.raw_outputs(np.asarray(self._state.mean)[None, :outputs])[0]
         check_finite("live", mean)
         return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)
 
     def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
-        """Replace the newest outputs by the measured ones, raw units."""
-        measured = self.model.scaling.outputs(y)[0]
-        newest = np.where(np.isnan(measured), self._states[0, : len(measured)], measured)
-        state = np.concatenate([newest, self._states[0, len(measured) :]])
-        self._states = np.tile(state, (len(self._states), 1))  # of the start nothing is left in the band
-        self._age, self._cold = 0, False
-        self._apart = begin_apart(state)
+        """Condition the states on measured outputs, raw units: they are known exactly."""
+        self._state = _correct_linear(self._state, self.model.scaling.outputs(y)[0])
+        self._apart = begin_apart(self._state.mean)
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as a start, with the z-scored inputs before it."""
-        half, past_u, apart = halve_differences(self._states), _cut(past_u, self.model), np.asarray(self._apart)
-        return StartState(self._states[0], half.T @ half, past_u, self._age, self._cold, apart)
+        mean, cov, apart = (np.asarray(part) for part in (self._state.mean, self._state.cov, self._apart))
+        age, cold = int(self._state.age), bool(self._state.cold)
+        return StartState(mean, cov, _cut(past_u, self.model), age, cold, apart)
 
 
 def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> Float64[np.ndarray, "reach Du"]:
@@ -225,7 +220,7 @@ def _advance_apart(
     return apart, found.distance
 
 
-_advance_linear = jax.jit(jax.vmap(advance_mean, in_axes=(None, 0, None)))
+_advance_linear, _correct_linear = jax.jit(advance_narx), jax.jit(correct_narx)
 
 
 @jax.jit
