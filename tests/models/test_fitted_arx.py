@@ -78,7 +78,7 @@ def by_hand(model, u, y, known):
         predicted.append(window[:d])
         cov, errors = move @ cov @ move.T, move @ errors @ move.T
         errors[:d, :d] += np.diag(model.step_variances[0])
-        row = -1 if cold else min(steps, len(model.step_variances)) - 1
+        row = -1 if cold else min(steps, len(model.step_variances) - 1) - 1
         scale = np.concatenate([np.sqrt(model.step_variances[row] / np.diag(errors)[:d]), np.ones(size - d)])
         errors = errors * np.outer(scale, scale)
         measured = np.flatnonzero(~np.isnan(target[i])) if i < known else []

@@ -92,6 +92,32 @@ def test_a_sample_keeps_its_functions(single):
     assert np.ptp(last) > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["single", "linear"])
+@pytest.mark.parametrize("observe", [True, False])
+def test_samples_fan_out_beyond_the_training_data_and_keep_their_order(kind, observe, request):
+    """As those of `simulate`: as far apart as the band is wide, with one draw along the run."""
+    model = request.getfixturevalue(kind)
+    live = Live(model, samples=200, horizon=100, observe=observe)
+    inside = np.zeros((1, len(model.input_names)))
+    spreads, before = [], None
+    for u in np.concatenate([np.repeat(inside, 10, axis=0), np.repeat(inside + 4.0, 15, axis=0)]):
+        step = live.step(u)
+        spreads.append(step.samples.std(axis=0))
+        if before is not None:
+            ranks = [each[:, 0].argsort().argsort() for each in (before, step.samples)]
+            last = np.corrcoef(*ranks)[0, 1]
+        before = step.samples
+    assert (spreads[-1] > 2.0 * spreads[9]).all() and last > 0.7
+    if step.std is not None:
+        np.testing.assert_allclose(spreads[-1], step.std, rtol=0.25)
+    live.reset()
+    np.testing.assert_array_equal(live.step(inside[0]).samples, live_again(model, observe, inside[0]))
+
+
+def live_again(model, observe, u):
+    return Live(model, samples=200, horizon=100, observe=observe).step(u).samples
+
+
 def test_samples_are_drawn_as_trajectories_are(single):
     """After a horizon of steps their variance is that of `simulate(…, "samples")` without the output noise."""
     u = small.record(5).u[:8]

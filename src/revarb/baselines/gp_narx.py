@@ -209,7 +209,7 @@ class FittedGPNARX(ChainPredictor, Exportable):
         """What an export of one step needs; see `Exportable`."""
 
         def find_origin(start: StartChoice) -> Origin:
-            noise = np.full((1, len(self.output_names)), self.chain.last_layer.sigma2)
+            noise = np.full((2, len(self.output_names)), self.chain.last_layer.sigma2)
             infer = partial(filter_narx, variances=noise)
             return resolve_start(start, self.preprocessor, self.chain, self.cold_start, (), infer)
 

@@ -115,7 +115,7 @@ class FittedARX(FittedNarx[Linear]):
         """
         cov = _measure_windows(preprocessor, records)
         fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model, output_cov=cov)
-        filter_record = partial(filter_narx, variances=residual_std[None] ** 2)
+        filter_record = partial(filter_narx, variances=np.tile(residual_std**2, (2, 1)))
         states = (infer_state(each, preprocessor, fitted.chain, fitted.cold_start, filter_record) for each in records)
         # Model files have no covariance of them.
         states = tuple(StartState(state.mean, np.zeros_like(state.cov), state.past_u) for state in states)

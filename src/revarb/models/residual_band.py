@@ -232,8 +232,8 @@ class FittedNarx(FittedByResiduals, ChainPredictor, Exportable, Generic[AnyLayer
 
     @property
     def step_variances(self) -> Float64[np.ndarray, "K1 Dy"]:
-        """Variances by the number of steps since a measured output, z-scored; the last row is of later steps."""
-        return self._stds**2
+        """Variances by the number of steps since a measured output, z-scored, and at the end that of a cold run."""
+        return np.concatenate([self._stds, self._cold_stds[:1]]) ** 2
 
     @property
     def _stds(self) -> Float64[np.ndarray, "K1 Dy"]:

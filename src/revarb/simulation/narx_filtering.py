@@ -53,7 +53,10 @@ def begin_narx(start: StartState, age: int = 0, cold: bool = True) -> NarxState:
 def advance_narx(
     chain: Chain, variances: Float[AnyArray, "K Dy"], state: NarxState, inputs_now: Float[AnyArray, " Du"]
 ) -> NarxState:
-    """Advance by one step; `variances` is the band by steps since a measured output, its last row that of cold runs."""
+    """Advance by one step.
+
+    `variances` is the band by the number of steps since a measured output, and then that of a cold run.
+    """
     mean, _ = advance_mean(chain, state.mean, inputs_now)
     known = (state.cov == 0.0).all() & (state.errors == 0.0).all()
 
@@ -64,7 +67,7 @@ def advance_narx(
     cov, errors = jax.lax.cond(known, lambda: (state.cov, state.errors), carry)
     # Those of the newest outputs are as wide as the band; how they go with older ones follows from the model.
     rows, outputs = variances.shape
-    band = variances[jnp.where(state.cold, rows, jnp.minimum(state.age + 1, rows)) - 1]
+    band = variances[jnp.where(state.cold, rows, jnp.minimum(state.age + 1, rows - 1)) - 1]
     errors += jnp.diag(jnp.zeros(len(mean)).at[:outputs].set(variances[0]))
     scale = jnp.ones(len(mean)).at[:outputs].set(jnp.sqrt(band / jnp.diagonal(errors)[:outputs]))
     return NarxState(mean, cov, scale[:, None] * errors * scale, state.age + 1, state.cold)
