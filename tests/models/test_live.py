@@ -97,7 +97,7 @@ def test_a_sample_keeps_its_functions(single):
 def test_samples_fan_out_beyond_the_training_data_and_keep_their_order(kind, observe, request):
     """As those of `simulate`: as far apart as the band is wide, with one draw along the run."""
     model = request.getfixturevalue(kind)
-    live = Live(model, samples=200, horizon=100, observe=observe)
+    live, again = (Live(model, samples=200, horizon=100, observe=observe) for _ in range(2))
     inside = np.zeros((1, len(model.input_names)))
     spreads, before = [], None
     for u in np.concatenate([np.repeat(inside, 10, axis=0), np.repeat(inside + 4.0, 15, axis=0)]):
@@ -111,11 +111,7 @@ def test_samples_fan_out_beyond_the_training_data_and_keep_their_order(kind, obs
     if step.std is not None:
         np.testing.assert_allclose(spreads[-1], step.std, rtol=0.25)
     live.reset()
-    np.testing.assert_array_equal(live.step(inside[0]).samples, live_again(model, observe, inside[0]))
-
-
-def live_again(model, observe, u):
-    return Live(model, samples=200, horizon=100, observe=observe).step(u).samples
+    np.testing.assert_array_equal(live.step(inside[0]).samples, again.step(inside[0]).samples)
 
 
 def test_samples_are_drawn_as_trajectories_are(single):

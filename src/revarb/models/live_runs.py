@@ -32,8 +32,8 @@ class LiveStep(NamedTuple):
     mean : array [outputs]
         Output of the mean-only run; of a run that observes, the mean of the outputs before they are measured.
     samples : array [K, outputs]
-        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Those of recurrent GPs are not
-        wider beyond the training data, those of a linear member have independent errors of its band.
+        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Beyond the training data they fan
+        out as the band does. Those of a linear model keep their place in its band.
     std : array [outputs] or None
         Calibrated standard deviation of the outputs, noise included; None in a mean-only run.
 
@@ -82,6 +82,9 @@ class RecurrentRun:
         self._known = jax.device_put(model.known_range)
         function_key, self._key = jax.random.split(jax.random.key(seed))
         self._drawn = draw_chain(self._chains.calibrated, function_key, samples)
+        self._doubts = np.random.default_rng(seed).standard_normal(
+            (samples, 1)
+        )  # one draw for the whole of a trajectory
         self.reset()
 
     @property
@@ -96,6 +99,7 @@ class RecurrentRun:
         self._state: Any = np.asarray(self.origin.state.mean)
         self._before = self._state, np.empty(0)  # the state before the last step of a mean-only run, and its inputs
         self._sampled_states: Any = np.tile(self._state, (self._samples, 1))
+        self._apart: Any = self.origin.apart
         if self._observe:
             self._begin(self._state)
 
@@ -103,7 +107,6 @@ class RecurrentRun:
         # Observe from a mean with the covariance of the start; `_cold` says that no output was measured before it.
         state = JointState(mean, np.asarray(self.origin.state.cov))
         self._belief, self._cold, self._age = ByNoise(state, state), self.origin.cold, self.origin.age
-        self._apart: Any = self.origin.apart
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
@@ -112,24 +115,28 @@ class RecurrentRun:
             self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
         inputs_now = input_windows(recent_u[-order.reach - 1 :], order)[0]
         mean, variance, samples = None, None, np.empty((0, len(self.model.output_names)))
-        self._before = self._state, inputs_now
+        self._before, doubt = (self._state, inputs_now), np.zeros(1)
+        if self._samples or self.observes:
+            self._apart, beyond = _advance_apart(self._chains.calibrated, self._apart, inputs_now, self._known)
+            doubt = measure_doubt(beyond)
         if self._samples or not self.observes:
             self._state, self._sampled_states, mean, samples = _advance_samples(
                 self._chains.calibrated, self._drawn, self._state, self._sampled_states, inputs_now, self._key,
                 self._steps,
             )  # fmt: skip
+            samples = np.asarray(samples) + doubt * self._doubts
         if self.observes:
             mean, variance = self._advance_belief(inputs_now)
+            variance = variance + doubt**2
         self._steps += 1
         return self._to_raw(mean, variance, samples)
 
     def _advance_belief(self, inputs_now: Float64[np.ndarray, " D"]) -> Moments:
-        # The calibrated moments of y.
+        # The calibrated moments of y, as they are inside the training data.
         self._belief, y = _advance_joint(self._chains, self._belief, inputs_now)
         self._state, self._age = np.asarray(self._belief.calibrated.mean), self._age + 1
-        self._apart, beyond = _advance_apart(self._chains.calibrated, self._apart, inputs_now, self._known)
-        width, doubt = self.model.width_factors(np.array([self._age]), self._cold)[0], measure_doubt(beyond)
-        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2 + doubt**2)
+        width = self.model.width_factors(np.array([self._age]), self._cold)[0]
+        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2)
 
     def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
         scaling = self.model.scaling
@@ -166,7 +173,8 @@ class LinearRun:
 
     def __init__(self, model: FittedARX, start: StartChoice, samples: int, seed: int):
         self.model, self.origin = model, model.resolve_start(start)
-        self._samples, self._seed = samples, seed
+        # One draw for the whole of a trajectory: errors of a free run do not change their sign at every step.
+        self._errors = np.random.default_rng(seed).standard_normal((samples, len(model.output_names)))
         self.reset()
 
     @property
@@ -178,7 +186,6 @@ class LinearRun:
         """Return to the first step."""
         origin = self.origin
         self._state, self._apart = begin_narx(origin.state, origin.age, origin.cold), origin.apart
-        self._rng = np.random.default_rng(self._seed)
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
@@ -193,7 +200,7 @@ class LinearRun:
             std = scaling.raw_std(np.hypot(known, measure_doubt(beyond)))
             mean = scaling.raw_outputs(np.asarray(self._state.mean)[None, :outputs])[0]
         check_finite("live", mean)
-        return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)
+        return LiveStep(mean, mean + std * self._errors, std)
 
     def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
         """Condition the states on measured outputs, raw units: they are known exactly."""
