@@ -143,7 +143,7 @@ class FittedARX(FittedNarx[Linear]):
             "cold": nothing is known. Past outputs are distributed as over the training records (`output_cov`), past
             inputs are at their training mean.
             "continue": the end of the (last) training record; or one of `final_states`.
-            `Window(u, y)`: after these measured samples. Missing outputs are replaced by the model's predictions.
+            `Window(u, y)`: after these measured samples. Missing outputs are predicted, and stay uncertain.
         steps : int, optional
             Number of steps for a system without inputs.
 

@@ -82,9 +82,8 @@ class RecurrentRun:
         self._known = jax.device_put(model.known_range)
         function_key, self._key = jax.random.split(jax.random.key(seed))
         self._drawn = draw_chain(self._chains.calibrated, function_key, samples)
-        self._doubts = np.random.default_rng(seed).standard_normal(
-            (samples, 1)
-        )  # one draw for the whole of a trajectory
+        # One draw for the whole of a trajectory, as in `simulate`.
+        self._doubts = np.random.default_rng(seed).standard_normal((samples, 1))
         self.reset()
 
     @property

@@ -230,7 +230,7 @@ class FittedNarx(FittedByResiduals, ChainPredictor, Exportable, Generic[AnyLayer
     def _final_states(self) -> tuple[StartState, ...]:
         return ()
 
-    @property
+    @cached_property
     def step_variances(self) -> Float64[np.ndarray, "K1 Dy"]:
         """Variances by the number of steps since a measured output, z-scored, and at the end that of a cold run."""
         return np.concatenate([self._stds, self._cold_stds[:1]]) ** 2
