@@ -30,7 +30,7 @@ from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.run import simulate_chain
 from revarb.simulation.settling import Settling, measure_settling
-from revarb.simulation.starts import Origin, StepCount, count_steps, make_level_start
+from revarb.simulation.starts import Origin, StepCount, count_steps_since, make_level_start
 
 MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
@@ -275,7 +275,7 @@ def read_record_inputs(prep: Preprocessor, record: Series) -> RunInputs:
 def count_steps_ahead(y: AnyArray, horizon: int) -> StepCount:
     """How far every row of a record is predicted from the outputs up to `horizon` rows before it."""
     ahead = min(horizon, len(y))
-    known = count_steps(np.asarray(y)[: len(y) - ahead])
+    known = count_steps_since(np.asarray(y)[: len(y) - ahead])
     return StepCount(
         np.concatenate([np.arange(ahead) + 1, known.steps + ahead]), np.concatenate([np.full(ahead, True), known.cold])
     )

@@ -50,7 +50,7 @@ class StepCount(NamedTuple):
     cold: Bool[np.ndarray, " T"]
 
 
-def count_steps(y: Float64[np.ndarray, "T Dy"]) -> StepCount:
+def count_steps_since(y: Float64[np.ndarray, "T Dy"]) -> StepCount:
     """Count them after every row of a record."""
     rows = np.arange(len(y))
     last = np.maximum.accumulate(np.where(np.isnan(y).all(axis=1), -1, rows))
@@ -156,7 +156,7 @@ def infer_state(
     z, y = prep.check_window(record)
     state = filter_record(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
     past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
-    known = count_steps(y)
+    known = count_steps_since(y)
     return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u, int(known.steps[-1]), bool(known.cold[-1]))
 
 
