@@ -137,6 +137,8 @@ def test_refusals(capsys, monkeypatch, folder, command, message):
         "fit train.csv -u vlave -y pressure -o m.rgp",
         "fit train.csv -u valve -y pressure -o no/m.rgp",
         "fit none.csv -u valve -y pressure -o m.rgp",
+        "fit train.csv --from rgp.rgp -u vlave -o m.rgp",
+        "fit fan.csv --from rgp.rgp -o m.rgp",
         "compare train.csv fan.csv -u valve -y pressure",
         "simulate rgp.rgp none.csv -o p.csv",
         "predict rgp.rgp test.csv -o no/p.csv",

@@ -11,7 +11,7 @@ import pytest
 import revarb
 from revarb.cli.tables import score_table
 from revarb.data.table_file import write_table
-from revarb.models.model_file import read_container, write_container
+from revarb.models.container import read_container, write_container
 from support import small
 from support.command_line import COLUMNS, FIT, START, refuse, run, succeed, write_record
 from support.processes import environment

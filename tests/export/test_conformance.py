@@ -188,6 +188,7 @@ def test_moments_in_c_without_inputs(tmp_path):
     noise = 0.1 * np.random.default_rng(0).normal(size=len(SINE))
     model = revarb.GPNARX(lags=2, iterations=5).fit(revarb.Series(None, SINE + noise))
     check(run_c_moments(model, tmp_path, np.empty((20, 0))), model.simulate(steps=20))
+    assert "beyond" not in (tmp_path / "model.c").read_text()  # its band does not widen: no held runs
 
 
 def step_casadi(model, folder, state, u):

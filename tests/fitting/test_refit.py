@@ -140,3 +140,22 @@ def test_much_more_data_than_before_is_said_before_it_starts(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.refit(WHOLE[:110])
+
+
+def make_narx(outputs, seed, sizes):
+    """A record of as many plants side by side, the outputs of which have these sizes."""
+    parts = [small.record(seed + number) for number in range(outputs)]
+    y = [size * part.y for size, part in zip(sizes, parts, strict=False)]
+    return Series(np.hstack([part.u for part in parts]), np.hstack(y))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.filterwarnings("ignore:the records have")
+def test_states_that_are_kept_at_the_outputs_start_there(outputs):
+    """Also where the principal components of two outputs are others than before."""
+    known, new = make_narx(outputs, 0, (1.0, 1.0)), make_narx(outputs, 4, (1.0, 1.6))
+    model = small.spec(hidden=1, latent_dim=outputs, recipe="narx").fit(known)
+    before, after = (each.latent_paths()[0][0] for each in (model, model.refit([known, new])))
+    if outputs == 1:
+        np.testing.assert_allclose(after, model.scaling.outputs(np.concatenate([known.y, new.y])), rtol=1e-12)
+    assert all(np.corrcoef(before[:, state], after[:60, state])[0, 1] > 0.95 for state in range(outputs))

@@ -13,7 +13,7 @@ import revarb
 from fuzz import samples
 from fuzz.harness import Property, attempt, check_path
 from fuzz.junk import REAL, spoiled_json
-from revarb.models.model_file import checksum
+from revarb.models.container import checksum
 
 FILE = "m.rgp"
 KINDS = ("model", "with_networks", "calibrated", "linear", "chosen", "state_space", "reduced_rank")

@@ -14,7 +14,7 @@ from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
 from revarb.fitting.arx import build_narx_rows, mark_complete, solve_least_squares
 from revarb.gp.layer import Linear
-from revarb.models.model_file import read_container, write_container
+from revarb.models.container import read_container, write_container
 from support import small
 
 STDS = np.array([[0.1, 0.2], [0.3, 0.4]])
@@ -61,19 +61,33 @@ def window(record, begin, end):
 def by_hand(model, u, y, known):
     """Outputs of every sample in raw units, from those before it: measured up to row `known`, then its own.
 
-    A plain loop over z-scored values from zero past outputs and inputs; NaN is replaced by the prediction.
+    A Kalman filter by plain loops over z-scored values, newest outputs first. Two covariances: of what was not known at
+    the last measured output, and of the errors of the model since then, whose newest ones have the model's band.
     """
-    order, z, target = model.order, model.scaling.inputs(u), model.scaling.outputs(y)
-    coefficients, offset = model.model.coefficients, model.model.offset
-    past_y, past_u, predicted = [np.zeros(y.shape[1])] * order.lags, [np.zeros(u.shape[1])] * (order.reach + 1), []
+    order, z, target, d = model.order, model.scaling.inputs(u), model.scaling.outputs(y), y.shape[1]
+    coefficients, size = np.asarray(model.model.coefficients), d * model.order.lags
+    move = np.eye(size, k=-d)
+    move[:d] = coefficients[:size].T
+    window, cov, errors = np.zeros(size), model.cold_start.cov, np.zeros((size, size))
+    steps, cold, past_u, predicted = 0, True, [np.zeros(u.shape[1])] * (order.reach + 1), []
     for i in range(len(z)):
         past_u.append(z[i])
-        oldest_last = [past_y[-age] for age in range(1, order.lags + 1)]
         inputs = [past_u[-1 - order.input_delay - age] for age in range(order.input_lags)]
-        value = np.concatenate([*oldest_last, *inputs]) @ coefficients + offset
-        predicted.append(value)
-        past_y.append(np.where(np.isnan(target[i]) | (i >= known), value, target[i]))
-    return model.scaling.raw_outputs(np.array(predicted))
+        shift = np.concatenate([*inputs, []]) @ coefficients[size:] + np.asarray(model.model.offset)
+        window, steps = move @ window + np.concatenate([shift, np.zeros(size - d)]), steps + 1
+        predicted.append(window[:d])
+        cov, errors = move @ cov @ move.T, move @ errors @ move.T
+        errors[:d, :d] += np.diag(model.step_variances[0])
+        row = -1 if cold else min(steps, len(model.step_variances) - 1) - 1
+        scale = np.concatenate([np.sqrt(model.step_variances[row] / np.diag(errors)[:d]), np.ones(size - d)])
+        errors = errors * np.outer(scale, scale)
+        measured = np.flatnonzero(~np.isnan(target[i])) if i < known else []
+        if len(measured):
+            both = cov + errors
+            gain = both[:, measured] @ np.linalg.inv(both[np.ix_(measured, measured)])
+            window = window + gain @ (target[i] - window[:d])[measured]
+            cov, errors, steps, cold = both - gain @ both[measured], np.zeros((size, size)), 0, False
+    return model.scaling.raw_outputs(np.array(predicted)), (window, cov)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -81,7 +95,8 @@ def test_a_run_after_a_window_is_that_of_a_plain_loop(name):
     model, (_, gaps) = train(name)
     begin, middle, end = 12, 52, 75
     path = model.simulate(**inputs_of(model, gaps, middle, end), start=window(gaps, begin, middle))
-    expected = by_hand(model, gaps.u[begin:end], gaps.y[begin:end], middle - begin)[middle - begin :]
+    expected, _ = by_hand(model, gaps.u[begin:end], gaps.y[begin:end], middle - begin)
+    expected = expected[middle - begin :]
     np.testing.assert_allclose(path.mean, expected, rtol=1e-10, atol=1e-12)
     assert (path.start, path.skip, path.method) == ("window of 40 samples", 0, "residuals")
 
@@ -94,9 +109,36 @@ def test_predictions_are_those_of_a_plain_loop(name, horizon):
     cold = model.simulate(**inputs_of(model, gaps)).mean
     np.testing.assert_allclose(path.mean[:horizon], cold[:horizon], rtol=1e-12)
     for row in range(horizon, len(gaps), 7):
-        expected = by_hand(model, gaps.u[: row + 1], gaps.y[: row + 1], row - horizon + 1)[row]
-        np.testing.assert_allclose(path.mean[row], expected, rtol=1e-10, atol=1e-12)
+        expected, _ = by_hand(model, gaps.u[: row + 1], gaps.y[: row + 1], row - horizon + 1)
+        np.testing.assert_allclose(path.mean[row], expected[row], rtol=1e-10, atol=1e-12)
     assert path.start == f"{horizon} step{'s' * (horizon > 1)} ahead" and path.skip == model.order.skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("begin", "end"), [(0, 1), (18, 23), (19, 25), (0, 50)])
+def test_what_is_not_known_of_a_window_is_that_of_a_filter(name, begin, end):
+    """Of one sample, into and out of a gap: older outputs that were not measured stay uncertain."""
+    plain, (_, gaps) = train(name)
+    model = replace(plain, horizon_std=STDS[:, : len(plain.output_names)])
+    start = window(gaps, begin, end)
+    origin = model.resolve_start(start)
+    _, (mean, cov) = by_hand(model, start.u, start.y, len(start))
+    np.testing.assert_allclose(origin.state.mean, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(origin.state.cov, cov, rtol=1e-9, atol=1e-12)
+    assert (origin.age, origin.cold) == ({23: 3}.get(end, 0), False)
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_predictions_are_runs_after_the_window_before_them(horizon):
+    """Means and bands, also in gaps and right after them."""
+    plain, (_, gaps) = train("two outputs, two inputs")
+    model = replace(plain, horizon_std=STDS)
+    path = model.predict(gaps, horizon)
+    for row in (*range(horizon, 30), *range(40, 54)):
+        begin = row - horizon + 1
+        run = model.simulate(gaps.u[begin : row + 1], start=window(gaps, 0, begin))
+        np.testing.assert_allclose(path.mean[row], run.mean[-1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(path.std[row], run.std[-1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -108,7 +150,7 @@ def test_continuing_is_simulating_on_after_the_training_record(name):
     for state, record in zip(model.final_states, records, strict=True):
         path = model.simulate(**known, start=state)
         joined = np.concatenate([record.u, new.u]), np.concatenate([record.y, new.y])
-        np.testing.assert_allclose(path.mean, by_hand(model, *joined, 80)[80:], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(path.mean, by_hand(model, *joined, 80)[0][80:], rtol=1e-10, atol=1e-12)
         np.testing.assert_array_equal(path.mean, model.simulate(**known, start=window(record, 0, 80)).mean)
         assert path.start == "given state"
     last = model.simulate(**known, start="continue")
@@ -132,7 +174,9 @@ def test_bands_know_the_number_of_steps_since_the_last_measurement():
     for horizon in (1, 2, 3):
         std = model.predict(record, horizon).std
         np.testing.assert_allclose(std[:horizon], cold[:horizon], rtol=1e-12)
-        np.testing.assert_allclose(std[horizon:], np.tile(by_steps[horizon - 1], (80 - horizon, 1)), rtol=1e-12)
+        known = np.tile(by_steps[horizon - 1], (79 - horizon, 1))  # after two lags
+        np.testing.assert_allclose(std[horizon + 1 :], known, rtol=1e-12)
+        assert (std[horizon] > known[0]).all()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -92,6 +92,28 @@ def test_a_sample_keeps_its_functions(single):
     assert np.ptp(last) > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["single", "linear"])
+@pytest.mark.parametrize("observe", [True, False])
+def test_samples_fan_out_beyond_the_training_data_and_keep_their_order(kind, observe, request):
+    """As those of `simulate`: as far apart as the band is wide, with one draw along the run."""
+    model = request.getfixturevalue(kind)
+    live, again = (Live(model, samples=200, horizon=100, observe=observe) for _ in range(2))
+    inside = np.zeros((1, len(model.input_names)))
+    spreads, before = [], None
+    for u in np.concatenate([np.repeat(inside, 10, axis=0), np.repeat(inside + 4.0, 15, axis=0)]):
+        step = live.step(u)
+        spreads.append(step.samples.std(axis=0))
+        if before is not None:
+            ranks = [each[:, 0].argsort().argsort() for each in (before, step.samples)]
+            last = np.corrcoef(*ranks)[0, 1]
+        before = step.samples
+    assert (spreads[-1] > 2.0 * spreads[9]).all() and last > 0.7
+    if step.std is not None:
+        np.testing.assert_allclose(spreads[-1], step.std, rtol=0.25)
+    live.reset()
+    np.testing.assert_array_equal(live.step(inside[0]).samples, again.step(inside[0]).samples)
+
+
 def test_samples_are_drawn_as_trajectories_are(single):
     """After a horizon of steps their variance is that of `simulate(…, "samples")` without the output noise."""
     u = small.record(5).u[:8]
@@ -108,7 +130,7 @@ def test_samples_are_drawn_as_trajectories_are(single):
 def test_steps_with_corrections_are_predictions_along_a_record(kind, request):
     """Which are those of a Kalman filter for a linear chain: tests/simulation/test_linear_chain.py."""
     model, record = request.getfixturevalue(kind), small.with_gaps(NEW, (7, 0), (12, 1))
-    if kind == "uncalibrated":  # else the band of a step is wider after a step without any measurement
+    if kind in ("uncalibrated", "linear"):  # else steps without any measurement have the calibrated noise
         record = small.with_gaps(record, slice(9, 11))
     live, ahead = Live(model, observe=True), {k: model.predict(record, horizon=k) for k in (1, 4)}
     steps = run(live, record.u[:15], record.y[:15])
@@ -119,15 +141,31 @@ def test_steps_with_corrections_are_predictions_along_a_record(kind, request):
         same_bands(rows(path, k - 1), rows(expected, 14 + k), rtol=1e-9)
 
 
-def test_the_state_is_that_after_a_measured_window(model):
-    """Also of a run that observes from its first correction on, if that is of the first step."""
+@pytest.mark.parametrize("kind", ["model", "linear"])
+@pytest.mark.parametrize("record", [NEW, NEW[:1], small.with_gaps(NEW[:4], 0, 2), small.with_gaps(NEW, slice(28, 30))])
+def test_the_state_is_that_after_a_measured_window(kind, record, request):
+    """Of fewer samples than the lags, and with gaps."""
+    model = request.getfixturevalue(kind)
+    live = Live(model, observe=True)
+    run(live, record.u, record.y)
+    window = Window(record.u, record.y)
+    expected = model.resolve_start(window)
+    assert (live.state.age, live.state.cold) == (expected.age, expected.cold)
+    if kind == "linear" or live.state.age == 0:  # else it has the calibrated noise
+        for name in ("mean", "cov", "past_u"):
+            np.testing.assert_allclose(getattr(live.state, name), getattr(expected.state, name), rtol=1e-9, atol=1e-12)
+    if kind == "linear":
+        same_bands(live.predict(9, NEW.u[:9]), model.simulate(NEW.u[:9], start=window), rtol=1e-9)
+
+
+def test_the_first_correction_of_a_run_that_did_not_observe(model):
+    """Of its first step: the state is that of one that observed."""
     live = Live(model)
     live.step(NEW.u[0])
     live.correct(NEW.y[0])
     run(live, NEW.u[1:], NEW.y[1:])
     expected = model.resolve_start(Window(NEW.u, NEW.y)).state
-    for name in ("mean", "cov", "past_u"):
-        np.testing.assert_allclose(getattr(live.state, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(live.state.cov, expected.cov, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["model", "linear", "mixture"])

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 import revarb
 from fuzz import samples
 from revarb.errors import InputError
-from revarb.models.model_file import read_container, write_container
+from revarb.models.container import read_container, write_container
 from support import small
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -26,17 +26,17 @@ from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
 from revarb.gp.posterior import Posterior, compute_posterior, exact_posterior, log_evidence
 from revarb.models import model_file
 from revarb.models.configuration import Lagged
-from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.prediction import ChainPredictor, align_record, check_prediction, name_horizon, read_record_inputs
 from revarb.models.recipe import Status
 from revarb.models.summary import SummaryTable
 from revarb.runtime.interrupts import capture_interrupts
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.runtime.progress import progress_bar
-from revarb.simulation.chain import Chain, StartState
+from revarb.simulation.chain import Chain
 from revarb.simulation.narx_filtering import filter_narx, predict_gp_narx
 from revarb.simulation.run import Method, simulate_chain, widen_path
-from revarb.simulation.settling import Settling, find_row, measure_settling
-from revarb.simulation.starts import Origin, StartChoice, make_level_start, resolve_start
+from revarb.simulation.settling import find_row
+from revarb.simulation.starts import Origin, StartChoice, resolve_start
 
 EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time grows with the cube
 INDUCING = 200  # number of inducing inputs for more rows
@@ -124,7 +124,7 @@ class GPNARX(Lagged):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedGPNARX(Predictor, Exportable):
+class FittedGPNARX(ChainPredictor, Exportable):
     """A trained GP-NARX.
 
     Attributes
@@ -205,27 +205,13 @@ class FittedGPNARX(Predictor, Exportable):
         widths = self.settling.widths
         return widths[find_row(1 + np.arange(rows), len(widths))]
 
-    @property
-    def cold_start(self) -> StartState:
-        """The state before a cold run: past outputs at an unknown level."""
-        return make_level_start(self.preprocessor)
-
-    @cached_property
-    @with_numerics
-    def settling(self) -> Settling:
-        """How a cold run settles."""
-        return measure_settling(self.chain, self.cold_start, self.order)
-
-    @property
-    def skip(self) -> int:
-        """Number of first rows in which a cold run settles; scores leave them out."""
-        return self.settling.rows
-
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
 
         def find_origin(start: StartChoice) -> Origin:
-            return resolve_start(start, self.preprocessor, self.chain, self.cold_start, (), filter_narx)
+            noise = np.full((2, len(self.output_names)), self.chain.last_layer.sigma2)
+            infer = partial(filter_narx, variances=noise)
+            return resolve_start(start, self.preprocessor, self.chain, self.cold_start, (), infer)
 
         part = MemberParts(type(self).__name__, self.preprocessor, self.chain, find_origin)
         return (part._replace(cold_widths=self._widths(len(self.settling.shares))),)

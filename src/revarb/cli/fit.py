@@ -120,7 +120,7 @@ def fit(
     elif baseline is None:
         _check_options(given, configured)
     with exit_on_interrupt():
-        from revarb.cli.records import leave_out_short, read_files
+        from revarb.cli.records import leave_out_short, read_files, read_files_of_model
         from revarb.data.csv_file import CsvForm
         from revarb.data.record_files import Times
         from revarb.data.series import check_enough_rows
@@ -128,17 +128,18 @@ def fit(
     chosen = trained is None and baseline is None and not configured
     for ending in (".fit.png", ".choice.png") if chosen else (".fit.png",):
         find_picture(model_file, ending, train if trained is None else [*train, trained])
-    # The files are checked before JAX is imported, which takes seconds; those of a refit need the model.
-    by_file = [] if trained is not None else read_files(train, inputs, outputs, times, form)
-    if trained is None:
+    # The files are checked before JAX is imported, which takes seconds.
+    if trained is not None:
+        by_file = read_files_of_model(trained, train, inputs, outputs, times, form)
+    else:
+        by_file = read_files(train, inputs, outputs, times, form)
         check_enough_rows([record for records in by_file for record in records])
     with exit_on_interrupt():
         from revarb.cli import fit_request
         from revarb.models.configuration import Lagged
     spec, least = None, 1
     if trained is not None:
-        source, times = fit_request.read_source(trained, train, inputs, outputs, times, form)
-        by_file = read_files(train, source.input_names, source.output_names, times, form)
+        source = fit_request.load_source(trained)
         least = source.order.first_row + 2
         carry_out = partial(fit_request.refit, trained=source, calibrated=calibrate is True)
     elif baseline is not None:

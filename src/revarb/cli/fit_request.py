@@ -14,10 +14,6 @@ from revarb.baselines.state_space.fitted_state_space import FittedStateSpace
 from revarb.cli import fit_report
 from revarb.cli.application import print_written, say, screen, stop_interrupted
 from revarb.cli.options import RESUME, name_option
-from revarb.cli.records import find_time_column
-from revarb.data.csv_file import CsvForm
-from revarb.data.record_files import Times
-from revarb.data.table_file import Table
 from revarb.errors import ComputationError, InputError, warn_user
 from revarb.models.base import Fitted
 from revarb.models.fitted_arx import FittedARX
@@ -73,29 +69,15 @@ def make_baseline(name: str, given: Mapping[str, Any]) -> Any:
     return BASELINES[name](**given)
 
 
-def read_source(
-    file: Path,
-    train: Sequence[Path],
-    inputs: Sequence[str] | None,
-    outputs: Sequence[str] | None,
-    times: Times,
-    form: CsvForm,
-) -> tuple[Refittable, Times]:
-    """The model to refit, and how to read its records; columns that are given must be its own."""
+def load_source(file: Path) -> Refittable:
+    """The model to refit."""
     model = load(file)
     if not isinstance(model, Refittable):
         raise InputError(
             f"--from {file}: a {type(model).__name__} cannot be refitted, only an RGP, an ARX or their mixture; "
             "fit it again"
         )
-    for option, given, own in (("-u", inputs, model.input_names), ("-y", outputs, model.output_names)):
-        if given is not None and tuple(given) != own:
-            raise InputError(
-                f"{option} {' '.join(given)}: the columns of {file} are {list(own)}; leave out {option} with --from"
-            )
-    column = find_time_column(model, times.column, (Table(path, form) for path in train))
-    dt = model.dt if column is None and times.dt is None else times.dt
-    return model, times._replace(column=column, dt=dt)
+    return model
 
 
 def fit_spec(request: FitRequest, spec: RGP, restarts: int | None) -> None:

@@ -12,6 +12,7 @@ from revarb.data.sampling import check_interval
 from revarb.data.series import Series
 from revarb.data.table_file import Table, check_table_file
 from revarb.errors import InputError, QualityWarning, warn_user
+from revarb.models.container import read_columns
 from revarb.runtime.files import check_writable, is_stream
 
 if TYPE_CHECKING:
@@ -29,6 +30,27 @@ def read_files(
     records = read_by_file(list(files), list(inputs or []), list(outputs or []), times, form)
     warnings.simplefilter("ignore", QualityWarning)  # until the command ends: `main` restores the filters
     return records
+
+
+def read_files_of_model(
+    model_file: Path,
+    files: Sequence[Path],
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+    times: Times,
+    form: CsvForm,
+) -> list[list[Series]]:
+    """The records of every file, with the columns of a model; columns that are given must be its own."""
+    known = read_columns(model_file)
+    for option, given, own in (("-u", inputs, known.input_names), ("-y", outputs, known.output_names)):
+        if given is not None and tuple(given) != own:
+            raise InputError(
+                f"{option} {' '.join(given)}: the columns of {model_file} are {list(own)}; leave out {option} with "
+                "--from"
+            )
+    column = _find_time_column(known.time_name, times.column, (Table(path, form) for path in files))
+    dt = known.dt if column is None and times.dt is None else times.dt
+    return read_files(files, known.input_names, known.output_names, times._replace(column=column, dt=dt), form)
 
 
 def leave_out_short(by_file: Sequence[Sequence[Series]], least: int) -> list[Series]:
@@ -58,15 +80,14 @@ def open_table(path: Path, time_column: str | None, form: CsvForm) -> Table:
 
 def match_times(table: Table, model: "Fitted", time_column: str | None) -> str | None:
     """The column of times of a table, the given one or that of the training; its interval must be that of the model."""
-    time_column = find_time_column(model, time_column, [table])
+    time_column = _find_time_column(model.preprocessor.time_name, time_column, [table])
     if time_column is not None:
         check_interval(table, time_column, model.dt)
     return time_column
 
 
-def find_time_column(model: "Fitted", given: str | None, tables: Iterable[Table]) -> str | None:
-    """The given column of times, or else that of the training, where all tables have it."""
-    known = model.preprocessor.time_name
+def _find_time_column(known: str | None, given: str | None, tables: Iterable[Table]) -> str | None:
+    # The given one, or else that of the training, where all tables have it.
     return known if given is None and known is not None and all(known in table for table in tables) else given
 
 

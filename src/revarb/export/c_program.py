@@ -180,7 +180,7 @@ def _write_std(program: CProgram, parts: Sequence[MemberParts]) -> tuple[str, st
             "leave it out, or export one of its members"
         )
     [part] = parts
-    struct, code = _write_beyond(program, part)
+    struct, code = ("", "") if part.known_range is None else _write_beyond(program, part)
     header, rest = _write_own_std(program, part)
     return program.fill("c_parts/std.h", about=header[0], struct=struct + header[1]), "\n" + code + rest
 
@@ -216,7 +216,7 @@ def _write_own_std(program: CProgram, part: MemberParts) -> tuple[tuple[str, str
 def _write_beyond(program: CProgram, part: MemberParts) -> tuple[str, str]:
     # What is declared and defined of the runs beside, by which bands are wider beyond the training data.
     [own] = list_members(program)
-    known, scaling, inputs = part.find_known_range(), own.member.scaling, program.model.inputs
+    known, scaling, inputs = part.finite_range, own.member.scaling, program.model.inputs
     raw = (end[:inputs] * scaling.u_std + scaling.u_mean for end in known.inputs)  # at every lag the same
     tables = dict(zip(("low", "high", "input_low", "input_high"), (*known.states, *raw), strict=True))
 
@@ -262,6 +262,7 @@ def _write_moments(
     counts = [known, *(0 for _ in layers[1:])]
     struct = program.fill(
         "c_parts/moments.h",
+        [] if part.known_range is None else ["beyond"],
         regressors=max(layer.formula.regressors - count for layer, count in zip(layers, counts, strict=True)),
         centres=max(len(layer.formula.zeta) for layer in layers),
         values=max(layer.formula.outputs for layer in layers),
@@ -304,7 +305,7 @@ def _write_moments_run(program: CProgram, part: MemberParts, known: int) -> str:
         f"{len(window)}, {side}, &moments->work);"
         for number, (window, side) in enumerate(zip(windows, below, strict=True), start=1)
     ]
-    flags = {"readout": part.chain.output, "known": known}
+    flags = {"readout": part.chain.output, "known": known, "beyond": part.known_range}
     return program.fill(
         "c_parts/moments.c",
         [name for name, value in flags.items() if value],

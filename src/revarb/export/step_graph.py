@@ -141,7 +141,7 @@ def _find_variance(
         away = now.y - mean
         variances.append(_scale(tool, own, (part.widths[0] * member.scaling.y_std) ** 2) + away * away)
         if part.known_range is not None and model.inputs:
-            for inside in _hold_inside(tool, now.inputs, part.find_known_range().inputs):
+            for inside in _hold_inside(tool, now.inputs, part.finite_range.inputs):
                 held = _advance(tool, member, now.before, inside)
                 doubt = _scale(tool, now.y - held.y, np.full(model.outputs, DOUBT))
                 variances[-1] = variances[-1] + doubt * doubt

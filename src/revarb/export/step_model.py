@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float64, Int
 
-from revarb.data.preprocessor import Preprocessor, ValueRange
+from revarb.data.preprocessor import Preprocessor
 from revarb.data.scaling import Standardiser
 from revarb.data.windows import Order
 from revarb.errors import InputError
@@ -45,13 +45,10 @@ class MemberParts(NamedTuple):
     cold_std: Float64[np.ndarray, "K Dy"] | None = None
     known_range: KnownRange | None = None  # None: bands do not widen beyond it
 
-    def find_known_range(self) -> KnownRange:
-        """The ranges of states and inputs, in finite numbers also where they are not known."""
-        order, inputs = self.preprocessor.order, len(self.preprocessor.input_names)
-        sizes = order.lags * sum(self.chain.latent_dims), order.input_lags * inputs
-        everywhere = KnownRange(*(ValueRange(np.full(size, -LARGE), np.full(size, LARGE)) for size in sizes))
-        known = everywhere if self.known_range is None else self.known_range
-        return jax.tree.map(lambda end: np.clip(end, -LARGE, LARGE), known)
+    @property
+    def finite_range(self) -> KnownRange:
+        """The ranges of states and inputs, in finite numbers also where an end is not known."""
+        return jax.tree.map(lambda end: np.clip(end, -LARGE, LARGE), self.known_range)
 
 
 @dataclass(frozen=True, eq=False)

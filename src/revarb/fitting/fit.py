@@ -25,6 +25,7 @@ from revarb.fitting.arx import fit_rows
 from revarb.fitting.batched_fits import fit_batched
 from revarb.fitting.calibrate import calibrate, count_calibration_steps
 from revarb.fitting.held_out import cut_held_out_blocks
+from revarb.fitting.initial_values import initialise_means
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.problem import (
     Problem,
@@ -32,6 +33,7 @@ from revarb.fitting.problem import (
     Task,
     TaskRows,
     build_task_rows,
+    fill_blocks,
     initialise,
     make_plan,
     make_preprocessor,
@@ -257,6 +259,9 @@ def start_at(model: FittedRGP, task: Task) -> Problem:
     built, trained = build_task_rows(task), model.trained.parameters
     assert isinstance(trained.states, FreeStates)
     states = infer_states(model, task.preprocessor, built.records)
+    if task.spec.recipe.keeps_states:
+        _, filled = fill_blocks(task.preprocessor, built)
+        states = replace(states, mu=tuple(_keep_at_outputs(filled, np.asarray(x)) for x in states.mu))
     noise = None if trained.noise is None else _weigh(model, built, states, trained.noise)
     return make_problem(task, model.seed, built, Parameters(trained.layers, states, trained.priors, noise))
 
@@ -280,6 +285,14 @@ def _infer_means(model: FittedRGP, prep: Preprocessor, record: Series) -> list[F
     u_bar = input_windows_after(start.past_u, prep.scaling.inputs(record.u), prep.order)
     means = smooth_means(model.trained.chain, start, u_bar, prep.scaling.outputs(record.y))
     return [mean[prep.order.first_row - prep.order.lags :] for mean in means]
+
+
+def _keep_at_outputs(filled: Sequence[Float64[np.ndarray, "_ Dy"]], inferred: np.ndarray) -> np.ndarray:
+    # Where the states of a fit are kept, turned like those of the trained layers: principal components of these records
+    # can have other signs and another order.
+    start = initialise_means(filled, inferred.shape[1])
+    left, _, right = np.linalg.svd(start.T @ inferred)
+    return start @ left @ right
 
 
 def _weigh(model: FittedRGP, built: TaskRows, states: FreeStates, noise: StudentNoise) -> StudentNoise:

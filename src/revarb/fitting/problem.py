@@ -126,17 +126,24 @@ class TaskRows(NamedTuple):
 @on_host()
 def initialise(task: Task, seed: int) -> Problem:
     """Choose the start values with random numbers from `seed`; long records are represented by blocks of them."""
-    spec, prep, built = task.spec, task.preprocessor, build_task_rows(task)
-    u_blocks = [prep.scaling.inputs(each.u)[prep.order.first_row - spec.lags :] for each in built.records]
-    filled = simulate_gaps(prep.order, u_blocks, built.y_blocks)
+    spec, built = task.spec, build_task_rows(task)
+    u_blocks, filled = fill_blocks(task.preprocessor, built)
     mu = tuple(initialise_means(filled, dim) for dim in spec.latent_dims)
     linear: Sequence[Linear | None] = (None,) * (spec.hidden + 1)
     if spec.linear:
-        linear = start_linear_parts(prep.order, u_blocks, built.y_blocks, mu)
+        linear = start_linear_parts(task.preprocessor.order, u_blocks, built.y_blocks, mu)
     start = initialise_parameters(spec, mu, linear, built.rows, built.layout, np.random.default_rng(seed))
     if spec.noise == "student-t":
         start = replace(start, noise=initialise_noise(spec, built.rows, filled))
     return make_problem(task, seed, built, start)
+
+
+def fill_blocks(
+    prep: Preprocessor, built: TaskRows
+) -> tuple[list[Float64[np.ndarray, "_ Du"]], list[Float64[np.ndarray, "_ Dy"]]]:
+    """Inputs, and outputs without gaps, at the times of the states of every record, z-scored."""
+    u_blocks = [prep.scaling.inputs(each.u)[prep.order.first_row - prep.order.lags :] for each in built.records]
+    return u_blocks, simulate_gaps(prep.order, u_blocks, built.y_blocks)
 
 
 def build_task_rows(task: Task) -> TaskRows:

@@ -500,14 +500,15 @@ def _mixture_std(means: Float64[np.ndarray, "K T Dy"], stds: Float64[np.ndarray,
 def _simulate_linear(
     member: FittedARX, u: Any, method: str, options: dict[str, Any], samples: int, seed: int
 ) -> Trajectory:
-    # A linear model has one method, a mean with a band; its samples have independent errors.
+    # A linear model has one method, a mean with a band, in which a sample keeps its place: errors of a free run do not
+    # change their sign at every step.
     if method not in Ensemble.methods and method != "samples":
         raise InputError(f"method must be 'moments', 'mean' or 'samples' for this mixture, received {method!r}")
     path = member.simulate(u, **options)
     assert path.std is not None
     drawn = None
     if method == "samples":
-        drawn = path.mean + path.std * np.random.default_rng(seed).standard_normal((samples, *path.mean.shape))
+        drawn = path.mean + path.std * np.random.default_rng(seed).standard_normal((samples, 1, path.mean.shape[1]))
     return replace(path, method=method, std=None if method == "mean" else path.std, samples=drawn)
 
 

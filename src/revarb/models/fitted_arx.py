@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -114,9 +115,10 @@ class FittedARX(FittedNarx[Linear]):
         """
         cov = _measure_windows(preprocessor, records)
         fitted = cls(preprocessor, Status.CONVERGED, seed, residual_std, model, output_cov=cov)
-        states = tuple(
-            infer_state(record, preprocessor, fitted.chain, fitted.cold_start, filter_narx) for record in records
-        )
+        filter_record = partial(filter_narx, variances=np.tile(residual_std**2, (2, 1)))
+        states = (infer_state(each, preprocessor, fitted.chain, fitted.cold_start, filter_record) for each in records)
+        # Model files have no covariance of them.
+        states = tuple(StartState(state.mean, np.zeros_like(state.cov), state.past_u) for state in states)
         finite = all(np.isfinite(state.mean).all() for state in states)
         return replace(fitted, final_states=states) if finite else fitted
 
@@ -141,7 +143,7 @@ class FittedARX(FittedNarx[Linear]):
             "cold": nothing is known. Past outputs are distributed as over the training records (`output_cov`), past
             inputs are at their training mean.
             "continue": the end of the (last) training record; or one of `final_states`.
-            `Window(u, y)`: after these measured samples. Missing outputs are replaced by the model's predictions.
+            `Window(u, y)`: after these measured samples. Missing outputs are predicted, and stay uncertain.
         steps : int, optional
             Number of steps for a system without inputs.
 
@@ -229,7 +231,7 @@ class FittedARX(FittedNarx[Linear]):
         )
         return (SummaryTable("linear model", ("", ""), rows), *super()._own_tables())
 
-    @property
+    @cached_property
     def cold_start(self) -> StartState:
         """The state before a cold run: past outputs as they were over the training records."""
         cov = self.output_cov

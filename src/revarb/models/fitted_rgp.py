@@ -19,7 +19,14 @@ from revarb.gp.posterior import Posterior
 from revarb.models.calibration import Calibration
 from revarb.models.choice import describe_held_out, format_error
 from revarb.models.model_file import Arrays, Header, ModelFormat, Trained, common_fields, read_trained, register_format
-from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.prediction import (
+    ChainPredictor,
+    align_record,
+    check_prediction,
+    count_steps_ahead,
+    name_horizon,
+    read_record_inputs,
+)
 from revarb.models.recipe import Step
 from revarb.models.rgp import RGP
 from revarb.models.summary import Outlier, SummaryTable, find_outliers, make_noise_table, make_relevance_table
@@ -37,7 +44,7 @@ from revarb.simulation.run import (
     widen_beyond,
     widen_path,
 )
-from revarb.simulation.settling import Settling, find_row, measure_settling
+from revarb.simulation.settling import find_row
 from revarb.simulation.starts import Origin, StartChoice, begin_measured, resolve_start, summarise_windows
 from revarb.variational.states import FreeStates, Network
 
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedRGP(Predictor, Exportable):
+class FittedRGP(ChainPredictor, Exportable):
     """A trained recurrent GP, as `RGP.fit` returns it.
 
     Attributes
@@ -261,20 +268,9 @@ class FittedRGP(Predictor, Exportable):
         return summarise_windows(self.preprocessor, mu, lam.mean(axis=0))
 
     @cached_property
-    @with_numerics
-    def settling(self) -> Settling:
-        """How a cold run settles."""
-        return measure_settling(self.chain, self.cold_start, self.order)
-
-    @cached_property
     def known_range(self) -> KnownRange:
         """The ranges of the states and inputs over the training records; beyond them bands become wider."""
         return find_known_range(self.preprocessor, [np.asarray(mu) for mu in self._states.mu])
-
-    @property
-    def skip(self) -> int:
-        """Number of first rows in which a cold run settles; scores leave them out."""
-        return self.settling.rows
 
     @with_numerics
     def simulate(
@@ -387,10 +383,9 @@ class FittedRGP(Predictor, Exportable):
         moments, beyond = predict_ahead(self.trained.chain, self.chain, *rows, free, self.known_range)
         inputs = read_record_inputs(prep, record)
         path = prep.to_trajectory("moments", prep.skip, *moments, start=name_horizon(horizon), inputs=inputs)
-        cold = np.arange(len(path)) < horizon
-        steps = np.arange(1, len(path) + 1)
-        ahead = self.width_factors(np.full(len(path), horizon), cold=False)
-        path = self._calibrate_path(path, np.where(cold[:, None], self.width_factors(steps, cold=True), ahead))
+        steps, cold = count_steps_ahead(rows.y, horizon)
+        factors = (self.width_factors(steps, cold=each) for each in (True, False))
+        path = self._calibrate_path(path, np.where(cold[:, None], *factors))
         return add_doubt(path, prep, beyond)
 
     def refit(

@@ -17,8 +17,9 @@ from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.extrapolation import KnownRange, advance_apart, begin_apart, measure_doubt
 from revarb.simulation.filtering import make_update
-from revarb.simulation.mean import advance_mean, halve_differences, measure_spread, spread_start
+from revarb.simulation.mean import advance_mean
 from revarb.simulation.moments import JointState, Moments, advance_moments, observe_moments
+from revarb.simulation.narx_filtering import advance_narx, begin_narx, correct_narx
 from revarb.simulation.samples import advance_samples, draw_chain
 from revarb.simulation.starts import StartChoice
 
@@ -31,8 +32,8 @@ class LiveStep(NamedTuple):
     mean : array [outputs]
         Output of the mean-only run; of a run that observes, the mean of the outputs before they are measured.
     samples : array [K, outputs]
-        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Those of recurrent GPs are not
-        wider beyond the training data, those of a linear member have independent errors of its band.
+        Outputs of the K sampled trajectories; K is the argument `samples` of `Live`. Beyond the training data they fan
+        out as the band does. Those of a linear model keep their place in its band.
     std : array [outputs] or None
         Calibrated standard deviation of the outputs, noise included; None in a mean-only run.
 
@@ -81,6 +82,8 @@ class RecurrentRun:
         self._known = jax.device_put(model.known_range)
         function_key, self._key = jax.random.split(jax.random.key(seed))
         self._drawn = draw_chain(self._chains.calibrated, function_key, samples)
+        # One draw for the whole of a trajectory, as in `simulate`.
+        self._doubts = np.random.default_rng(seed).standard_normal((samples, 1))
         self.reset()
 
     @property
@@ -95,6 +98,7 @@ class RecurrentRun:
         self._state: Any = np.asarray(self.origin.state.mean)
         self._before = self._state, np.empty(0)  # the state before the last step of a mean-only run, and its inputs
         self._sampled_states: Any = np.tile(self._state, (self._samples, 1))
+        self._apart: Any = self.origin.apart
         if self._observe:
             self._begin(self._state)
 
@@ -102,7 +106,6 @@ class RecurrentRun:
         # Observe from a mean with the covariance of the start; `_cold` says that no output was measured before it.
         state = JointState(mean, np.asarray(self.origin.state.cov))
         self._belief, self._cold, self._age = ByNoise(state, state), self.origin.cold, self.origin.age
-        self._apart: Any = self.origin.apart
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
@@ -111,24 +114,28 @@ class RecurrentRun:
             self._sampled_states = np.tile(np.asarray(self._state), (self._samples, 1))
         inputs_now = input_windows(recent_u[-order.reach - 1 :], order)[0]
         mean, variance, samples = None, None, np.empty((0, len(self.model.output_names)))
-        self._before = self._state, inputs_now
+        self._before, doubt = (self._state, inputs_now), np.zeros(1)
+        if self._samples or self.observes:
+            self._apart, beyond = _advance_apart(self._chains.calibrated, self._apart, inputs_now, self._known)
+            doubt = measure_doubt(beyond)
         if self._samples or not self.observes:
             self._state, self._sampled_states, mean, samples = _advance_samples(
                 self._chains.calibrated, self._drawn, self._state, self._sampled_states, inputs_now, self._key,
                 self._steps,
             )  # fmt: skip
+            samples = np.asarray(samples) + doubt * self._doubts
         if self.observes:
             mean, variance = self._advance_belief(inputs_now)
+            variance = variance + doubt**2
         self._steps += 1
         return self._to_raw(mean, variance, samples)
 
     def _advance_belief(self, inputs_now: Float64[np.ndarray, " D"]) -> Moments:
-        # The calibrated moments of y.
+        # The calibrated moments of y, as they are inside the training data.
         self._belief, y = _advance_joint(self._chains, self._belief, inputs_now)
         self._state, self._age = np.asarray(self._belief.calibrated.mean), self._age + 1
-        self._apart, beyond = _advance_apart(self._chains.calibrated, self._apart, inputs_now, self._known)
-        width, doubt = self.model.width_factors(np.array([self._age]), self._cold)[0], measure_doubt(beyond)
-        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2 + doubt**2)
+        width = self.model.width_factors(np.array([self._age]), self._cold)[0]
+        return Moments(np.asarray(y.mean), np.asarray(y.variance) * width**2)
 
     def _to_raw(self, mean: Any, variance: AnyArray | None, samples: AnyArray) -> LiveStep:
         scaling = self.model.scaling
@@ -161,14 +168,12 @@ class RecurrentRun:
 
 
 class LinearRun:
-    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest.
-
-    Beside it are the runs of `run_mean_spread`, which say what the start adds to its band.
-    """
+    """The run of a linear model: its states are its last outputs, and measured ones take the place of the newest."""
 
     def __init__(self, model: FittedARX, start: StartChoice, samples: int, seed: int):
         self.model, self.origin = model, model.resolve_start(start)
-        self._samples, self._seed = samples, seed
+        # One draw for the whole of a trajectory: errors of a free run do not change their sign at every step.
+        self._errors = np.random.default_rng(seed).standard_normal((samples, len(model.output_names)))
         self.reset()
 
     @property
@@ -178,38 +183,34 @@ class LinearRun:
 
     def reset(self) -> None:
         """Return to the first step."""
-        self._age, self._cold = self.origin.age, self.origin.cold
-        self._states, self._apart = spread_start(self.origin.state), self.origin.apart
-        self._rng = np.random.default_rng(self._seed)
+        origin = self.origin
+        self._state, self._apart = begin_narx(origin.state, origin.age, origin.cold), origin.apart
 
     def step(self, recent_u: Float64[np.ndarray, "reach1 Du"]) -> LiveStep:
         """Advance by one step, with the z-scored inputs up to it, oldest first."""
-        order, scaling = self.model.order, self.model.scaling
-        inputs = input_windows(recent_u[-order.reach - 1 :], order)[0]
-        states, y = _advance_linear(self.model.chain, self._states, inputs)
-        self._states, self._age = np.asarray(states), self._age + 1
-        self._apart, beyond = _advance_apart(self.model.chain, self._apart, inputs, self.model.known_range)
+        model, scaling = self.model, self.model.scaling
+        inputs = input_windows(recent_u[-model.order.reach - 1 :], model.order)[0]
+        self._state = _advance_linear(model.chain, model.step_variances, self._state, inputs)
+        self._apart, beyond = _advance_apart(model.chain, self._apart, inputs, model.known_range)
+        outputs = len(model.output_names)
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = np.sqrt(measure_spread(np.asarray(y)))
-            known = np.hypot(self.model.band_std(self._age, self._cold), spread)
+            spread = np.sqrt(np.diagonal(self._state.cov)[:outputs])
+            known = np.hypot(model.band_std(int(self._state.age), bool(self._state.cold)), spread)
             std = scaling.raw_std(np.hypot(known, measure_doubt(beyond)))
-            mean = scaling.raw_outputs(np.asarray(y)[:1])[0]
+            mean = scaling.raw_outputs(np.asarray(self._state.mean)[None, :outputs])[0]
         check_finite("live", mean)
-        return LiveStep(mean, mean + std * self._rng.standard_normal((self._samples, len(mean))), std)
+        return LiveStep(mean, mean + std * self._errors, std)
 
     def correct(self, y: Float64[np.ndarray, "1 Dy"]) -> None:
-        """Replace the newest outputs by the measured ones, raw units."""
-        measured = self.model.scaling.outputs(y)[0]
-        newest = np.where(np.isnan(measured), self._states[0, : len(measured)], measured)
-        state = np.concatenate([newest, self._states[0, len(measured) :]])
-        self._states = np.tile(state, (len(self._states), 1))  # of the start nothing is left in the band
-        self._age, self._cold = 0, False
-        self._apart = begin_apart(state)
+        """Condition the states on measured outputs, raw units: they are known exactly."""
+        self._state = _correct_linear(self._state, self.model.scaling.outputs(y)[0])
+        self._apart = begin_apart(self._state.mean)
 
     def make_state(self, past_u: Float64[np.ndarray, "_ Du"]) -> StartState:
         """The state as a start, with the z-scored inputs before it."""
-        half, past_u, apart = halve_differences(self._states), _cut(past_u, self.model), np.asarray(self._apart)
-        return StartState(self._states[0], half.T @ half, past_u, self._age, self._cold, apart)
+        mean, cov, apart = (np.asarray(part) for part in (self._state.mean, self._state.cov, self._apart))
+        age, cold = int(self._state.age), bool(self._state.cold)
+        return StartState(mean, cov, _cut(past_u, self.model), age, cold, apart)
 
 
 def _cut(past_u: Float64[np.ndarray, "_ Du"], model: FittedRGP | FittedARX) -> Float64[np.ndarray, "reach Du"]:
@@ -225,7 +226,7 @@ def _advance_apart(
     return apart, found.distance
 
 
-_advance_linear = jax.jit(jax.vmap(advance_mean, in_axes=(None, 0, None)))
+_advance_linear, _correct_linear = jax.jit(advance_narx), jax.jit(correct_narx)
 
 
 @jax.jit

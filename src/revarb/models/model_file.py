@@ -1,10 +1,5 @@
-"""Model files: arrays in safetensors, all else in a JSON header; formats are registered by their classes.
+"""Model files: what header and arrays of every class mean, and their validation; formats are registered."""
 
-No pickle, and no code runs: the arrays of a file must have the names and shapes of a template, and valid values.
-"""
-
-import hashlib
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,66 +9,23 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import jax
 import numpy as np
 from jaxtyping import Float64
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
-from revarb.data.dataframes import column_names
 from revarb.data.preprocessor import Preprocessor, ValueRange
 from revarb.data.scaling import Standardiser
-from revarb.data.series import check_time_name
 from revarb.data.windows import Order, regressor_sizes
 from revarb.errors import InputError, check_integer, check_number, check_seed, describe
 from revarb.gp.layer import Layer, Linear
 from revarb.gp.posterior import Posterior
 from revarb.models.choice import Choice
+from revarb.models.container import find_columns, open_contents, read_container, write_container
 from revarb.models.recipe import Status
 from revarb.models.rgp import RGP
-from revarb.runtime.files import write_atomic
-from revarb.runtime.machine import collect_versions
 from revarb.simulation.chain import Chain, StartState
 from revarb.variational.noise import MIN_DEGREES, StudentNoise
 from revarb.variational.parameters import Parameters
 from revarb.variational.states import FreeStates, InitialPrior, Network, build_networks
 
 Tree = TypeVar("Tree")
-
-SCHEMA = 2  # 1: without calibration; 2: with it, and outputs with different gaps
-_KEY = "revarb"
-
-
-def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write header and arrays to one file (atomic write); schema and library versions are added to the header."""
-    text = json.dumps({"schema": SCHEMA, "versions": collect_versions(), **header})
-    tensors = {name: np.array(array, dtype=np.float64, order="C") for name, array in arrays.items()}
-    return write_atomic(path, save(tensors, metadata={_KEY: text, "sha256": checksum(text, tensors)}))
-
-
-def checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of the header and all arrays."""
-    digest = hashlib.sha256(header.encode())
-    for name in sorted(arrays):
-        digest.update(f"{name}{arrays[name].shape}".encode())
-        digest.update(arrays[name].tobytes())
-    return digest.hexdigest()
-
-
-def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a model file; one that is foreign, damaged or too new raises `InputError`."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            header = _header(path, metadata)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    except (SafetensorError, TypeError):
-        raise _foreign(path) from None
-    except OSError as error:
-        raise InputError(f"cannot read the model file {path}: {error.strerror or error}") from None
-    if metadata.get("sha256") != checksum(metadata[_KEY], arrays):
-        raise InputError(f"{path} is damaged: its checksum differs; use a copy of it, or save the model again")
-    for name, array in arrays.items():
-        if array.dtype != np.float64 or not np.isfinite(array).all():
-            raise InputError(f"{path} is damaged: array {name!r} does not hold finite float64 numbers")
-    return header, arrays
 
 
 def named_leaves(tree: Any) -> dict[str, np.ndarray]:
@@ -97,23 +49,6 @@ def fill_template(template: Tree, arrays: Mapping[str, np.ndarray]) -> Tree:
         if array.shape != expected[name].shape:
             raise InputError(f"array {name!r} has shape {array.shape}, expected {expected[name].shape}")
     return jax.tree.unflatten(jax.tree.structure(template), [arrays[name] for name in expected])
-
-
-def _header(path: str | os.PathLike[str], metadata: Mapping[str, str]) -> dict[str, Any]:
-    try:
-        header = json.loads(metadata[_KEY])
-        schema = header["schema"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _foreign(path) from None
-    if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
-        raise _foreign(path)
-    if schema > SCHEMA:
-        raise InputError(f"{path} has schema {schema}, but this revarb reads up to {SCHEMA}; upgrade revarb to open it")
-    return header
-
-
-def _foreign(path: str | os.PathLike[str]) -> InputError:
-    return InputError(f"{path} is not a revarb model, or is cut short; give a file that `revarb fit` wrote")
 
 
 MAX_ORDER = 10**6  # lags; far more than any record has
@@ -177,12 +112,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     FittedMean(inputs ('u',), outputs ('y',), status='converged')
     """
     header, arrays = read_container(path)
-    try:
+    with open_contents(path):
         return model_from_parts(header, arrays)
-    except InputError as error:
-        raise InputError(f"{path} cannot be opened: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__}: {error}); save the model again") from None
 
 
 def model_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -249,16 +180,12 @@ class CommonFields(NamedTuple):
 def common_fields(header: Header, order: Order | None = None) -> CommonFields:
     """The fields of `Fitted` from a header; version 0.1 has no order there, and it follows from the configuration."""
     scaling = Standardiser(**{name: _check_vector(name, values) for name, values in header["standardiser"].items()})
-    inputs, outputs = len(scaling.u_mean), len(scaling.y_mean)
     prep = Preprocessor(
         scaling=scaling,
-        order=_check_order(header["order"], inputs) if order is None else order,
-        input_names=column_names("u", header["input_names"], inputs),
-        output_names=column_names("y", header["output_names"], outputs),
-        dt=check_number("dt", header["dt"], above=0.0),
+        order=_check_order(header["order"], len(scaling.u_mean)) if order is None else order,
+        **find_columns(header)._asdict(),
         input_range=_check_range(header.get("input_range")),
         output_range=_check_range(header.get("output_range")),
-        time_name=check_time_name(header.get("time_name")),  # files written before version 0.2 have none
     )
     return CommonFields(prep, Status(header["status"]), check_seed(header["seed"]))
 

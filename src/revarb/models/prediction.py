@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import input_windows_after
 from revarb.errors import InputError, check_integer
-from revarb.gp.posterior import Posterior
 from revarb.models.base import Fitted
 from revarb.models.linearisation import Linearisation, linearise_model
 from revarb.models.residuals import Residuals, analyse_residuals
@@ -29,7 +29,8 @@ from revarb.models.responses import (
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.run import simulate_chain
-from revarb.simulation.starts import Origin
+from revarb.simulation.settling import Settling, measure_settling
+from revarb.simulation.starts import Origin, StepCount, count_steps_since, make_level_start
 
 MAX_HORIZON = 10**9  # steps ahead; more than any record has
 
@@ -154,11 +155,10 @@ class Predictor(Fitted):
         """
         return compute_step_response(self, size, at, steps, input)
 
+    @abstractmethod
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
         # The run that a step response shows, from a known state; an ensemble has a state for each of its members.
-        [state] = states
-        chain: Chain[Posterior] = self.chain  # pyright: ignore[reportAttributeAccessIssue] (all but an ensemble have one)
-        return simulate_chain(self.preprocessor, chain, u, "moments", Origin(state, "equilibrium"), None, 0, 0)
+        ...
 
     @with_numerics
     def frequency_response(
@@ -216,6 +216,35 @@ class Predictor(Fitted):
         return compute_static_gain_curve(self, inputs, input, at)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainPredictor(Predictor):
+    """A trained model that is one chain of layers, with a distribution of its states before a cold run."""
+
+    @cached_property
+    def cold_start(self) -> StartState:
+        """The state before a cold run: past outputs at an unknown level."""
+        return make_level_start(self.preprocessor)
+
+    @cached_property
+    @with_numerics
+    def settling(self) -> Settling:
+        """How a cold run settles."""
+        return measure_settling(self._chain, self.cold_start, self.order)
+
+    @property
+    def skip(self) -> int:
+        """Number of first rows in which a cold run settles; scores leave them out."""
+        return self.settling.rows
+
+    def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
+        [state] = states
+        return simulate_chain(self.preprocessor, self._chain, u, "moments", Origin(state, "equilibrium"), None, 0, 0)
+
+    @property
+    def _chain(self) -> Chain[Any]:
+        return self.chain  # pyright: ignore[reportAttributeAccessIssue] (a field of some, a property of others)
+
+
 def check_prediction(record: Any, horizon: Any) -> int:
     """Check the arguments of `predict`; return the horizon as an int."""
     steps = check_integer("horizon", horizon, least=1, most=MAX_HORIZON)
@@ -241,6 +270,15 @@ def align_record(prep: Preprocessor, cold: StartState, record: Series) -> Measur
 def read_record_inputs(prep: Preprocessor, record: Series) -> RunInputs:
     """The inputs of a measured record, for the trajectory of its prediction."""
     return RunInputs(record.u, prep.scaling.inputs(record.u), record.index)
+
+
+def count_steps_ahead(y: AnyArray, horizon: int) -> StepCount:
+    """How far every row of a record is predicted from the outputs up to `horizon` rows before it."""
+    ahead = min(horizon, len(y))
+    known = count_steps_since(np.asarray(y)[: len(y) - ahead])
+    return StepCount(
+        np.concatenate([np.arange(ahead) + 1, known.steps + ahead]), np.concatenate([np.full(ahead, True), known.cold])
+    )
 
 
 def name_horizon(horizon: int) -> str:

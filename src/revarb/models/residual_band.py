@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Literal
 
 import numpy as np
@@ -17,7 +17,14 @@ from revarb.errors import InputError
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.models.base import Fitted
-from revarb.models.prediction import Predictor, align_record, check_prediction, name_horizon, read_record_inputs
+from revarb.models.prediction import (
+    ChainPredictor,
+    align_record,
+    check_prediction,
+    count_steps_ahead,
+    name_horizon,
+    read_record_inputs,
+)
 from revarb.models.summary import SummaryTable
 from revarb.runtime.numerics import AnyArray, with_numerics
 from revarb.simulation.chain import AnyLayer, Chain, StartState
@@ -26,7 +33,7 @@ from revarb.simulation.mean import run_mean, run_mean_spread
 from revarb.simulation.narx_filtering import filter_narx, predict_narx
 from revarb.simulation.run import add_doubt, limit_skip, widen_beyond
 from revarb.simulation.settling import Settling, find_row, measure_narx_settling
-from revarb.simulation.starts import Origin, StartChoice, make_level_start, resolve_start
+from revarb.simulation.starts import Origin, StartChoice, resolve_start
 
 ResidualMethod = Literal["residuals"]
 
@@ -98,7 +105,7 @@ class FittedByResiduals(Fitted):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
+class FittedNarx(FittedByResiduals, ChainPredictor, Exportable, Generic[AnyLayer]):
     """A trained NARX model with a mean only: its states are the outputs."""
 
     model: AnyLayer
@@ -126,21 +133,11 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
     def _run_cold(self, inputs: RunInputs) -> Trajectory:
         return self._run_from(Origin(self.cold_start, "cold", cold=True), inputs)
 
-    @property
-    def cold_start(self) -> StartState:
-        """The state before a cold run: past outputs at an unknown level."""
-        return make_level_start(self.preprocessor)
-
     @cached_property
     @with_numerics
     def settling(self) -> Settling:
         """How a cold run settles."""
         return measure_narx_settling(self.chain, self.cold_start, self.order, self.residual_std)
-
-    @property
-    def skip(self) -> int:
-        """Number of first rows in which a cold run settles; scores leave them out."""
-        return self.settling.rows
 
     @with_numerics
     def predict(self, record: Series, horizon: int = 1) -> Trajectory:
@@ -149,7 +146,8 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         Parameters
         ----------
         record : Series
-            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions.
+            Measured inputs and outputs. Missing outputs (NaN) are replaced by the model's predictions, with their
+            uncertainty.
         horizon : int
             Number of samples ahead. The first rows are predicted from a cold start.
 
@@ -157,7 +155,7 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         -------
         Trajectory
             One row per sample of the record. The band is that of the held-out errors of free runs, unless the model
-            knows those `horizon` steps after a measured start (`FittedARX.horizon_std`).
+            knows those so many steps after a measured start (`FittedARX.horizon_std`): `horizon`, and in a gap more.
 
         Raises
         ------
@@ -176,14 +174,14 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         """
         horizon = check_prediction(record, horizon)
         prep, rows = self.preprocessor, align_record(self.preprocessor, self.cold_start, record)
-        samples = len(rows.y)
-        ahead = min(horizon, samples)
-        mean, beyond = predict_narx(self.chain, *rows, ahead, self.known_range)
-        cold = np.arange(samples) < ahead
-        variance = self._variances(np.where(cold, 1 + np.arange(samples), horizon), cold)
-        variance[:ahead] += run_mean_spread(self.chain, rows.start, rows.u_bar[:ahead])[1]
+        ahead = min(horizon, len(rows.y))
+        moments, beyond = predict_narx(self.chain, *rows, ahead, self.known_range, self.step_variances)
+        first = run_mean_spread(self.chain, rows.start, rows.u_bar[:ahead])[1]
+        variance = self._variances(*count_steps_ahead(rows.y, horizon)) + np.concatenate([first, moments.variance])
         inputs = read_record_inputs(prep, record)
-        path = prep.to_trajectory("residuals", prep.skip, mean, variance, start=name_horizon(horizon), inputs=inputs)
+        path = prep.to_trajectory(
+            "residuals", prep.skip, moments.mean, variance, start=name_horizon(horizon), inputs=inputs
+        )
         return add_doubt(path, prep, beyond)
 
     def _simulate_from(self, states: Sequence[StartState], u: Float64[np.ndarray, "T Du"]) -> Trajectory:
@@ -219,7 +217,8 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
         Origin
             `state`, the state before the first step, and `name`, the name that `Trajectory.start` has.
         """
-        return resolve_start(start, self.preprocessor, self.chain, self.cold_start, self._final_states, filter_narx)
+        infer = partial(filter_narx, variances=self.step_variances)
+        return resolve_start(start, self.preprocessor, self.chain, self.cold_start, self._final_states, infer)
 
     def step_parts(self) -> tuple[MemberParts, ...]:
         """What an export of one step needs; see `Exportable`."""
@@ -230,6 +229,11 @@ class FittedNarx(FittedByResiduals, Predictor, Exportable, Generic[AnyLayer]):
     @property
     def _final_states(self) -> tuple[StartState, ...]:
         return ()
+
+    @cached_property
+    def step_variances(self) -> Float64[np.ndarray, "K1 Dy"]:
+        """Variances by the number of steps since a measured output, z-scored, and at the end that of a cold run."""
+        return np.concatenate([self._stds, self._cold_stds[:1]]) ** 2
 
     @property
     def _stds(self) -> Float64[np.ndarray, "K1 Dy"]:

@@ -45,15 +45,10 @@ def spread_start(start: StartState) -> Float64[np.ndarray, "K S"]:
     return np.concatenate([mean[None], mean + root, mean - root])
 
 
-def halve_differences(runs: Float64[np.ndarray, "K *D"]) -> Float64[np.ndarray, "C *D"]:
-    """Half the differences of what began above and below the mean."""
-    higher, lower = np.split(runs[1:], 2)
-    return 0.5 * (higher - lower)
-
-
 def measure_spread(runs: Float64[np.ndarray, "K *D"]) -> Float64[np.ndarray, "*D"]:
     """The variance between the runs of `spread_start`."""
-    return np.sum(halve_differences(runs) ** 2, axis=0)
+    higher, lower = np.split(runs[1:], 2)
+    return np.sum((0.5 * (higher - lower)) ** 2, axis=0)
 
 
 def factorise_covariance(cov: Float64[np.ndarray, "S S"]) -> Float64[np.ndarray, "K S"]:

@@ -1,17 +1,17 @@
-"""Filtering and prediction of NARX models: their states are the measured outputs.
+"""Filtering and prediction of NARX models: their states are the outputs (docs/theory/derivation.md, Eqs. 43 and 44a).
 
-A measured output overwrites the state that the model predicts for it; where an output is missing (NaN) the prediction
-stays (docs/theory/derivation.md, Eq. 44a). A GP-NARX also has a variance (Eqs. 39 and 43): its states are the outputs
-with their noise, a measured one is known exactly, and a missing one keeps the moments of its prediction.
+A measured output is known exactly; where one is missing (NaN) the prediction stays, with its uncertainty, and what is
+measured later corrects it. That of a GP-NARX are its propagated moments (Eq. 39). A model with a mean only has a band
+by the number of steps instead; how the errors of an older output go with those of a newer one follows from its slopes.
 """
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from revarb.gp.posterior import KnownPart, Posterior, compute_known_part, predict_certain
 from revarb.runtime.numerics import AnyArray, pad_rows
@@ -28,41 +28,86 @@ from revarb.simulation.filtering import update
 from revarb.simulation.mean import advance_mean, scan_mean
 from revarb.simulation.moments import JointState, Moments, OutputMoments, advance_moments, observe_moments, scan_moments
 
-RANK = 1e-9  # of the largest singular value: outputs that are the same at all lags have a covariance of rank one
+
+class NarxState(NamedTuple):
+    """The window of a NARX model with a mean only, while outputs are measured.
+
+    `cov` is what was not known of it at the last measured output, carried on by the model; `errors` is the covariance
+    of the errors of the model since then: that of the newest outputs is the band. `age` is the number of steps since
+    then; while nothing was measured the state is `cold`, and the steps are those since the start.
+    """
+
+    mean: Float[AnyArray, " S"]
+    cov: Float[AnyArray, "S S"]
+    errors: Float[AnyArray, "S S"]
+    age: int | Int[AnyArray, ""]
+    cold: bool | Bool[AnyArray, ""]
+
+
+def begin_narx(start: StartState, age: int = 0, cold: bool = True) -> NarxState:
+    """The state before the first step."""
+    cov = jnp.asarray(start.cov)
+    return NarxState(jnp.asarray(start.mean), cov, jnp.zeros_like(cov), jnp.asarray(age), jnp.asarray(cold))
+
+
+def advance_narx(
+    chain: Chain, variances: Float[AnyArray, "K Dy"], state: NarxState, inputs_now: Float[AnyArray, " Du"]
+) -> NarxState:
+    """Advance by one step.
+
+    `variances` is the band by the number of steps since a measured output, and then that of a cold run.
+    """
+    mean, _ = advance_mean(chain, state.mean, inputs_now)
+    known = (state.cov == 0.0).all() & (state.errors == 0.0).all()
+
+    def carry():
+        slopes = jax.jacfwd(lambda before: advance_mean(chain, before, inputs_now)[0])(state.mean)
+        return slopes @ state.cov @ slopes.T, slopes @ state.errors @ slopes.T
+
+    cov, errors = jax.lax.cond(known, lambda: (state.cov, state.errors), carry)
+    # Those of the newest outputs are as wide as the band; how they go with older ones follows from the model.
+    rows, outputs = variances.shape
+    band = variances[jnp.where(state.cold, rows, jnp.minimum(state.age + 1, rows - 1)) - 1]
+    errors += jnp.diag(jnp.zeros(len(mean)).at[:outputs].set(variances[0]))
+    scale = jnp.ones(len(mean)).at[:outputs].set(jnp.sqrt(band / jnp.diagonal(errors)[:outputs]))
+    return NarxState(mean, cov, scale[:, None] * errors * scale, state.age + 1, state.cold)
+
+
+def correct_narx(state: NarxState, y: Float[AnyArray, " Dy"]) -> NarxState:
+    """Condition the window on the measured outputs of its newest row, which are known exactly (Eq. 43)."""
+    cov, outputs = state.cov + state.errors, len(y)
+    newest = OutputMoments(state.mean[:outputs], cov[:outputs, :outputs], cov[:, :outputs])
+    measured = _condition(JointState(state.mean, cov), newest, y)
+    corrected = NarxState(*measured, jnp.zeros_like(cov), jnp.zeros_like(state.age), jnp.zeros_like(state.cold))
+    return jax.tree.map(lambda one, other: jnp.where(jnp.isnan(y).all(), one, other), state, corrected)
 
 
 def filter_narx(
-    chain: Chain, start: StartState, u_bar: Float[AnyArray, "T Du"], y: Float[AnyArray, "T Dy"]
+    chain: Chain,
+    start: StartState,
+    u_bar: Float[AnyArray, "T Du"],
+    y: Float[AnyArray, "T Dy"],
+    variances: Float[AnyArray, "K Dy"],
 ) -> JointState:
-    """Infer the state after the last row of a record; its outputs count as known exactly: the covariance is zero.
-
-    If they are fewer than the lags, the outputs before them follow from the start: it is the distribution of a window,
-    given its newest outputs.
-    """
-    state = np.array(_filter_rows(chain, start.mean, pad_rows(u_bar), pad_rows(y), len(y)), dtype=np.float64)
-    cov, known = np.zeros_like(start.cov, dtype=np.float64), y.shape[0] * y.shape[1]
-    if known < len(state):
-        prior = np.asarray(start.cov, dtype=np.float64)
-        gain = prior[known:, :known] @ np.linalg.pinv(prior[:known, :known], rcond=RANK, hermitian=True)
-        state[known:] = start.mean[known:] + gain @ (state[:known] - start.mean[:known])
-        left = prior[known:, known:] - gain @ prior[:known, known:]
-        cov[known:, known:] = 0.5 * (left + left.T)
-    return JointState(state, cov)
+    """Infer the state after the last row of a record; what was measured is known exactly."""
+    state = _filter_rows(chain, start, pad_rows(u_bar), pad_rows(y), variances, len(y))
+    return JointState(state.mean, state.cov)
 
 
 @jax.jit
 def _filter_rows(
     chain: Chain,
-    first: Float[AnyArray, " S"],
+    start: StartState,
     u_bar: Float[AnyArray, "T Du"],
     y: Float[AnyArray, "T Dy"],
+    variances: Float[AnyArray, "K Dy"],
     count: int | Int[AnyArray, ""],
-) -> Float[AnyArray, " S"]:
+) -> NarxState:
     # The first `count` rows.
     def step(row, state):
-        return advance_measured(chain, state, jnp.asarray(u_bar)[row], jnp.asarray(y)[row])
+        return correct_narx(advance_narx(chain, variances, state, jnp.asarray(u_bar)[row]), jnp.asarray(y)[row])
 
-    return jax.lax.fori_loop(0, count, step, jnp.asarray(first))
+    return jax.lax.fori_loop(0, count, step, begin_narx(start))
 
 
 @partial(jax.jit, static_argnames="horizon")
@@ -73,40 +118,42 @@ def predict_narx(
     y: Float[AnyArray, "T Dy"],
     horizon: int,
     known: KnownRange,
-) -> tuple[Float[AnyArray, "T Dy"], Extrapolation]:
+    variances: Float[AnyArray, "K Dy"],
+) -> tuple[Moments, Extrapolation]:
     """Predict every row from the outputs up to `horizon` rows before it; the first `horizon` rows are a free run.
 
-    Beside the means is how far they extrapolate.
+    The variance is that of what is not known of the windows, without the errors of the model. Beside it is how far the
+    means extrapolate.
     """
 
-    def filter_step(apart, now):
-        state = advance_measured(chain, apart[0], *now)
-        apart = correct_apart(advance_apart(chain, apart, now[0], known)[0], state, now[1])
-        return apart, apart
+    def filter_step(states, row):
+        state, apart = states
+        state = correct_narx(advance_narx(chain, variances, state, inputs[row]), outputs[row])
+        apart, _ = advance_apart(chain, apart, inputs[row], known)
+        following = jax.lax.dynamic_slice_in_dim(inputs, row + 1, horizon)
+        spread = jax.lax.cond((state.cov == 0.0).all(), lambda *_: nothing, carry_on, state, following)
+        apart = correct_apart(apart, state.mean, outputs[row])
+        return (state, apart), (apart, spread)
+
+    def carry_on(state, following):
+        later = jax.lax.scan(lambda state, now: (advance_narx(chain, variances, state, now), None), state, following)[0]
+        return jnp.diagonal(later.cov)[: len(nothing)]
 
     def predict_step(k, now):
         following = jax.lax.dynamic_slice_in_dim(inputs, k + 1, rows)
-        apart, beyond = jax.vmap(advance_apart, in_axes=(None, 0, 0, None))(chain, now[0], following, known)
-        return apart, beyond
+        return jax.vmap(advance_apart, in_axes=(None, 0, 0, None))(chain, now[0], following, known)
 
-    inputs, rows = jnp.asarray(u_bar), y.shape[0] - horizon
-    mean = jnp.asarray(start.mean)
-    first = scan_mean(chain, start, u_bar[:horizon])
-    beyond = scan_extrapolation(chain, begin_apart(mean), u_bar[:horizon], known)
-    filtered = jax.lax.scan(filter_step, begin_apart(mean), (u_bar[:rows], y[:rows]))[1]
+    inputs, outputs, rows = jnp.asarray(u_bar), jnp.asarray(y), y.shape[0] - horizon
+    nothing = jnp.zeros(y.shape[1])
+    first = scan_mean(chain, start, inputs[:horizon])
+    beyond = scan_extrapolation(chain, begin_apart(start.mean), inputs[:horizon], known)
+    begin = begin_narx(start), begin_apart(start.mean)
+    filtered, spread = jax.lax.scan(filter_step, begin, jnp.arange(rows))[1]
     # All rows advance together; the newest outputs are the first entries of a state.
-    begin = filtered, Extrapolation(jnp.zeros_like(y[horizon:]), jnp.zeros(rows))
+    begin = filtered, Extrapolation(jnp.zeros((rows, y.shape[1])), jnp.zeros(rows))
     apart, later = jax.lax.fori_loop(0, horizon, predict_step, begin)
     found = jax.tree.map(lambda one, other: jnp.concatenate([one, other]), beyond, later)
-    return jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), found
-
-
-def advance_measured(
-    chain: Chain, state: Float[AnyArray, " S"], inputs_now: Float[AnyArray, " Du"], y: Float[AnyArray, " Dy"]
-) -> Float[AnyArray, " S"]:
-    """Advance the state by one step, and overwrite the newest outputs by the measured ones (Eq. 44a)."""
-    state, predicted = advance_mean(chain, state, inputs_now)
-    return jnp.concatenate([jnp.where(jnp.isnan(y), predicted, y), state[len(predicted) :]])
+    return Moments(jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), spread), found
 
 
 StepInputs = tuple[Float[AnyArray, " Du"], KnownPart]  # the known regressors of a step, and what they contribute

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Int
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
@@ -41,6 +41,20 @@ class Origin(NamedTuple):
     def apart(self) -> Float64[np.ndarray, "3 S"]:
         """The states of the mean-only run, and of those that are held inside."""
         return np.tile(np.asarray(self.state.mean), (3, 1)) if self.given_apart is None else self.given_apart
+
+
+class StepCount(NamedTuple):
+    """Numbers of steps since the last measured output; while none was measured it is `cold`, and since the start."""
+
+    steps: Int[np.ndarray, " T"]
+    cold: Bool[np.ndarray, " T"]
+
+
+def count_steps_since(y: Float64[np.ndarray, "T Dy"]) -> StepCount:
+    """Count them after every row of a record."""
+    rows = np.arange(len(y))
+    last = np.maximum.accumulate(np.where(np.isnan(y).all(axis=1), -1, rows))
+    return StepCount(rows - last, last < 0)
 
 
 def make_start(prep: Preprocessor, mean: Float64[np.ndarray, " S"], cov: Float64[np.ndarray, "S S"]) -> StartState:
@@ -106,12 +120,9 @@ def choose_origin(
 ) -> Origin:
     """Return the start state that the `start` argument of `simulate` stands for; `infer` filters a measured window."""
     if isinstance(start, Window):
-        return Origin(infer(start), f"window of {len(start)} samples")
+        return _separate(infer(start), f"window of {len(start)} samples")
     if isinstance(start, StartState) and _list_shapes(start)[:3] == _list_shapes(cold) and _is_numeric(start):
-        # What else a state has is part of its tree, and every other tree is compiled again: runs get the defaults.
-        mean, cov, past_u, *apart = (np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(start))
-        age, given = check_integer("age", start.age, least=0), _check_apart(apart, mean)
-        return Origin(StartState(mean, cov, past_u), "given state", age, start.cold is True, given)
+        return _separate(start, "given state")
     if isinstance(start, str) and start == "cold":
         return Origin(cold, "cold", cold=True)
     if isinstance(start, str) and start == "measured":
@@ -131,6 +142,13 @@ def choose_origin(
     )
 
 
+def _separate(start: StartState, name: str) -> Origin:
+    # What else a state has is part of its tree, and every other tree is compiled again: runs get the defaults.
+    mean, cov, past_u, *apart = (np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(start))
+    age, given = check_integer("age", start.age, least=0), _check_apart(apart, mean)
+    return Origin(StartState(mean, cov, past_u), name, age, start.cold is True, given)
+
+
 def infer_state(
     record: Series, prep: Preprocessor, chain: Chain, cold: StartState, filter_record: Filter
 ) -> StartState:
@@ -138,7 +156,8 @@ def infer_state(
     z, y = prep.check_window(record)
     state = filter_record(chain, cold, input_windows_after(cold.past_u, z, prep.order), y)
     past_u = np.concatenate([cold.past_u, z])[len(z) :]  # the last `reach` inputs
-    return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u)
+    known = count_steps_since(y)
+    return StartState(np.asarray(state.mean), np.asarray(state.cov), past_u, int(known.steps[-1]), bool(known.cold[-1]))
 
 
 def _check_apart(

@@ -26,7 +26,8 @@ static void observe_moments(${name}_moments *moments)
 %readout         std = sqrt(moments->work.f_cov[j * ${outputs} + j]) * y_std[j] * width(moments)[j];
 %!readout         moments->y[j] = moments->x[${begin} + j] * y_std[j] + y_mean[j];
 %!readout         std = sqrt(moments->cov[(${begin} + j) * ${states} + ${begin} + j]) * y_std[j] * width(moments)[j];
-        moments->std[j] = hypot(std, moments->beyond.doubt[j]);
+%beyond         moments->std[j] = hypot(std, moments->beyond.doubt[j]);
+%!beyond         moments->std[j] = std;
     }
 }
 
@@ -40,7 +41,7 @@ void ${name}_init_moments(${name}_moments *moments)
 %inputs         copy(${inputs}, u_start, moments->u + row * ${inputs});
     moments->cold = 1;
     moments->rows = 0;
-    begin_beyond(&moments->beyond, moments->x);
+%beyond     begin_beyond(&moments->beyond, moments->x);
     observe_moments(moments);
 }
 
@@ -55,7 +56,7 @@ void ${name}_set_moments(${name}_moments *moments, const ${real} *vector, const 
         fill(${states} * ${states}, moments->cov);
     moments->cold = 0;
     moments->rows = 0;
-    begin_beyond(&moments->beyond, moments->x);
+%beyond     begin_beyond(&moments->beyond, moments->x);
     observe_moments(moments);
 }
 
@@ -67,7 +68,7 @@ void ${name}_step_moments(${name}_moments *moments, const ${real} *u, ${real} *y
 %!inputs     (void) u;
 %known     window(moments->u, z);
 ${advance}
-    advance_beyond(&moments->beyond, ${past_u});
+%beyond     advance_beyond(&moments->beyond, ${past_u});
     if (moments->rows < ${last_row})
         moments->rows++;
     observe_moments(moments);

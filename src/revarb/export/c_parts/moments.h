@@ -13,6 +13,6 @@ typedef struct {
     ${real} y[${outputs}], std[${outputs}]; /* of the last step */
     int cold; /* whether the run started cold */
     int rows; /* steps since the start, counted while they make a difference */
-    ${name}_beyond beyond;
+%beyond     ${name}_beyond beyond;
     ${name}_work work;
 } ${name}_moments;
