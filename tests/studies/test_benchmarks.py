@@ -67,15 +67,17 @@ def test_targets_are_computed_from_the_rows():
         *rows_of("good", arx=0.2, r0=0.3, chosen=0.2),
         *rows_of("bad", arx=0.2, r0=0.1, chosen=0.25, coverage95=0.7),
         *rows_of("shown", arx=0.2, r0=0.1, chosen=0.15),
+        score_row("shown", "LSTM", 0.1),
     ]
     targets = quick(*records).targets(rows)
-    assert len(targets) == 10 and [(each.what, each.found) for each in targets if not each.met] == [
+    assert len(targets) == 13 and [(each.what, each.found) for each in targets if not each.met] == [
         ("bad: RMSE by mean at most 0.2", "0.250"),
         ("bad: NLPD at most -1", "0.000"),
-        ("bad: at most 1.05 × ARX", "1.250"),
-        ("bad: at most 1.05 × REVARB (R0)", "2.500"),
-        ("95 % bands hold at least 80% on every record", "bad 70.0 %"),
+        ("bad: at most 1.05 × the best baseline", "1.250"),
+        ("bad: its 95 % band holds 88% to 99%", "70.0%"),
+        ("shown: at most 1.05 × the best baseline", "1.500"),
     ]
+    assert Outcome(records[2], select(rows, dataset="shown")).best_rival == (0.1, "LSTM")
 
 
 def test_a_failed_seed_misses_the_targets_of_its_record():
