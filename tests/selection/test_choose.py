@@ -10,6 +10,7 @@ import revarb
 from revarb.data.series import Series
 from revarb.errors import ComputationError, InputError
 from revarb.fitting import weight_path
+from revarb.fitting.held_out import LAST
 from revarb.fitting.lbfgs import Optimum
 from revarb.fitting.weight_path import ALL, WeightPath
 from revarb.models.ensemble import Ensemble
@@ -325,7 +326,7 @@ def test_ctrl_c_returns_the_linear_model_and_resume_continues(chosen, monkeypatc
     assert partial.choice.sentence.startswith(f"Interrupted: {partial.choice.taken} is the best of the candidates")
     assert {candidate.note for candidate in partial.choice.candidates} == {"taken", "unfinished"}
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2  # of four folds
-    assert_resumed(monkeypatch, chosen, [2, 3, ALL])
+    assert_resumed(monkeypatch, chosen, [2, 3, ALL, LAST])
     assert list(unfinished.iterdir()) == []
 
 
@@ -338,7 +339,7 @@ def test_an_interrupted_second_call_keeps_its_fits(chosen, monkeypatch, unfinish
                 press_ctrl_c(patch, call)
                 choose_from(RECORD)
     assert sum(path.suffix == ".json" for path in unfinished.iterdir()) == 2
-    assert_resumed(monkeypatch, chosen, [2, 3, ALL])
+    assert_resumed(monkeypatch, chosen, [2, 3, ALL, LAST])
 
 
 PART = "It was fitted to a part of the records, and its bands are not calibrated."
@@ -353,7 +354,7 @@ def test_ctrl_c_in_the_only_last_fit(chosen, monkeypatch, tmp_path):
     assert model.choice.sentence.startswith("Interrupted: ") and model.choice.sentence.endswith(PART)
     assert model.choice.taken == min(chosen.choice.members, key=lambda row: row.error).name
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
-    assert_resumed(monkeypatch, chosen, [ALL])
+    assert_resumed(monkeypatch, chosen, [ALL, LAST])
 
 
 @pytest.fixture
@@ -427,9 +428,9 @@ def test_every_path_is_said_with_its_error_and_the_estimate_before(clock, capsys
     assert said[2:] in ([], ["one, 2 lags, all records: 10.0 s"])  # a linear model that is best needs none
 
 
-@pytest.mark.parametrize(("members", "last"), [(1, 1), (5, 2)])
+@pytest.mark.parametrize(("members", "last"), [(1, 2), (5, 4)])
 def test_all_fits_are_counted(members, last):
-    """Members of one path share their fit to all records."""
+    """Members of one path share their last fits: to all records, and to their first two thirds."""
     given = read_candidates([FIRST, SECOND, LINEAR])
     held_out = hold_out_blocks([RECORD], given.find_largest_order([RECORD]))
     assert choose._count_fits(held_out, given, members) == 2 * 4 + last

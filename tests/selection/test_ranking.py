@@ -14,9 +14,10 @@ from revarb.models.choice import COLD_RUNS
 from revarb.models.ensemble import Ensemble
 from revarb.selection import ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath, DefaultCandidates
-from revarb.selection.ranking import PREDICTIONS, can_be_mixed, mix_candidates, rank
+from revarb.selection.linear import UNINFORMATIVE
+from revarb.selection.ranking import can_be_mixed, mix_candidates, rank
 from revarb.selection.records import hold_out_blocks
-from revarb.selection.validation import CandidateResult, measure_ahead
+from revarb.selection.validation import CandidateResult
 from support import small
 
 RECORD = small.record(samples=130)
@@ -76,7 +77,7 @@ def test_a_linear_model_that_is_best_is_alone(make, held_out):
     assert choice.sentence.startswith("A linear model is enough: its held-out error is ")
     assert "the best nonlinear model has" in choice.sentence
     poor = rank([make("linear", 3.0), make("a", 3.1, A)], held_out, {}, 5).describe()
-    assert poor.scored_by != COLD_RUNS or poor.error > 0.6 * poor.mean_error
+    assert poor.error > 0.6 * poor.mean_error
     assert poor.sentence.startswith("A linear model is taken, but none is good enough: its held-out error ")
     alone = rank([make("linear", 1.0)], held_out, {}, 5).describe().sentence
     assert "the best nonlinear model" not in alone and alone.endswith("Nothing nonlinear was found that is better.")
@@ -138,7 +139,7 @@ def test_the_error_of_the_mixture_is_that_of_the_mean_of_its_members(make, held_
     """By plain means of the runs over every block."""
     folds = [{fold: ARX(lags, 1).fit(RECORD[fold:]) for fold in range(FOLDS)} for lags in (1, 2)]
     members = [replace(make(name, 1.0, path), folds=each) for name, path, each in zip("ab", (A, B), folds, strict=True)]
-    mixture = mix_candidates(members, held_out, COLD_RUNS)
+    mixture = mix_candidates(members, held_out)
     assert mixture.key.configuration == (A.at(0.0), B.at(0.0)) and mixture.name == "mixture of 2"
     assert all(isinstance(model, Ensemble) for model in mixture.folds.values()) and mixture.complete
     runs = (*held_out.runs, *held_out.late_runs)
@@ -220,20 +221,9 @@ def test_after_ctrl_c_a_part_is_better_than_nothing(make, held_out):
         rank([], held_out, {}, 5, interrupted=True)
 
 
-def test_where_cold_runs_are_uninformative_predictions_decide(make, held_out, model, unstable):
-    unstable.append("u")
-    others = [make("d", 4.0, B, folds=1), make("u", 4.0, C, 2.0)]
-    found = rank([make("a", 4.1, A), make("b", 4.2, D), make("linear", 4.0), *others], held_out, {}, 2)
-    choice = found.describe()
-    assert choice.scored_by == PREDICTIONS and "cold-start errors are uninformative" in PREDICTIONS
-    assert notes(choice) == {"a": "member", "b": "member", "linear": "", "d": "unfinished", "u": "unstable",
-                             "mixture of 2": "taken"}  # fmt: skip
-    known = [candidate.error is not None for candidate in choice.candidates]
-    assert known == [True, True, True, False, False, True]  # one measure per table
-    assert "its held-out error 1 to 3 steps ahead is" in choice.sentence
-    errors = measure_ahead(found.best, held_out)
-    np.testing.assert_array_equal(found.best.scores, errors)
-    # Two members of equal predictions, those of this model.
-    assert choice.taken_candidate.error == pytest.approx(compute_held_out_error(errors))
-    assert found.best.errors.min() > errors.max()  # the errors of cold runs are kept
-    assert rank([make("linear", 4.0), make("a", 1.0, A)], held_out, {}, 5).scored_by == COLD_RUNS
+def test_where_no_structure_follows_the_record_the_best_one_is_alone(make, held_out):
+    """However close the others are."""
+    results = [make("a2", 4.0, A, 2.0), make("b", 4.01, B, deviation=0.3), make("a10", 4.3, A, 10.0)]
+    found = rank([*results, make("linear", 4.05)], held_out, {}, 5)
+    assert compute_held_out_error(found.best.errors) > UNINFORMATIVE
+    assert names(found.members) == ["a2", "a10"] and found.taken.name == "mixture of 2"

@@ -5,14 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import revarb
 from revarb.data.windows import Order
-from revarb.errors import ComputationError
-from revarb.fitting.held_out import FOLDS
 from revarb.selection.candidates import CandidateKey
-from revarb.selection.records import hold_out_blocks
-from revarb.selection.validation import AHEAD, CandidateResult, is_stable, measure_ahead
-from support import small
+from revarb.selection.validation import CandidateResult, is_stable
 from support.linear_systems import first_order_model, first_order_record
 
 
@@ -37,19 +32,3 @@ def test_stable_models_are_stable_and_unstable_ones_are_not(kind, lengths):
     assert not is_stable_with(1.2)
     assert not is_stable_with(50.0)  # its runs overflow
     assert not is_stable_with(0.8, 0.8, 1.2)  # one fold is enough
-
-
-def test_predictions_ahead():
-    record = small.record(samples=130)
-    held_out, model = hold_out_blocks([record], Order(1, 1, 1)), revarb.ARX(1, 1).fit(record)
-    ahead = [(model.predict(record, steps).mean - record.y) / held_out.scaling.y_std for steps in AHEAD]
-    expected = [np.sqrt(np.mean([errors[block.rows] ** 2 for errors in ahead])) for block in held_out.blocks]
-    np.testing.assert_allclose(measure_ahead(make_result(*[model] * FOLDS), held_out), expected)
-    partial = measure_ahead(make_result(model), held_out)
-    assert [np.isnan(error) for error in partial] == [block.fold != 0 for block in held_out.blocks]
-
-    def diverge(record, steps):
-        raise ComputationError("diverged")
-
-    for other in (SimpleNamespace(predict=diverge), SimpleNamespace()):  # the second one cannot predict
-        assert np.isinf(measure_ahead(make_result(*[other] * FOLDS), held_out)).all()

@@ -26,7 +26,7 @@ from revarb.runtime.progress import progress_bar
 from revarb.runtime.unfinished import UnfinishedParts
 from revarb.runtime.workers import check_jobs, count_workers
 from revarb.selection.candidates import DefaultCandidates, read_candidates
-from revarb.selection.final_fit import fit_default, fit_interrupted, fit_members
+from revarb.selection.final_fit import fit_default, fit_interrupted, fit_members, list_final_folds
 from revarb.selection.records import cut_parts, hold_out_blocks, leave_out_short
 from revarb.selection.schedule import Progress, Scheduler
 from revarb.selection.search import AnyCandidates, Budget, try_candidates
@@ -230,9 +230,10 @@ def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence
 
 
 def _count_fits(held_out: HeldOut, candidates: AnyCandidates, members: int) -> int:
-    # At most: members of one path share their fit to all records.
-    paths = len(candidates.list_paths(held_out.records, 1))
-    return FOLDS * paths + 2 * min(members, paths)
+    # At most: members of one path share their last fits.
+    paths = candidates.list_paths(held_out.records, 1)
+    last = sorted((len(list_final_folds(path)) for path in paths), reverse=True)
+    return FOLDS * len(paths) + sum(last[:members])
 
 
 def _digest(records: Sequence[Series], seed: int) -> str:

@@ -52,7 +52,7 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
     members = members if members[0].path is not None else members[:1]
     mixed = len(members) > 1
     if lost := [each.name for each in ranking.members if each.key not in fitted]:
-        mixture = mix_candidates(members, validation.held_out, ranking.scored_by) if mixed else None
+        mixture = mix_candidates(members, validation.held_out) if mixed else None
         remarks = (*ranking.remarks, f"Not fitted to all records: {'; '.join(lost)}.")
         ranking = replace(ranking, members=members, mixture=mixture, remarks=remarks)
     calibrated = map_in_threads(
@@ -66,7 +66,7 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
 def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> dict[CandidateKey, Any]:
     # The fits of all members run side by side; without any, the others are tried in the order of their errors.
     paths = dict.fromkeys(each.path for each in ranking.members if each.path is not None)
-    validation.fit([FitJob(path, fold) for path in paths for fold in (ALL, LAST)])
+    validation.fit([FitJob(path, fold) for path in paths for fold in list_final_folds(path)])
     fitted: dict[CandidateKey, Any] = {}
     for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
         if fitted and each not in ranking.members:
@@ -77,6 +77,11 @@ def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series
         elif model is not None and all(model is not other for other in fitted.values()):
             fitted[each.key] = model
     return fitted
+
+
+def list_final_folds(path: CandidatePath) -> list[int]:
+    """What a member is fitted to: all records, and for its bands these without their last third."""
+    return [ALL, LAST] if isinstance(path.spec, RGP) else [ALL]
 
 
 def _has_become_unstable(model: Any, result: CandidateResult, held_out: HeldOut) -> bool:

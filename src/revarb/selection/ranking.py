@@ -14,13 +14,12 @@ from revarb.models.choice import COLD_RUNS, HARDLY_BETTER, Candidate, Choice, fo
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
-from revarb.selection.validation import CandidateResult, is_stable, measure_ahead
+from revarb.selection.validation import CandidateResult, is_stable
 
 # Of members, settled on the development set (docs/design/decisions):
 MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
 MAX_DEVIATIONS = 1.5  # standard errors by which a member may be worse than the best one
 MAX_WEIGHTS = 2  # of one structure
-PREDICTIONS = "predictions 1 to 3 steps ahead, because cold-start errors are uninformative here"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,6 @@ class Ranking:
     compared: tuple[CandidateResult, ...]
     members: tuple[CandidateResult, ...]
     mixture: CandidateResult | None
-    scored_by: str
     mean_error: float
     failures: Mapping[CandidatePath, str]
     interrupted: bool = False
@@ -56,7 +54,7 @@ class Ranking:
             tuple(_list_rows(self)),
             self.taken.name,
             " ".join((_explain(self), *self.remarks)),
-            self.scored_by,
+            COLD_RUNS,
             _find_best_linear(self.compared),
             self.mean_error,
         )
@@ -78,17 +76,9 @@ def rank(
         reasons = "; ".join(dict.fromkeys(failures.values())) or "all held-out simulations diverged"
         raise ComputationError(f"no candidate could be fitted: {reasons}")
     stable = [each for each in complete if is_stable(each, held_out.records)] or complete
-    scored_by = COLD_RUNS
-    if min(compute_held_out_error(each.errors) for each in stable) > UNINFORMATIVE:
-        # Chaotic systems: no cold run follows the record, whatever the model.
-        scored_by = PREDICTIONS
-        stable = [replace(each, ahead_errors=measure_ahead(each, held_out)) for each in stable]
-    compared = sorted(stable, key=lambda each: compute_held_out_error(each.scores))
-    known = {each.key: each for each in compared}
-    ranking = Ranking(
-        tuple(known.get(each.key, each) for each in results), tuple(compared), (compared[0],), None, scored_by,
-        measure_mean(held_out), failures, interrupted,
-    )  # fmt: skip
+    compared = tuple(sorted(stable, key=lambda each: compute_held_out_error(each.errors)))
+    mean_error = measure_mean(held_out)
+    ranking = Ranking(tuple(results), compared, compared[:1], None, mean_error, failures, interrupted)
     return ranking if interrupted else select_members(ranking, held_out, members)
 
 
@@ -103,15 +93,18 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
     members = tuple(_limit_weights(each for each in _list_close(ranking.compared) if can_be_mixed(each)))[:count]
     if best.path is None or len(members) < 2 or not can_be_mixed(best):
         return replace(ranking, members=(best,), mixture=None)
-    return replace(ranking, members=members, mixture=mix_candidates(members, held_out, ranking.scored_by))
+    return replace(ranking, members=members, mixture=mix_candidates(members, held_out))
 
 
 def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
-    most, worse = MAX_RATIO * compute_held_out_error(compared[0].scores), _compare(compared)
+    best, worse = compute_held_out_error(compared[0].errors), _compare(compared)
+    if best > UNINFORMATIVE:  # no structure follows the record: their mean would only be closer to that of the record
+        return [each for each in compared if each.path == compared[0].path]
 
     def is_close(result: CandidateResult) -> bool:
         difference, deviation = worse[result.key]
-        return compute_held_out_error(result.scores) <= most and difference <= MAX_DEVIATIONS * deviation
+        ratio = compute_held_out_error(result.errors) / best
+        return ratio <= MAX_RATIO and difference <= MAX_DEVIATIONS * deviation
 
     return list(filter(is_close, compared))
 
@@ -129,18 +122,15 @@ def can_be_mixed(result: CandidateResult) -> bool:
     return result.complete and all(isinstance(model, Member) for model in result.folds.values())
 
 
-def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut, scored_by: str) -> CandidateResult:
+def mix_candidates(members: Sequence[CandidateResult], held_out: HeldOut) -> CandidateResult:
     """The mixture of candidates as a candidate: its models without each fold are mixtures too."""
     folds = {fold: Ensemble.from_candidates([each.folds[fold] for each in members]) for fold in range(FOLDS)}
     key = CandidateKey(tuple(each.key for each in members), name=f"mixture of {len(members)}")
-    mixture = CandidateResult(key, folds, measure_block_errors(folds, held_out), 0.0)
-    if scored_by == COLD_RUNS:
-        return mixture
-    return replace(mixture, ahead_errors=measure_ahead(mixture, held_out))
+    return CandidateResult(key, folds, measure_block_errors(folds, held_out), 0.0)
 
 
 def _find_best_linear(results: Sequence[CandidateResult]) -> float | None:
-    errors = [compute_held_out_error(each.scores) for each in results if each.path is None]
+    errors = [compute_held_out_error(each.errors) for each in results if each.path is None]
     return min((error for error in errors if np.isfinite(error)), default=None)
 
 
@@ -161,19 +151,17 @@ class _Comparison(NamedTuple):
 
 def _compare(compared: Sequence[CandidateResult]) -> dict[CandidateKey, _Comparison]:
     # Mean of log(error / error of the best) and its standard error, on the blocks that all have.
-    known = ~np.isnan(np.stack([each.scores for each in compared])).any(axis=0)
-    _, *found = compare_with_best(np.stack([each.scores[known] for each in compared]))
+    known = ~np.isnan(np.stack([each.errors for each in compared])).any(axis=0)
+    _, *found = compare_with_best(np.stack([each.errors[known] for each in compared]))
     return {each.key: _Comparison(*map(float, pair)) for each, *pair in zip(compared, *found, strict=True)}
 
 
 def _describe_result(
     result: CandidateResult, ranking: Ranking, deviations: Mapping[CandidateKey, float | None]
 ) -> Candidate:
-    # A table has one measure: candidates that were judged by cold runs only have no error where predictions decide.
-    scores, compared = result.scores, result.key in deviations or result is ranking.mixture
-    measured = scores[~np.isnan(scores)]
-    comparable = ranking.scored_by == COLD_RUNS or compared
-    error = compute_held_out_error(scores) if comparable and len(measured) and np.isfinite(measured).all() else None
+    compared = result.key in deviations or result is ranking.mixture
+    measured = result.errors[~np.isnan(result.errors)]
+    error = compute_held_out_error(measured) if len(measured) and np.isfinite(measured).all() else None
     is_member = ranking.mixture is not None and any(result.key == each.key for each in ranking.members)
     if result.key == ranking.taken.key:
         note = "taken"
@@ -191,22 +179,21 @@ def _explain(ranking: Ranking) -> str:
     best, taken = ranking.best, ranking.taken
     if ranking.interrupted:
         return f"Interrupted: {best.name} is the best of the candidates that were finished; others were not."
-    error = compute_held_out_error(taken.scores)
+    error = compute_held_out_error(taken.errors)
     linear = _find_best_linear(ranking.compared)
-    others = [compute_held_out_error(each.scores) for each in ranking.compared if each.path is not None]
-    measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
+    others = [compute_held_out_error(each.errors) for each in ranking.compared if each.path is not None]
     if best.path is None and best is ranking.compared[0]:
         beside = f"; the best nonlinear model has {format_error(min(others))}" if others else ""
-        follows = ranking.scored_by == COLD_RUNS and error < HARDLY_BETTER * ranking.mean_error
+        follows = error < HARDLY_BETTER * ranking.mean_error
         found = "A linear model is enough" if follows else "A linear model is taken, but none is good enough"
         return (
-            f"{found}: its {measure} is {format_error(error)} of the output's standard deviation"
+            f"{found}: its held-out error is {format_error(error)} of the output's standard deviation"
             f"{beside}. Nothing nonlinear was found that is better."
         )
     beside = "" if linear is None else f", that of the best linear model {format_error(linear)}"
-    text = f"{taken.name}: its {measure} is {format_error(error)} of the output's standard deviation{beside}"
+    text = f"{taken.name}: its held-out error is {format_error(error)} of the output's standard deviation{beside}"
     if ranking.mixture is None:
         fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
         return f"{text}; it is the best{fitted}."
-    alone = [compute_held_out_error(each.scores) for each in ranking.members]
+    alone = [compute_held_out_error(each.errors) for each in ranking.members]
     return f"{text}. Its members have {format_error(alone[0])} to {format_error(alone[-1])} alone."

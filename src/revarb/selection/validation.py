@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
-from revarb.errors import ComputationError, RevarbError, warn_user
+from revarb.errors import RevarbError, warn_user
 from revarb.fitting.held_out import (
     FOLDS,
     LAST,
@@ -25,7 +25,6 @@ from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
 MAX_SPREAD = 1.5  # of outputs over the training inputs forwards and backwards, in standard deviations of the output
-AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs are uninformative
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +33,8 @@ class CandidateResult:
 
     key: CandidateKey
     folds: Mapping[int, Any]
-    errors: Float64[np.ndarray, " B"]  # of cold runs
+    errors: Float64[np.ndarray, " B"]
     seconds: float
-    ahead_errors: Float64[np.ndarray, " B"] | None = None  # of predictions a few steps ahead, where these decide
 
     @property
     def name(self) -> str:
@@ -47,11 +45,6 @@ class CandidateResult:
     def path(self) -> CandidatePath | None:
         """Its configuration with its fits; None for a linear model."""
         return self.key.path
-
-    @property
-    def scores(self) -> Float64[np.ndarray, " B"]:
-        """The errors that decide."""
-        return self.errors if self.ahead_errors is None else self.ahead_errors
 
     @property
     def complete(self) -> bool:
@@ -143,29 +136,3 @@ def _measure_spread(model: Any, records: Sequence[Series]) -> float:
         joined = (np.concatenate(simulate_records(model, records)) - scaling.y_mean) / scaling.y_std
         spread = float(np.max(np.sqrt(np.mean(joined**2, axis=0))))
     return spread if np.isfinite(spread) else float("inf")
-
-
-def measure_ahead(result: CandidateResult, held_out: HeldOut) -> Float64[np.ndarray, " B"]:
-    """Errors of predictions 1 to 3 steps ahead from filtered states, on every block by the fold that left it out."""
-    errors = np.full(len(held_out.blocks), np.nan)
-    for fold, model in result.folds.items():
-        squares = {
-            number: _square_errors(model, held_out.records[number], held_out)
-            for number in {block.record for block in held_out.blocks if block.fold == fold}
-        }
-        for number, block in enumerate(held_out.blocks):
-            if block.fold == fold:
-                errors[number] = np.sqrt(np.nanmean(squares[block.record][block.rows]))
-    return errors
-
-
-def _square_errors(model: Fitted, record: Series, held_out: HeldOut) -> np.ndarray:
-    # Mean over the numbers of steps; infinite where the filter diverges, and for models that cannot predict.
-    predict = getattr(model, "predict", None)
-    try:
-        paths = [] if predict is None else [predict(record, steps).mean for steps in AHEAD]
-    except ComputationError:
-        paths = []
-    if not paths:
-        return np.full(record.y.shape, np.inf)
-    return np.mean([((path - record.y) / held_out.scaling.y_std) ** 2 for path in paths], axis=0)
