@@ -26,11 +26,9 @@ from revarb.variational.parameters import flatten
 from support import small
 from support.journals import assert_same
 from support.linear_systems import arx_record
-from support.small_choice import CLOSE, SAMPLES, press_ctrl_c, use_defaults
+from support.small_choice import ALSO_CLOSE, CLOSE, SAMPLES, press_ctrl_c, use_defaults
 
-FIRST = CLOSE
-# The same compiled program. Its w = 1 is best, both weights of the first are the next.
-SECOND = replace(FIRST, recipe=replace(FIRST.recipe, latent_variance=0.5))
+FIRST, SECOND = CLOSE, ALSO_CLOSE
 LINEAR = revarb.ARX(3, 3)
 RECORD = small.record(samples=SAMPLES)
 LINE = arx_record(0, SAMPLES, noise=0.05)
@@ -50,8 +48,14 @@ def few_horizons():
 
 @pytest.fixture(scope="module")
 def chosen():
-    """The choice on a nonlinear record."""
+    """The choice on a nonlinear record, of one structure."""
     return choose_from(RECORD)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """The choice on a nonlinear record, of two structures."""
+    return choose_from(RECORD, FIRST, SECOND)
 
 
 def list_members(model):
@@ -81,34 +85,39 @@ def test_a_linear_record_gives_a_linear_model(tmp_path):
     assert revarb.load(model.save(tmp_path / "m.rgp")).choice == model.choice
 
 
-def test_a_nonlinear_record_gives_a_calibrated_mixture(chosen, tmp_path):
-    """Both weights of the path, which are close, without the linear model, which is not."""
-    assert isinstance(chosen, Ensemble) and chosen.choice.taken == "mixture of 2" and chosen.mixed
-    assert {member.spec.recipe.free_run_weight for member in chosen.members} == {0.0, 1.0}
-    assert all(member.calibration is not None for member in chosen.members)
-    linear, *members, mixture = chosen.choice.candidates
-    assert linear.name.startswith("linear") and (linear.note, linear.weight) == ("", 0.0)
-    assert [(row.note, row.weight) for row in members] == [("member", 0.5)] * 2 and mixture.note == "taken"
-    [best_row, other] = sorted(members, key=lambda row: row.error)
+def test_a_nonlinear_record_gives_a_calibrated_mixture(mixed, tmp_path):
+    """Of the best weight of both structures, without the linear model, which is not close."""
+    assert isinstance(mixed, Ensemble) and mixed.choice.taken == "mixture of 2" and mixed.mixed
+    assert {member.spec.recipe.latent_variance for member in mixed.members} == {0.45, 0.5}
+    assert all(member.calibration is not None for member in mixed.members)
+    linear, *tried, mixture = mixed.choice.candidates
+    assert linear.name.startswith("linear") and (linear.note, linear.weight) == ("", 0.0) and mixture.note == "taken"
+    [best_row, other] = mixed.choice.members
+    assert (best_row, other) == (min(tried[:2], key=get_error), min(tried[2:], key=get_error))
+    assert all((row.note, row.weight) == ("member", 0.5) for row in (best_row, other))
     # The held-out error is one number: in the table, the calibrations, the sentence, and the verdict.
-    assert [member.calibration.error for member in chosen.members] == [best_row.error, other.error]
-    assert f"its held-out error is {mixture.error:.3g} of" in chosen.choice.sentence
-    assert f"held-out error {mixture.error:.3g} of" in chosen.verdict
+    assert [member.calibration.error for member in mixed.members] == [best_row.error, other.error]
+    assert f"its held-out error is {mixture.error:.3g} of" in mixed.choice.sentence
+    assert f"held-out error {mixture.error:.3g} of" in mixed.verdict
     assert other.error <= 1.5 * best_row.error < linear.error
-    assert chosen.best is chosen.members[0]
-    assert best_row.name.endswith(f"w = {chosen.best.spec.recipe.free_run_weight:g}")
+    assert mixed.best is mixed.members[0]
+    assert best_row.name.endswith(f"w = {mixed.best.spec.recipe.free_run_weight:g}")
     test = small.record(5, samples=300)
-    assert 0.85 < revarb.scores(chosen.simulate(test.u), test.y).coverage95 <= 1.0
-    assert "held-out errors of cold runs" in str(chosen.summary())
-    again = revarb.load(chosen.save(tmp_path / "m.rgp"))
-    assert_same_choice(again, chosen)
-    np.testing.assert_array_equal(again.simulate(test.u).interval()[0], chosen.simulate(test.u).interval()[0])
+    assert 0.85 < revarb.scores(mixed.simulate(test.u), test.y).coverage95 <= 1.0
+    assert "held-out errors of cold runs" in str(mixed.summary())
+    again = revarb.load(mixed.save(tmp_path / "m.rgp"))
+    assert_same_choice(again, mixed)
+    np.testing.assert_array_equal(again.simulate(test.u).interval()[0], mixed.simulate(test.u).interval()[0])
 
 
-def test_one_member_is_a_model_alone(chosen):
-    model = choose_from(RECORD, members=1)
+def get_error(row):
+    return row.error
+
+
+def test_one_member_is_a_model_alone(mixed):
+    model = choose_from(RECORD, FIRST, SECOND, members=1)
     assert isinstance(model, FittedRGP) and model.choice.sentence.endswith("; it is the best.")
-    assert_same(replace(model, history=()), replace(chosen.members[0], history=()))
+    assert_same(replace(model, history=()), replace(mixed.members[0], history=()))
     assert model.calibration.error == model.choice.taken_candidate.error
     assert [row.note for row in model.choice.candidates].count("taken") == 1
 

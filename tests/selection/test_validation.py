@@ -1,13 +1,19 @@
 """What candidates do on held-out blocks, and whether they stay bounded on other inputs."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import revarb
 from revarb.data.windows import Order
+from revarb.errors import ComputationError
+from revarb.fitting.held_out import FOLDS
 from revarb.selection.candidates import CandidateKey
-from revarb.selection.validation import CandidateResult, is_stable
+from revarb.selection.records import hold_out_blocks
+from revarb.selection.validation import AHEAD, CandidateResult, add_predictions, is_stable
+from support import small
 from support.linear_systems import first_order_model, first_order_record
 
 
@@ -32,3 +38,23 @@ def test_stable_models_are_stable_and_unstable_ones_are_not(kind, lengths):
     assert not is_stable_with(1.2)
     assert not is_stable_with(50.0)  # its runs overflow
     assert not is_stable_with(0.8, 0.8, 1.2)  # one fold is enough
+
+
+def test_predictions_count_as_much_as_cold_runs():
+    record = small.record(samples=130)
+    held_out, model = hold_out_blocks([record], Order(1, 1, 1)), revarb.ARX(1, 1).fit(record)
+    cold = np.linspace(0.3, 0.7, len(held_out.blocks))
+    ahead = [(model.predict(record, steps).mean - record.y) / held_out.scaling.y_std for steps in AHEAD]
+    squares = np.array([np.mean([errors[block.rows] ** 2 for errors in ahead]) for block in held_out.blocks])
+
+    def add(*models):
+        return add_predictions(replace(make_result(*models), errors=cold), held_out).errors
+
+    np.testing.assert_allclose(add(*[model] * FOLDS), np.sqrt((cold**2 + squares) / 2.0))
+    assert [np.isnan(error) for error in add(model)] == [block.fold != 0 for block in held_out.blocks]
+
+    def diverge(record, steps):
+        raise ComputationError("diverged")
+
+    for other in (SimpleNamespace(predict=diverge), SimpleNamespace()):  # the second one cannot predict
+        assert np.isinf(add(*[other] * FOLDS)).all()

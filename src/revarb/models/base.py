@@ -179,7 +179,7 @@ class Fitted(ABC):
         choice = self.choice
         if choice is None or choice.mean_error is None or (error := choice.error) is None:
             return None
-        if choice.scored_by != COLD_RUNS:  # version 0.2 chose by predictions where no free run was good
+        if choice.scored_by != COLD_RUNS:
             return f"no free run is much better than the mean: {self._flaw or 'use it for predictions only'}"
         return describe_held_out(error, choice.linear_error, choice.mean_error, flaw=self._flaw)
 

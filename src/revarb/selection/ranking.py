@@ -1,7 +1,6 @@
 """Which candidates are members of the mixture, and the sentence that says why."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,12 +13,13 @@ from revarb.models.choice import COLD_RUNS, HARDLY_BETTER, Candidate, Choice, fo
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
-from revarb.selection.validation import CandidateResult, is_stable
+from revarb.selection.validation import CandidateResult, add_predictions, is_stable
 
 # Of members, settled on the development set (docs/design/decisions):
 MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
-MAX_DEVIATIONS = 1.5  # standard errors by which a member may be worse than the best one
-MAX_WEIGHTS = 2  # of one structure
+MAX_DEVIATIONS = 2.0  # standard errors by which a member may be worse than the best one
+
+WITH_PREDICTIONS = "cold runs and predictions 1 to 3 steps ahead"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,7 @@ class Ranking:
     compared: tuple[CandidateResult, ...]
     members: tuple[CandidateResult, ...]
     mixture: CandidateResult | None
+    scored_by: str
     mean_error: float
     failures: Mapping[CandidatePath, str]
     interrupted: bool = False
@@ -54,7 +55,7 @@ class Ranking:
             tuple(_list_rows(self)),
             self.taken.name,
             " ".join((_explain(self), *self.remarks)),
-            COLD_RUNS,
+            self.scored_by,
             _find_best_linear(self.compared),
             self.mean_error,
         )
@@ -76,30 +77,37 @@ def rank(
         reasons = "; ".join(dict.fromkeys(failures.values())) or "all held-out simulations diverged"
         raise ComputationError(f"no candidate could be fitted: {reasons}")
     stable = [each for each in complete if is_stable(each, held_out.records)] or complete
-    compared = tuple(sorted(stable, key=lambda each: compute_held_out_error(each.errors)))
-    mean_error = measure_mean(held_out)
-    ranking = Ranking(tuple(results), compared, compared[:1], None, mean_error, failures, interrupted)
+    scored_by = COLD_RUNS
+    if min(compute_held_out_error(each.errors) for each in stable) > UNINFORMATIVE:
+        scored_by = WITH_PREDICTIONS
+        stable = [add_predictions(each, held_out) for each in stable]
+    compared = sorted(stable, key=lambda each: compute_held_out_error(each.errors))
+    known = {each.key: each for each in compared}
+    ranking = Ranking(
+        tuple(known.get(each.key, each) for each in results), tuple(compared), (compared[0],), None, scored_by,
+        measure_mean(held_out), failures, interrupted,
+    )  # fmt: skip
     return ranking if interrupted else select_members(ranking, held_out, members)
 
 
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
-    """The ranking with its members: the `count` best candidates, but none that is clearly worse than the best one.
+    """The ranking with its members: the `count` best structures, each with its best weight, but no clearly worse one.
 
-    Which of the best candidates is the first depends on rounding, and their mean is better than each of them. Weights
-    of one structure hardly differ: two of them are enough (docs/design/decisions). A linear model that is best is
-    alone.
+    Which of the best candidates is the first depends on rounding, and their mean is better than each of them
+    (docs/design/decisions). A linear model that is best is alone, and so is any other where none follows the record.
     """
     [best, *_] = ranking.compared
-    members = tuple(_limit_weights(each for each in _list_close(ranking.compared) if can_be_mixed(each)))[:count]
-    if best.path is None or len(members) < 2 or not can_be_mixed(best):
+    by_structure: dict[CandidatePath | None, CandidateResult] = {}
+    for each in filter(can_be_mixed, _list_close(ranking.compared)):
+        by_structure.setdefault(each.path, each)
+    members, informative = tuple(by_structure.values())[:count], ranking.scored_by == COLD_RUNS
+    if best.path is None or len(members) < 2 or not can_be_mixed(best) or not informative:
         return replace(ranking, members=(best,), mixture=None)
     return replace(ranking, members=members, mixture=mix_candidates(members, held_out))
 
 
 def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
     best, worse = compute_held_out_error(compared[0].errors), _compare(compared)
-    if best > UNINFORMATIVE:  # no structure follows the record: their mean would only be closer to that of the record
-        return [each for each in compared if each.path == compared[0].path]
 
     def is_close(result: CandidateResult) -> bool:
         difference, deviation = worse[result.key]
@@ -107,14 +115,6 @@ def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
         return ratio <= MAX_RATIO and difference <= MAX_DEVIATIONS * deviation
 
     return list(filter(is_close, compared))
-
-
-def _limit_weights(results: Iterable[CandidateResult]) -> Iterator[CandidateResult]:
-    taken = Counter[CandidatePath | None]()
-    for each in results:
-        taken[each.path] += 1
-        if taken[each.path] <= MAX_WEIGHTS:
-            yield each
 
 
 def can_be_mixed(result: CandidateResult) -> bool:
@@ -159,9 +159,11 @@ def _compare(compared: Sequence[CandidateResult]) -> dict[CandidateKey, _Compari
 def _describe_result(
     result: CandidateResult, ranking: Ranking, deviations: Mapping[CandidateKey, float | None]
 ) -> Candidate:
+    # A table has one measure: candidates that were judged by cold runs only have no error where predictions count too.
     compared = result.key in deviations or result is ranking.mixture
     measured = result.errors[~np.isnan(result.errors)]
-    error = compute_held_out_error(measured) if len(measured) and np.isfinite(measured).all() else None
+    known = len(measured) and np.isfinite(measured).all() and (compared or ranking.scored_by == COLD_RUNS)
+    error = compute_held_out_error(measured) if known else None
     is_member = ranking.mixture is not None and any(result.key == each.key for each in ranking.members)
     if result.key == ranking.taken.key:
         note = "taken"
@@ -184,7 +186,7 @@ def _explain(ranking: Ranking) -> str:
     others = [compute_held_out_error(each.errors) for each in ranking.compared if each.path is not None]
     if best.path is None and best is ranking.compared[0]:
         beside = f"; the best nonlinear model has {format_error(min(others))}" if others else ""
-        follows = error < HARDLY_BETTER * ranking.mean_error
+        follows = ranking.scored_by == COLD_RUNS and error < HARDLY_BETTER * ranking.mean_error
         found = "A linear model is enough" if follows else "A linear model is taken, but none is good enough"
         return (
             f"{found}: its held-out error is {format_error(error)} of the output's standard deviation"

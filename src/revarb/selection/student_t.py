@@ -12,6 +12,7 @@ from revarb.errors import RevarbError
 from revarb.fitting.calibrate import collect_run_errors
 from revarb.fitting.held_out import FOLDS, HeldOut, HeldOutBlock, compute_held_out_error, hold_out
 from revarb.fitting.problem import mask_if_possible
+from revarb.models.choice import COLD_RUNS
 from revarb.selection.candidates import CandidatePath, DefaultCandidates
 from revarb.selection.final_fit import calibrate_candidate
 from revarb.selection.linear import calibrate_linear, collect_cold_errors, try_linear
@@ -141,6 +142,6 @@ def _add_results(
     )
     linear = tuple(each for each in ranking.compared if each.path is None)  # for the table
     remarks = (*ranking.remarks, remark)
-    ranking = replace(ranking, results=results, compared=tuple(student), remarks=remarks)
+    ranking = replace(ranking, results=results, compared=tuple(student), scored_by=COLD_RUNS, remarks=remarks)
     ranking = select_members(ranking, held_out, members)
     return replace(ranking, compared=(*student, *linear))

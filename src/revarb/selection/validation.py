@@ -9,7 +9,7 @@ from jaxtyping import Float64
 
 from revarb.data.scaling import Standardiser
 from revarb.data.series import Series
-from revarb.errors import RevarbError, warn_user
+from revarb.errors import ComputationError, RevarbError, warn_user
 from revarb.fitting.held_out import (
     FOLDS,
     LAST,
@@ -24,6 +24,7 @@ from revarb.models.choice import format_error
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
+AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs are uninformative
 MAX_SPREAD = 1.5  # of outputs over the training inputs forwards and backwards, in standard deviations of the output
 
 
@@ -33,7 +34,7 @@ class CandidateResult:
 
     key: CandidateKey
     folds: Mapping[int, Any]
-    errors: Float64[np.ndarray, " B"]
+    errors: Float64[np.ndarray, " B"]  # of cold runs; where these are uninformative, with those of predictions
     seconds: float
 
     @property
@@ -136,3 +137,33 @@ def _measure_spread(model: Any, records: Sequence[Series]) -> float:
         joined = (np.concatenate(simulate_records(model, records)) - scaling.y_mean) / scaling.y_std
         spread = float(np.max(np.sqrt(np.mean(joined**2, axis=0))))
     return spread if np.isfinite(spread) else float("inf")
+
+
+def add_predictions(result: CandidateResult, held_out: HeldOut) -> CandidateResult:
+    """The candidate with the errors of cold runs and of predictions 1 to 3 steps ahead, root mean square by block.
+
+    The larger ones count: of a chaotic system cold runs are all alike, of one that integrates the predictions.
+    """
+    errors = np.full(len(held_out.blocks), np.nan)
+    for fold, model in result.folds.items():
+        squares = {
+            number: _square_errors(model, held_out.records[number], held_out)
+            for number in {block.record for block in held_out.blocks if block.fold == fold}
+        }
+        for number, block in enumerate(held_out.blocks):
+            if block.fold == fold:
+                ahead = np.nanmean(squares[block.record][block.rows])
+                errors[number] = np.sqrt((result.errors[number] ** 2 + ahead) / 2.0)
+    return replace(result, errors=errors)
+
+
+def _square_errors(model: Fitted, record: Series, held_out: HeldOut) -> np.ndarray:
+    # Mean over the numbers of steps; infinite where the filter diverges, and for models that cannot predict.
+    predict = getattr(model, "predict", None)
+    try:
+        paths = [] if predict is None else [predict(record, steps).mean for steps in AHEAD]
+    except ComputationError:
+        paths = []
+    if not paths:
+        return np.full(record.y.shape, np.inf)
+    return np.mean([((path - record.y) / held_out.scaling.y_std) ** 2 for path in paths], axis=0)
