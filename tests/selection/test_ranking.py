@@ -14,9 +14,9 @@ from revarb.models.choice import COLD_RUNS
 from revarb.models.ensemble import Ensemble
 from revarb.selection import ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath, DefaultCandidates
-from revarb.selection.ranking import WITH_PREDICTIONS, can_be_mixed, mix_candidates, rank
+from revarb.selection.ranking import PREDICTIONS, can_be_mixed, mix_candidates, rank
 from revarb.selection.records import hold_out_blocks
-from revarb.selection.validation import CandidateResult, add_predictions
+from revarb.selection.validation import CandidateResult, score_predictions
 from support import small
 
 RECORD = small.record(samples=130)
@@ -220,17 +220,29 @@ def test_after_ctrl_c_a_part_is_better_than_nothing(make, held_out):
         rank([], held_out, {}, 5, interrupted=True)
 
 
-def test_where_cold_runs_are_uninformative_predictions_count_too_and_the_best_is_alone(make, held_out, unstable):
-    """However close the others are."""
+@pytest.mark.parametrize("chaotic", [True, False])
+def test_where_no_cold_run_follows_the_record_the_best_is_alone(make, held_out, unstable, monkeypatch, chaotic):
+    """However close the others are. Of a chaotic system predictions decide, which are nearly as bad."""
+    monkeypatch.setattr(ranking, "CHAOTIC", 0.0 if chaotic else 10.0)
     unstable.append("u")
     others = [make("d", 4.0, B, folds=1), make("u", 4.0, C, 2.0)]
-    found = rank([make("a", 4.0, A), make("b", 4.01, D, deviation=0.1), make("linear", 4.1), *others], held_out, {}, 5)
+    results = [make("a", 4.0, A), make("b", 4.01, D, deviation=0.1), make("linear", 4.1), *others]
+    found = rank(results, held_out, {}, 5)
     choice = found.describe()
-    assert choice.scored_by == WITH_PREDICTIONS and found.mixture is None
+    assert (choice.scored_by == PREDICTIONS) == chaotic and found.mixture is None
     assert notes(choice) == {"a": "taken", "b": "", "linear": "", "d": "unfinished", "u": "unstable"}
     known = [candidate.error is not None for candidate in choice.candidates]
-    assert known == [True, True, True, False, False]  # one measure per table
-    expected = add_predictions(make("a", 4.0, A), held_out).errors
+    assert known == [True, True, True, not chaotic, not chaotic]  # one measure per table
+    expected = score_predictions(results[0], held_out).errors if chaotic else results[0].errors
     np.testing.assert_array_equal(found.best.errors, expected)
     assert choice.error == compute_held_out_error(expected)
     assert rank([make("linear", 4.0), make("a", 1.0, A)], held_out, {}, 5).scored_by == COLD_RUNS
+
+
+def test_a_system_is_chaotic_where_predictions_are_hardly_better_than_cold_runs(make, held_out, monkeypatch):
+    monkeypatch.setattr(ranking, "UNINFORMATIVE", 0.3)
+    ahead = compute_held_out_error(score_predictions(make("a", 4.0, A), held_out).errors)
+    typical = compute_held_out_error(make("a", 1.0, A).errors)
+    for share, scored_by in ((0.49, COLD_RUNS), (0.51, PREDICTIONS)):
+        assert ahead / share > 0.3
+        assert rank([make("a", ahead / share / typical, A)], held_out, {}, 5).scored_by == scored_by

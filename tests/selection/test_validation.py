@@ -1,6 +1,5 @@
 """What candidates do on held-out blocks, and whether they stay bounded on other inputs."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +11,7 @@ from revarb.errors import ComputationError
 from revarb.fitting.held_out import FOLDS
 from revarb.selection.candidates import CandidateKey
 from revarb.selection.records import hold_out_blocks
-from revarb.selection.validation import AHEAD, CandidateResult, add_predictions, is_stable
+from revarb.selection.validation import AHEAD, CandidateResult, is_stable, score_predictions
 from support import small
 from support.linear_systems import first_order_model, first_order_record
 
@@ -40,21 +39,20 @@ def test_stable_models_are_stable_and_unstable_ones_are_not(kind, lengths):
     assert not is_stable_with(0.8, 0.8, 1.2)  # one fold is enough
 
 
-def test_predictions_count_as_much_as_cold_runs():
+def test_predictions_ahead():
     record = small.record(samples=130)
     held_out, model = hold_out_blocks([record], Order(1, 1, 1)), revarb.ARX(1, 1).fit(record)
-    cold = np.linspace(0.3, 0.7, len(held_out.blocks))
     ahead = [(model.predict(record, steps).mean - record.y) / held_out.scaling.y_std for steps in AHEAD]
-    squares = np.array([np.mean([errors[block.rows] ** 2 for errors in ahead]) for block in held_out.blocks])
+    expected = [np.sqrt(np.mean([errors[block.rows] ** 2 for errors in ahead])) for block in held_out.blocks]
 
-    def add(*models):
-        return add_predictions(replace(make_result(*models), errors=cold), held_out).errors
+    def measure(*models):
+        return score_predictions(make_result(*models), held_out).errors
 
-    np.testing.assert_allclose(add(*[model] * FOLDS), np.sqrt((cold**2 + squares) / 2.0))
-    assert [np.isnan(error) for error in add(model)] == [block.fold != 0 for block in held_out.blocks]
+    np.testing.assert_allclose(measure(*[model] * FOLDS), expected)
+    assert [np.isnan(error) for error in measure(model)] == [block.fold != 0 for block in held_out.blocks]
 
     def diverge(record, steps):
         raise ComputationError("diverged")
 
     for other in (SimpleNamespace(predict=diverge), SimpleNamespace()):  # the second one cannot predict
-        assert np.isinf(add(*[other] * FOLDS)).all()
+        assert np.isinf(measure(*[other] * FOLDS)).all()

@@ -76,7 +76,8 @@ def fit(
         that of its recipe; `revarb.ARX`, each up to its order; any other object with `fit(train, seed=...)` whose
         models have `simulate`.
     members : int
-        At most so many candidates are mixed: the best ones, unless clearly worse than the best; 1 for the best alone.
+        At most so many candidates are mixed: the best one of every structure, unless clearly worse than the best; 1
+        for the best alone.
     effort : "normal" or "quick"
         "quick" tries linear models and recurrent GPs with a linear part only, in half of the time.
     time_limit : float, optional

@@ -13,13 +13,14 @@ from revarb.models.choice import COLD_RUNS, HARDLY_BETTER, Candidate, Choice, fo
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
-from revarb.selection.validation import CandidateResult, add_predictions, is_stable
+from revarb.selection.validation import CandidateResult, is_stable, score_predictions
 
 # Of members, settled on the development set (docs/design/decisions):
 MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
 MAX_DEVIATIONS = 2.0  # standard errors by which a member may be worse than the best one
 
-WITH_PREDICTIONS = "cold runs and predictions 1 to 3 steps ahead"
+CHAOTIC = 0.5  # of the error of cold runs: predictions 1 to 3 steps ahead that are hardly better
+PREDICTIONS = "predictions 1 to 3 steps ahead, because the system is chaotic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +79,10 @@ def rank(
         raise ComputationError(f"no candidate could be fitted: {reasons}")
     stable = [each for each in complete if is_stable(each, held_out.records)] or complete
     scored_by = COLD_RUNS
-    if min(compute_held_out_error(each.errors) for each in stable) > UNINFORMATIVE:
-        scored_by = WITH_PREDICTIONS
-        stable = [add_predictions(each, held_out) for each in stable]
+    if (cold := _find_least_error(stable)) > UNINFORMATIVE:
+        ahead = [score_predictions(each, held_out) for each in stable]
+        if _find_least_error(ahead) > CHAOTIC * cold:
+            scored_by, stable = PREDICTIONS, ahead
     compared = sorted(stable, key=lambda each: compute_held_out_error(each.errors))
     known = {each.key: each for each in compared}
     ranking = Ranking(
@@ -88,6 +90,10 @@ def rank(
         measure_mean(held_out), failures, interrupted,
     )  # fmt: skip
     return ranking if interrupted else select_members(ranking, held_out, members)
+
+
+def _find_least_error(results: Sequence[CandidateResult]) -> float:
+    return min(compute_held_out_error(each.errors) for each in results)
 
 
 def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
@@ -100,8 +106,9 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
     by_structure: dict[CandidatePath | None, CandidateResult] = {}
     for each in filter(can_be_mixed, _list_close(ranking.compared)):
         by_structure.setdefault(each.path, each)
-    members, informative = tuple(by_structure.values())[:count], ranking.scored_by == COLD_RUNS
-    if best.path is None or len(members) < 2 or not can_be_mixed(best) or not informative:
+    members = tuple(by_structure.values())[:count]
+    follows = ranking.scored_by == COLD_RUNS and compute_held_out_error(best.errors) <= UNINFORMATIVE
+    if best.path is None or len(members) < 2 or not can_be_mixed(best) or not follows:
         return replace(ranking, members=(best,), mixture=None)
     return replace(ranking, members=members, mixture=mix_candidates(members, held_out))
 
@@ -159,7 +166,7 @@ def _compare(compared: Sequence[CandidateResult]) -> dict[CandidateKey, _Compari
 def _describe_result(
     result: CandidateResult, ranking: Ranking, deviations: Mapping[CandidateKey, float | None]
 ) -> Candidate:
-    # A table has one measure: candidates that were judged by cold runs only have no error where predictions count too.
+    # A table has one measure: candidates that were judged by cold runs only have no error where predictions decide.
     compared = result.key in deviations or result is ranking.mixture
     measured = result.errors[~np.isnan(result.errors)]
     known = len(measured) and np.isfinite(measured).all() and (compared or ranking.scored_by == COLD_RUNS)

@@ -24,7 +24,7 @@ from revarb.models.choice import format_error
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
-AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs are uninformative
+AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs diverge from any record
 MAX_SPREAD = 1.5  # of outputs over the training inputs forwards and backwards, in standard deviations of the output
 
 
@@ -34,7 +34,7 @@ class CandidateResult:
 
     key: CandidateKey
     folds: Mapping[int, Any]
-    errors: Float64[np.ndarray, " B"]  # of cold runs; where these are uninformative, with those of predictions
+    errors: Float64[np.ndarray, " B"]  # of cold runs, or of predictions where the system is chaotic
     seconds: float
 
     @property
@@ -139,11 +139,8 @@ def _measure_spread(model: Any, records: Sequence[Series]) -> float:
     return spread if np.isfinite(spread) else float("inf")
 
 
-def add_predictions(result: CandidateResult, held_out: HeldOut) -> CandidateResult:
-    """The candidate with the errors of cold runs and of predictions 1 to 3 steps ahead, root mean square by block.
-
-    The larger ones count: of a chaotic system cold runs are all alike, of one that integrates the predictions.
-    """
+def score_predictions(result: CandidateResult, held_out: HeldOut) -> CandidateResult:
+    """The candidate with the errors of predictions 1 to 3 steps ahead from filtered states, in place of cold runs."""
     errors = np.full(len(held_out.blocks), np.nan)
     for fold, model in result.folds.items():
         squares = {
@@ -152,8 +149,7 @@ def add_predictions(result: CandidateResult, held_out: HeldOut) -> CandidateResu
         }
         for number, block in enumerate(held_out.blocks):
             if block.fold == fold:
-                ahead = np.nanmean(squares[block.record][block.rows])
-                errors[number] = np.sqrt((result.errors[number] ** 2 + ahead) / 2.0)
+                errors[number] = np.sqrt(np.nanmean(squares[block.record][block.rows]))
     return replace(result, errors=errors)
 
 
