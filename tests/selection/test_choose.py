@@ -18,7 +18,7 @@ from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
 from revarb.models.recipe import RECIPES, Recognition, Stage, Status, Step
 from revarb.runtime.unfinished import keep_journals
-from revarb.selection import choose, final_fit, linear, records, schedule, search
+from revarb.selection import choose, final_fit, records, schedule, search
 from revarb.selection.candidates import read_candidates
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.search import Duration
@@ -37,13 +37,6 @@ LINE = arx_record(0, SAMPLES, noise=0.05)
 def choose_from(train, *specs, **options):
     """Choose among these and small linear models, in this process."""
     return revarb.fit(train, **{"jobs": 1, "candidates": [LINEAR, *(specs or (FIRST,))], **options})
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_horizons():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear, "HORIZONS", 2)  # each is compiled
-        yield
 
 
 @pytest.fixture(scope="module")

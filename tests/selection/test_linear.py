@@ -8,7 +8,7 @@ import pytest
 from revarb.data.scaling import half_width
 from revarb.data.series import Window
 from revarb.data.windows import Order
-from revarb.errors import ComputationError, InputError
+from revarb.errors import InputError
 from revarb.fitting.calibration_rule import MIN_CONFORMAL
 from revarb.fitting.held_out import LAST, mask_fold, simulate_blocks
 from revarb.models.fitted_arx import FittedARX
@@ -97,11 +97,6 @@ def test_the_delay_of_nonlinear_candidates(errors, delay):
     assert find_delay(results) == delay
 
 
-@pytest.fixture(autouse=True)
-def few_horizons(monkeypatch):
-    monkeypatch.setattr(linear, "HORIZONS", 2)  # each is compiled
-
-
 def shares_inside(errors, std):
     inside = [np.where(np.isnan(each), np.nan, np.abs(each) <= half_width(0.95) * std + 1e-12) for each in errors]
     return np.array([np.nanmean(each, axis=0) for each in inside])
@@ -112,16 +107,19 @@ def test_the_bands_hold_95_percent_of_the_worst_block():
     held_out = hold(record)
     folds, y_std = try_small(held_out).folds, held_out.scaling.y_std
     std, horizon_std = calibrate_linear(folds, held_out, held_out.scaling)
-    cold, ahead = [], []
+    cold, ahead = [], {1: [], 2: [], 20: []}
     for number, block in enumerate(held_out.blocks):
         model, y = folds[block.fold], record.y[block.rows]
         cold.append((simulate_blocks(model, held_out.runs)[number] - y) / y_std)
-        ahead.append((model.predict(record, 2).mean[block.rows] - y) / y_std)
+        for horizon, errors in ahead.items():
+            errors.append((model.predict(record, horizon).mean[block.rows] - y) / y_std)
     shortest = min(np.isfinite(error).sum(0).min() for error in cold)
     assert shortest >= MIN_CONFORMAL
     np.testing.assert_allclose(shares_inside(cold, std).min(0), 0.95, atol=1.0 / shortest)
-    assert std.shape == (2,) and horizon_std.shape == (2, 2) and (horizon_std[0] < std).all()
-    np.testing.assert_allclose(shares_inside(ahead, horizon_std[1]).min(0), 0.95, atol=1.0 / shortest)
+    assert std.shape == (2,) and horizon_std.shape == (20, 2) and (horizon_std[0] < std).all()
+    for horizon, errors in ahead.items():
+        shares = shares_inside(errors, horizon_std[horizon - 1])
+        np.testing.assert_allclose(shares.min(0), 0.95, atol=1.0 / shortest)
 
 
 def test_an_output_that_is_not_measured_in_any_block_has_the_band_of_the_mean():
@@ -172,10 +170,7 @@ def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):
     result = try_small(held_out)
     expected, _ = calibrate_linear(result.folds, held_out, held_out.scaling)
 
-    def diverge(self, record, horizon):
-        raise ComputationError("diverged")
-
-    monkeypatch.setattr(FittedARX, "predict", diverge)
+    monkeypatch.setattr(linear, "predict_horizons", lambda *args: np.full((20, 160, 2), 1e309))
     model = fit_linear_candidate(result, held_out, records, seed=7)
     np.testing.assert_array_equal(model.residual_std, expected)
     assert model.horizon_std.shape == (0, 2) and model.seed == 7 and model.status is Status.CONVERGED

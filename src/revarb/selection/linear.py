@@ -22,9 +22,12 @@ from revarb.fitting.held_out import LAST, HeldOut, compute_held_out_error, log_e
 from revarb.fitting.quarters import MIN_STD
 from revarb.fitting.reference_errors import validate_linear
 from revarb.models.fitted_arx import FittedARX
+from revarb.models.prediction import align_record
 from revarb.models.recipe import Status
+from revarb.runtime.numerics import pad_rows
 from revarb.selection.candidates import CandidateKey, describe_order
 from revarb.selection.validation import CandidateResult
+from revarb.simulation.narx_filtering import predict_horizons
 
 HORIZONS = 20  # steps after a measured start for which a linear model has a band of its own
 LONG_DELAY = 8  # from here on the lags of a nonlinear model would not reach over the dead time
@@ -93,12 +96,11 @@ def calibrate_linear(
     Each is such that its 95 % band holds 95 % of the errors of the worst held-out block. Where a prediction from a
     measured start diverges, K is 0.
     """
-    residual_std = _find_std(collect_cold_errors(folds, held_out, scaling))
-    try:
-        ahead = [_predict_blocks(folds, held_out, horizon + 1, scaling) for horizon in range(HORIZONS)]
-    except RevarbError:
+    residual_std, ahead = _find_std(collect_cold_errors(folds, held_out, scaling)), _predict_blocks(folds, held_out)
+    if any(np.isinf(errors).any() for errors in ahead):
         return residual_std, np.empty((0, len(residual_std)))
-    return residual_std, np.stack([_find_std(errors) for errors in ahead])
+    by_horizon = ([errors[horizon] / scaling.y_std for errors in ahead] for horizon in range(HORIZONS))
+    return residual_std, np.stack([_find_std(errors) for errors in by_horizon])
 
 
 def fit_linear_without_last(order: Order, held_out: HeldOut) -> FittedARX:
@@ -156,18 +158,23 @@ def collect_cold_errors(folds: Mapping[int, Any], held_out: HeldOut, scaling: St
     return errors
 
 
-def _predict_blocks(
-    folds: Mapping[int, FittedARX], held_out: HeldOut, horizon: int, scaling: Standardiser
-) -> list[np.ndarray]:
-    # Every record once for each fold that left out some of it.
+def _predict_blocks(folds: Mapping[int, FittedARX], held_out: HeldOut) -> list[Float64[np.ndarray, "H _ Dy"]]:
+    # Errors over every block, raw units, 1 … H steps ahead; infinite where a prediction diverges.
     errors = []
     for fold, model in folds.items():
         blocks = [block for block in held_out.blocks if block.fold == fold]
         for number in sorted({block.record for block in blocks}):
             record = held_out.records[number]
-            error = (model.predict(record, horizon).mean - record.y) / scaling.y_std
-            errors += [error[block.rows] for block in blocks if block.record == number]
+            error = _predict_horizons(model, record) - record.y
+            errors += [error[:, block.rows] for block in blocks if block.record == number]
     return errors
+
+
+def _predict_horizons(model: FittedARX, record: Series) -> Float64[np.ndarray, "H T Dy"]:
+    start, u_bar, y = align_record(model.preprocessor, model.cold_start, record)
+    padded = pad_rows(u_bar), pad_rows(y, np.nan)
+    ahead = np.asarray(predict_horizons(model.chain, start, *padded, HORIZONS, model.step_variances))[:, : len(y)]
+    return np.where(np.isfinite(ahead), model.scaling.raw_outputs(ahead), np.inf)
 
 
 def _find_std(errors: Sequence[np.ndarray]) -> Float64[np.ndarray, " Dy"]:

@@ -156,6 +156,32 @@ def predict_narx(
     return Moments(jnp.concatenate([first, apart[:, 0, : y.shape[1]]]), spread), found
 
 
+@partial(jax.jit, static_argnames="most")
+def predict_horizons(
+    chain: Chain,
+    start: StartState,
+    u_bar: Float[AnyArray, "T Du"],
+    y: Float[AnyArray, "T Dy"],
+    most: int,
+    variances: Float[AnyArray, "K Dy"],
+) -> Float[AnyArray, "most T Dy"]:
+    """The means of `predict_narx` for all horizons from 1 to `most`, by one program."""
+
+    def step(state, row):
+        state = correct_narx(advance_narx(chain, variances, state, inputs[row]), outputs[row])
+        return state, run(state.mean, jax.lax.dynamic_slice_in_dim(inputs, row + 1, most))
+
+    def run(mean, u_bar):
+        return jax.lax.scan(lambda state, now: advance_mean(chain, state, now), mean, u_bar)[1]
+
+    inputs, outputs = jnp.pad(u_bar, ((0, most), (0, 0))), jnp.asarray(y)
+    free = run(start.mean, inputs[: len(outputs)])
+    _, ahead = jax.lax.scan(step, begin_narx(start), jnp.arange(len(outputs)))
+    # Row k of `ahead` has the predictions of rows k + 1, k + 2, …
+    later = [jnp.concatenate([free[:steps], ahead[:, steps - 1]])[: len(free)] for steps in range(1, most + 1)]
+    return jnp.stack(later)
+
+
 StepInputs = tuple[Float[AnyArray, " Du"], KnownPart]  # the known regressors of a step, and what they contribute
 
 
