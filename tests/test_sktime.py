@@ -6,6 +6,7 @@ import pytest
 from sktime.utils.estimator_checks import check_estimator
 
 import revarb
+from revarb.errors import InputError
 from revarb.sktime import Forecaster
 from support import small
 
@@ -70,6 +71,13 @@ def test_an_update_moves_the_start_and_fits_again_if_asked_to(fitted):
     again = moved.update(Y[140:150], X=X[140:150]).predict([1], X=X[150:])
     whole = fitted.clone().fit(Y[:150], X=X[:150]).predict([1], X=X[150:])
     np.testing.assert_array_equal(again, whole)
+
+
+def test_inputs_are_taken_by_their_names(fitted):
+    expected = fitted.predict(AHEAD, X=X[120:])
+    np.testing.assert_array_equal(fitted.predict(AHEAD, X=X.loc[INDEX[120:], ["pump", "valve"]]), expected)
+    with pytest.raises(InputError, match=r"X must have the columns that it had in fit, \['valve', 'pump'\], received"):
+        fitted.predict(AHEAD, X=X[120:].rename(columns={"pump": "heater"}))
 
 
 def test_gaps_of_y_and_series_without_inputs():

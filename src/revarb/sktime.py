@@ -159,7 +159,11 @@ class Forecaster(BaseForecaster):
                 f"a forecast of {steps} steps needs the rows of X from {wanted[0]} to {wanted[-1]}; {missing[0]} is "
                 "missing"
             )
-        return X.loc[wanted].to_numpy(dtype=np.float64)
+        assert self._rows_X is not None
+        names = list(self._rows_X.columns)
+        if set(X.columns) != set(names):
+            raise InputError(f"X must have the columns that it had in fit, {names}, received {list(X.columns)}")
+        return X.loc[wanted, names].to_numpy(dtype=np.float64)
 
     def _tables(self) -> dict[str, Any]:
         # What a `Series` of all rows takes. Its index is sktime's, which need not be one of times.

@@ -61,13 +61,19 @@ def test_a_run_over_the_last_third_is_one_block_more(model, record):
     held = held_out.hold_out([record], held_out.cut_held_out_blocks([record], model.preprocessor), model.order.skip)
     last = replace(SPEC, calibrate=False).fit(held_out.mask_fold([record], held.last_blocks, held_out.LAST))
     known = calibrate.Calibrated(model.calibration, calibrate.HeldOutBands({}, {}))
-    [(number, run)] = calibrate.add_last_runs(known, last, held).bands.cold.items()
+    [(number, run)] = calibrate.add_last_runs(known, last, held, last.scaling).bands.cold.items()
     calibrated = replace(last, calibration=model.calibration)
     path = calibrated.simulate(record.u)
     y_std, rows = last.scaling.y_std, slice(100, 150)
     assert number == len(held.blocks) and held.last_blocks[0].rows == rows
     np.testing.assert_allclose(run.error, (record.y - path.mean)[rows, 0] / y_std, atol=0.05)  # started elsewhere
     np.testing.assert_allclose(np.sqrt(run.variance), path.std[rows, 0] / y_std, rtol=0.05)
+    # In units of all records, in which the output noise is: here half as large as those of the first two thirds.
+    half = replace(last.scaling, y_std=0.5 * y_std)
+    [other] = calibrate.add_last_runs(known, last, held, half).bands.cold.values()
+    noise = model.calibration.factors[-1] ** 2 * model.calibration.output_noise
+    np.testing.assert_allclose(other.error, 2.0 * run.error)
+    np.testing.assert_allclose(other.variance - noise, 4.0 * (run.variance - noise))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from revarb.analysis.scores import scores
 from revarb.data.series import Series
 from revarb.errors import ComputationError
 from revarb.fitting import weight_path
-from revarb.fitting.fit import infer_states, prepare_refit, start_at
+from revarb.fitting.fit import _keep_at_outputs, infer_states, prepare_refit, start_at
 from revarb.models.calibration import Calibration
 from revarb.models.model_file import load
 from revarb.models.recipe import R0_FREE, RECIPES, Recipe, Stage, Status
@@ -159,3 +159,7 @@ def test_states_that_are_kept_at_the_outputs_start_there(outputs):
     if outputs == 1:
         np.testing.assert_allclose(after, model.scaling.outputs(np.concatenate([known.y, new.y])), rtol=1e-12)
     assert all(np.corrcoef(before[:, state], after[:60, state])[0, 1] > 0.95 for state in range(outputs))
+    if outputs == 2:  # and of their size and level, whatever the new records are
+        expected = model.latent_paths()[0][0] @ [[1.0, 0.2], [0.1, -1.3]] + [0.4, -2.0]
+        kept = _keep_at_outputs([model.scaling.outputs(known.y)], expected)
+        np.testing.assert_allclose(kept, expected, atol=1e-9)

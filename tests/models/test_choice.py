@@ -131,7 +131,6 @@ def test_numbers_of_any_size_are_drawn(log_spread):
 
 
 def test_a_model_that_only_predicts_is_not_recommended_for_simulation():
-    """Files of version 0.2 have such choices."""
     taken = Candidate("linear, 2 lags", 0.05, None, 12, 0.4, "taken")
     choice = Choice((taken,), taken.name, "", "predictions 1 to 3 steps ahead", None, 1.0)
     model = replace(revarb.ARX(2, 2).fit(small.record()), choice=choice)

@@ -66,6 +66,16 @@ def test_html_escapes_and_rich_draws():
     assert "<i>" in screen.file.getvalue()
 
 
+def test_names_with_units_in_brackets_stay_as_they_are():
+    """`[deg]` would be a tag of rich, and `[/min]` the end of one."""
+    units = ("angle [deg]", "rate [/s]")
+    summary = Summary("mine [/min]", (SummaryTable("of [rad]", ("", "speed [/min]"), (units,)),))
+    screen = Console(file=io.StringIO(), width=60)
+    screen.print(summary)
+    for name in (*units, "mine [/min]", "of [rad]", "[/min]"):
+        assert name in str(summary) and name in screen.file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("lags", "text"), [([], ""), ([3], "3"), ([1, 2, 3, 7], "1-3, 7"), ([0, 2, 4, 5], "0, 2, 4-5")]
 )

@@ -395,7 +395,7 @@ def test_no_path_is_started_that_would_not_finish(clock, limit, members, untried
     model = revarb.fit(RECORD, jobs=1, candidates=fits, members=members, time_limit=limit)
     tried = {row.name.split(",")[0] for row in model.choice.candidates} - {"mixture of"}
     assert {"line", *THREE} - set(untried) == {name for name in tried if not name.startswith("mixture")}
-    said = f"The time limit left untried: {', '.join(f'{name}, 2 lags' for name in untried)}."
+    said = f"The time limit left untried: {'; '.join(f'{name}, 2 lags' for name in untried)}."
     assert (said in model.choice.sentence) == bool(untried) == ("time limit" in model.choice.sentence)
 
 
@@ -409,7 +409,7 @@ def test_on_an_accelerator_a_path_begins_if_there_is_any_time_left(clock, monkey
 
     def fit(fits, parts, blocks, seed, report):
         clock[0] += 50.0
-        assert [fold for _, fold in fits] == [0, 1, 2, 3, ALL]
+        assert [fold for _, fold in fits] in ([0, 1, 2, 3, ALL], [LAST])
         return ((number, WeightPath(start_path(spec, parts, blocks, fold, seed), 10.0))
                 for number, (spec, fold) in enumerate(fits))  # fmt: skip
 

@@ -20,6 +20,7 @@ from revarb.models.recipe import Status
 from revarb.selection import final_fit, ranking
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.final_fit import fit_members
+from revarb.selection.linear import fit_linear_candidate
 from revarb.selection.ranking import rank
 from revarb.selection.records import hold_out_blocks
 from revarb.selection.schedule import FitJob
@@ -108,9 +109,19 @@ def test_where_no_member_can_be_fitted_the_next_best_is_taken(results):
     assert "; it is the best that was fitted to all records. Not fitted to all records: a, " in model.choice.sentence
 
 
+@pytest.mark.parametrize("bounded", [True, False])
+def test_what_is_not_stable_without_the_last_third_decides_no_band(monkeypatch, bounded):
+    monkeypatch.setattr(final_fit, "fit_linear_without_last", lambda order, held_out: MODELS[5])
+    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records: bounded)
+    assert final_fit._find_last(MODELS[0], make(0.4), Fits([])) is (MODELS[5] if bounded else None)
+
+
 @pytest.mark.parametrize("members", [1, 5])
 def test_a_linear_model_that_is_left_is_alone(members):
+    """With its own band."""
     model, _ = fit(RESULTS, members, failing=[A, B])
+    own = fit_linear_candidate(CLOSE[-1], HELD_OUT, [RECORD], seed=0)
+    np.testing.assert_array_equal(model.residual_std, own.residual_std)
     assert model.choice.taken == "linear" and "A linear model is enough" not in model.choice.sentence
     assert model.choice.taken_candidate.note == "taken"
     better = [BEST, make(0.21, deviation=0.1), make(0.215, B, 5.0, 0.1)]

@@ -153,7 +153,8 @@ def test_the_runs_behind_its_bands_are_those_of_a_mixture():
         for name, (mean, std) in paths.items():
             y, run = record.y[block.rows], getattr(bands, name)[number]
             measured = np.isfinite(y)
-            np.testing.assert_allclose(run.error, ((y - mean) / fold.scaling.y_std)[measured], atol=1e-9)
+            unit = (model if name == "cold" else fold).scaling.y_std
+            np.testing.assert_allclose(run.error, ((y - mean) / unit)[measured], atol=1e-9)
             np.testing.assert_allclose(run.variance, ((std / fold.scaling.y_std) ** 2)[measured])
     assert len(bands.ahead) >= len(held_out.blocks) - 2
     assert [(block.begin, block.end) for block in held_out.last_blocks] == [(80, 120)] * 2
@@ -162,6 +163,8 @@ def test_the_runs_behind_its_bands_are_those_of_a_mixture():
     changed = [replace(each, y=np.where(np.arange(120)[:, None] < 80, each.y, 7.0)) for each in records]
     same = fit_linear_without_last(model.order, hold(*changed))  # has not seen them
     np.testing.assert_array_equal(same.model.coefficients, folds[LAST].model.coefficients)
+    still = [replace(each, y=np.where(np.arange(120)[:, None] < 80, 7.0, each.y)) for each in records]
+    assert fit_linear_without_last(model.order, hold(*still)) is None
 
 
 def test_predictions_that_diverge_leave_the_band_of_cold_runs(monkeypatch):

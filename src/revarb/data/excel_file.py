@@ -37,8 +37,9 @@ def _read_values(path: Path) -> Sequence[Sequence[Any]]:
         import openpyxl
     except ModuleNotFoundError:
         raise InputError(f'reading {path} needs openpyxl; pip install "revarb[excel]", or save it as CSV') from None
+    content = io.BytesIO(read_bytes(path))
     try:
-        first, *others = openpyxl.load_workbook(io.BytesIO(read_bytes(path)), data_only=True).worksheets
+        first, *others = openpyxl.load_workbook(content, data_only=True).worksheets
     except (zipfile.BadZipFile, KeyError, ValueError, OSError, SyntaxError) as error:
         raise InputError(f"{path} is not an Excel file, or it is damaged: {error}") from None
     if others:

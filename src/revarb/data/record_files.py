@@ -116,6 +116,10 @@ def read_by_file(
     """The records of every file, as in `read_records`: one, or several where it is split at gaps in time."""
     input_names, output_names = _check_names("inputs", inputs), _check_names("outputs", outputs)
     _check_times(times)
+    if times.column in (*input_names, *output_names):
+        raise InputError(
+            f"column {times.column!r} has the times, and cannot be an input or an output too; leave it out"
+        )
     tables = [Table(path, form) for path in _check_files(files)]
     by_file, spans = [], []
     for table, sampling in zip(tables, _measure(tables, times), strict=True):

@@ -209,13 +209,13 @@ class ExportFormat(NamedTuple):
 def find_format(path: Path, to: str | None) -> str:
     """The format that was named, or else that of the ending."""
     known = ", ".join(f"{name} ({each.ending})" for name, each in FORMATS.items())
-    if to is not None:
-        if to not in FORMATS:
-            raise InputError(f"a model can be exported to {known}; received {describe(to)}")
-        return to
-    for name, each in FORMATS.items():
-        if path.suffix.lower() == each.ending:
-            return name
+    if to is not None and to not in FORMATS:
+        raise InputError(f"a model can be exported to {known}; received {describe(to)}")
+    by_ending = next((name for name, each in FORMATS.items() if path.suffix.lower() == each.ending), to)
+    if to not in (None, by_ending):
+        raise InputError(f"{describe(str(path))} has the ending of {by_ending}, not of {to}; leave out one of them")
+    if by_ending is not None:
+        return by_ending
     raise InputError(
         f"the ending of {describe(str(path))} is that of no export; choose one of these, or pass to=: {known}"
     )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.data.scaling import Standardiser
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
 from revarb.errors import ComputationError, InputError, RevarbError, warn_user
@@ -151,10 +152,13 @@ def find_calibration(
     return Calibrated(calibration, HeldOutBands(cold, ahead))
 
 
-def add_last_runs(known: Calibrated, model: FittedRGP, held_out: HeldOut) -> Calibrated:
-    """Add the runs over the last third of every record, by the model that was fitted without them."""
-    calibration, (cold, ahead) = known
-    last = collect_run_errors({LAST: model}, held_out.records, held_out.last_blocks, calibration.latent_scale)
+def add_last_runs(known: Calibrated, model: FittedRGP, held_out: HeldOut, scaling: Standardiser) -> Calibrated:
+    """Add the runs over the last third of every record, by the model that was fitted without them.
+
+    In units of the `scaling` of all records: that of the first two thirds can be another one.
+    """
+    (calibration, (cold, ahead)), blocks = known, held_out.last_blocks
+    last = collect_run_errors({LAST: model}, held_out.records, blocks, calibration.latent_scale, scaling)
     sound = {len(held_out.blocks) + number: run for number, run in last.items() if not run.diverged}
     return known._replace(bands=HeldOutBands({**cold, **_widen(sound, calibration, cold=True)}, ahead))
 
@@ -192,20 +196,25 @@ def _check_runs(runs: Mapping[float, RunsByBlock], blocks: int) -> None:
 
 
 def collect_run_errors(
-    folds: Mapping[int, FittedRGP], records: Sequence[Series], blocks: Sequence[HeldOutBlock], scale: float
+    folds: Mapping[int, FittedRGP],
+    records: Sequence[Series],
+    blocks: Sequence[HeldOutBlock],
+    scale: float,
+    scaling: Standardiser | None = None,
 ) -> dict[int, RunErrors]:
     """Every block, by its number, as a part of a cold run from the beginning of its record by the fold without it.
 
     The blocks of the first fold come first. The variances are without output noise. Blocks without measured outputs are
-    left out.
+    left out. Units are those of each fold, or of `scaling`.
     """
     runs = {}
     for fold, model in sorted(folds.items()):
         for number, record in enumerate(records):
             selected = [block for block in blocks if (block.record, block.fold) == (number, fold)]
             if selected:
-                moments = _run_restarted(model, record.u, scale)
-                y = model.scaling.outputs(record.y)
+                unit = 1.0 if scaling is None else model.scaling.y_std / scaling.y_std
+                mean, variance = _run_restarted(model, record.u, scale)
+                y, moments = unit * model.scaling.outputs(record.y), Moments(unit * mean, unit**2 * variance)
                 for block in selected:
                     runs[blocks.index(block)] = _compare(y[block.rows], moments, block.rows, block.begin)
     return {block: run for block, run in runs.items() if len(run.error)}

@@ -288,11 +288,13 @@ def _infer_means(model: FittedRGP, prep: Preprocessor, record: Series) -> list[F
 
 
 def _keep_at_outputs(filled: Sequence[Float64[np.ndarray, "_ Dy"]], inferred: np.ndarray) -> np.ndarray:
-    # Where the states of a fit are kept, turned like those of the trained layers: principal components of these records
-    # can have other signs and another order.
+    # Where the states of a fit are kept. Principal components of these records can have other means, sizes, signs and
+    # another order than those of the trained layers: the affine map to these is that of least squares.
     start = initialise_means(filled, inferred.shape[1])
-    left, _, right = np.linalg.svd(start.T @ inferred)
-    return start @ left @ right
+    if len(filled[0][0]) == 1:
+        return start
+    start = np.column_stack([start, np.ones(len(start))])
+    return start @ np.linalg.lstsq(start, inferred)[0]
 
 
 def _weigh(model: FittedRGP, built: TaskRows, states: FreeStates, noise: StudentNoise) -> StudentNoise:

@@ -81,7 +81,7 @@ def cut_out_fold(records: Sequence[Series], blocks: Sequence[HeldOutBlock], fold
 
     Parts shorter than all blocks, such as the transient before the first one, are left out.
     """
-    least, parts = min(block.end - block.begin for block in blocks), []
+    least, parts = min(block.end - block.begin for block in blocks if block.fold == fold), []
     for number, record in enumerate(records):
         inside = [block for block in blocks if (block.record, block.fold) == (number, fold)]
         begins, ends = [0, *(block.end for block in inside)], [*(block.begin for block in inside), len(record)]

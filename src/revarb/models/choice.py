@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLD_RUNS = "cold runs"  # what held-out errors are errors of, unless the system is chaotic
+COLD_RUNS = "cold runs"  # what held-out errors are errors of, unless no cold run follows the record
 MAX_TEXT = 2000  # characters of a name or a sentence in a model file
 FEWER_BLOCKS = ("dropped", "unfinished")  # notes of candidates that were scored on fewer blocks than the others
 NO_BETTER, HARDLY_BETTER = 0.95, 0.6  # of the error of the training mean
@@ -82,8 +82,8 @@ class Choice:
     sentence : str
         Why.
     scored_by : str
-        What the errors are errors of: cold runs, predictions a few steps ahead of a system that is chaotic, or
-        "nothing" where the records were too short to compare.
+        What the errors are errors of: cold runs, predictions a few steps ahead where no cold run follows the record,
+        or "nothing" where the records were too short to compare.
     linear_error, mean_error : float or None
         Held-out errors of the best linear candidate and of the training mean; None where they are not known.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from rich import box
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.table import Table
 from scipy.special import ndtr
 
@@ -46,7 +47,7 @@ class Summary:
     tables: tuple[SummaryTable, ...]
 
     def __rich__(self) -> Group:
-        return Group(self.title, *(_rich_table(table) for table in self.tables))
+        return Group(escape(self.title), *(_rich_table(table) for table in self.tables))
 
     def __str__(self) -> str:
         console = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None)
@@ -63,15 +64,16 @@ class Summary:
 
 def _rich_table(table: SummaryTable) -> Table:
     drawn = Table(
-        title=table.title, title_justify="left", box=box.SIMPLE, show_header=any(table.columns), padding=(0, 1, 0, 0)
-    )
+        title=escape(table.title), title_justify="left", box=box.SIMPLE, show_header=any(table.columns),
+        padding=(0, 1, 0, 0),
+    )  # fmt: skip
     for head, right in zip(table.columns, _find_numbers(table), strict=True):
         if right:  # as narrow as it can be, so that texts keep the width of the terminal
-            drawn.add_column(head.replace(" ", "\n"), justify="right", no_wrap=True)
+            drawn.add_column(escape(head.replace(" ", "\n")), justify="right", no_wrap=True)
         else:
-            drawn.add_column(head, overflow="fold")
+            drawn.add_column(escape(head), overflow="fold")
     for row in table.rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(escape, row))  # names of columns have units in brackets
     return drawn
 
 

@@ -34,6 +34,8 @@ def capture_interrupts(raise_after: int | None = None) -> Iterator[list[int]]:
             capture.append(number)
         if raise_after is not None and len(pressed) > raise_after:
             raise KeyboardInterrupt
+        if raise_after is not None:  # what is at work can be a compilation of several seconds
+            os.write(STDERR, b"interrupted: ending what is at work; press Ctrl-C again to stop at once\n")
 
     _captures.append(pressed)
     try:

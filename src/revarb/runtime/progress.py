@@ -48,8 +48,9 @@ def progress_lines(titles: Sequence[str], total: int, show: bool, waiting: str =
 
 @contextmanager
 def _draw_bars(console: Console, titles: Sequence[str], total: int, waiting: str) -> Iterator[Update]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"),
-               TimeRemainingColumn())  # fmt: skip
+    # Names of candidates are a user's own texts.
+    title, text = (TextColumn(each, markup=False) for each in ("{task.description}", "{task.fields[text]}"))
+    columns = (title, BarColumn(), MofNCompleteColumn(), text, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         tasks = [bar.add_task(title, total=total, text=waiting) for title in titles]
 

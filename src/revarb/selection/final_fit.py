@@ -11,7 +11,7 @@ from revarb.errors import ComputationError, RevarbError, warn_user
 from revarb.fitting.calibrate import Calibrated, HeldOutBands, add_last_runs, find_calibration
 from revarb.fitting.calibration_rule import POOLED
 from revarb.fitting.fit import fit_rgp
-from revarb.fitting.held_out import LAST, HeldOut
+from revarb.fitting.held_out import LAST, HeldOut, measure_block_errors
 from revarb.fitting.problem import FEW_INDUCING
 from revarb.fitting.weight_path import ALL
 from revarb.models.base import Fitted
@@ -58,15 +58,18 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
     calibrated = map_in_threads(
         lambda each: _calibrate(fitted[each.key], each, validation), members, validation.scheduler.workers
     )
-    models = scale_bands(*zip(*calibrated, strict=True))
-    model = Ensemble.from_candidates(models) if mixed else models[0]
+    [(model, _), *_] = calibrated
+    if members[0].path is not None:  # a linear model alone has its own rule
+        models = scale_bands(*zip(*calibrated, strict=True))
+        model = Ensemble.from_candidates(models) if mixed else models[0]
     return _attach(ranking.describe(), model, interrupted)
 
 
 def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> dict[CandidateKey, Any]:
     # The fits of all members run side by side; without any, the others are tried in the order of their errors.
     paths = dict.fromkeys(each.path for each in ranking.members if each.path is not None)
-    validation.fit([FitJob(path, fold) for path in paths for fold in list_final_folds(path)])
+    jobs = [FitJob(path, fold) for path in paths for fold in list_final_folds(path)]
+    validation.fit(sorted(jobs, key=lambda job: job.fold))  # after Ctrl-C a model is worth more than its band
     fitted: dict[CandidateKey, Any] = {}
     for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
         if fitted and each not in ranking.members:
@@ -94,7 +97,7 @@ def _fit_candidate(result: CandidateResult, validation: Validation, records: Seq
     if result.path is None:
         return fit_linear_candidate(result, validation.held_out, records, validation.scheduler.seed)
     if not validation.scheduler.progress.pressed:
-        validation.fit([FitJob(result.path, ALL)])
+        validation.fit([FitJob(result.path, fold) for fold in list_final_folds(result.path)])
     model = validation.get_model(result.key, ALL)
     if model is None and (known := validation.paths.get(FitJob(result.path, ALL))) is not None:
         warn_user(f"{result.name}: its run over all records diverged before this weight; the one before is kept")
@@ -143,21 +146,32 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
 def _calibrate(model: Any, result: CandidateResult, validation: Validation) -> tuple[Any, HeldOutBands | None]:
     # Without bands where it is not calibrated.
     held_out = validation.held_out
+    last = _find_last(model, result, validation)
     if isinstance(model, FittedARX):
-        last = fit_linear_without_last(model.order, held_out)
-        return model, collect_linear_bands(model, {**result.folds, LAST: last}, held_out)
+        folds = result.folds if last is None else {**result.folds, LAST: last}
+        return model, collect_linear_bands(model, folds, held_out)
     if not isinstance(model, FittedRGP):
         return model, None
     try:
         known = calibrate_candidate(result, held_out)
-        if (last := validation.get_model(result.key, LAST)) is not None:
-            known = add_last_runs(known, last, held_out)
+        if last is not None:
+            known = add_last_runs(known, last, held_out, model.scaling)
     except RevarbError as error:
         warn_user(f"the bands are not calibrated: {error}")
         return model, None
     return replace(model, calibration=known.calibration), known.bands
 
 
+def _find_last(model: Any, result: CandidateResult, validation: Validation) -> Any:
+    # The fit without the last third of every record; None where it failed, or is unstable as no member may be.
+    if isinstance(model, FittedARX):
+        last = fit_linear_without_last(model.order, validation.held_out)
+    else:
+        last = validation.get_model(result.key, LAST)
+    return last if last is not None and stays_bounded(last, validation.held_out.records) else None
+
+
 def calibrate_candidate(result: CandidateResult, held_out: HeldOut) -> Calibrated:
     """Noises and widths of a recurrent GP, from its fits without each fold."""
-    return find_calibration(result.folds, held_out.records, held_out.blocks, result.errors, LEAST_NOISE, POOLED)
+    errors = measure_block_errors(result.folds, held_out)  # of cold runs, also where predictions have decided
+    return find_calibration(result.folds, held_out.records, held_out.blocks, errors, LEAST_NOISE, POOLED)

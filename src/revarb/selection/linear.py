@@ -14,7 +14,7 @@ from revarb.data.scaling import Standardiser, half_width
 from revarb.data.series import Series
 from revarb.data.trajectory import Trajectory
 from revarb.data.windows import Order
-from revarb.errors import RevarbError, warn_user
+from revarb.errors import InputError, RevarbError, warn_user
 from revarb.fitting.arx import fit_rows
 from revarb.fitting.calibrate import HeldOutBands, cut_window
 from revarb.fitting.calibration_rule import LEVEL, RunErrors, find_worst_quantile, select_measured
@@ -103,10 +103,13 @@ def calibrate_linear(
     return residual_std, np.stack([_find_std(errors) for errors in by_horizon])
 
 
-def fit_linear_without_last(order: Order, held_out: HeldOut) -> FittedARX:
-    """Fit a linear model to the first two thirds of every record."""
+def fit_linear_without_last(order: Order, held_out: HeldOut) -> FittedARX | None:
+    """Fit a linear model to the first two thirds of every record; None where an output does not move there."""
     records = mask_fold(held_out.records, held_out.last_blocks, LAST)
-    prep = Preprocessor.from_records(records, order)
+    try:
+        prep = Preprocessor.from_records(records, order)
+    except InputError:
+        return None
     return FittedARX(prep, Status.CONVERGED, 0, np.ones(len(prep.output_names)), fit_rows(prep, records))
 
 
@@ -127,9 +130,9 @@ def collect_linear_bands(model: FittedARX, folds: Mapping[int, FittedARX], held_
         if block.fold not in own:
             continue
         fold, record = own[block.fold], held_out.records[block.record]
-        [mean], y_std = simulate_blocks(fold, [run]), fold.scaling.y_std
+        [mean] = simulate_blocks(fold, [run])
         check_finite("residuals", mean)
-        error = (run.y - mean) / y_std
+        error = (run.y - mean) / model.scaling.y_std
         cold[number] = select_measured(run.y, error, np.broadcast_to(model.residual_std**2, error.shape))
         window = cut_window(held_out.records, block, fold.preprocessor.skip)
         if block.fold != LAST and window is not None:

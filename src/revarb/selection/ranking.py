@@ -13,14 +13,14 @@ from revarb.models.choice import COLD_RUNS, HARDLY_BETTER, Candidate, Choice, fo
 from revarb.models.ensemble import Ensemble, Member
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.linear import UNINFORMATIVE
-from revarb.selection.validation import CandidateResult, is_stable, score_predictions
+from revarb.selection.validation import CandidateResult, can_predict, is_stable, score_predictions
 
 # Of members, settled on the development set (docs/design/decisions):
 MAX_RATIO = 1.5  # of the held-out errors of a member and of the best one
 MAX_DEVIATIONS = 2.0  # standard errors by which a member may be worse than the best one
 
-CHAOTIC = 0.5  # of the error of cold runs: predictions 1 to 3 steps ahead that are hardly better
-PREDICTIONS = "predictions 1 to 3 steps ahead, because the system is chaotic"
+HARDLY_EASIER = 0.5  # of the error of cold runs: chaotic, or noisy, where that of predictions is larger
+PREDICTIONS = "predictions 1 to 3 steps ahead, because no cold run follows the record"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,9 @@ def rank(
         raise ComputationError(f"no candidate could be fitted: {reasons}")
     stable = [each for each in complete if is_stable(each, held_out.records)] or complete
     scored_by = COLD_RUNS
-    if (cold := _find_least_error(stable)) > UNINFORMATIVE:
+    if (cold := _find_least_error(stable)) > UNINFORMATIVE and all(map(can_predict, stable)):
         ahead = [score_predictions(each, held_out) for each in stable]
-        if _find_least_error(ahead) > CHAOTIC * cold:
+        if np.inf > _find_least_error(ahead) > HARDLY_EASIER * cold:
             scored_by, stable = PREDICTIONS, ahead
     compared = sorted(stable, key=lambda each: compute_held_out_error(each.errors))
     known = {each.key: each for each in compared}
@@ -189,18 +189,19 @@ def _explain(ranking: Ranking) -> str:
     if ranking.interrupted:
         return f"Interrupted: {best.name} is the best of the candidates that were finished; others were not."
     error = compute_held_out_error(taken.errors)
+    about = f"its held-out error is {format_error(error)} of the output's standard deviation"
     linear = _find_best_linear(ranking.compared)
     others = [compute_held_out_error(each.errors) for each in ranking.compared if each.path is not None]
+    others = [error for error in others if np.isfinite(error)]
     if best.path is None and best is ranking.compared[0]:
+        if not ranking.failures and all(each.path is None for each in ranking.results):
+            return f"{best.name}: {about}. Only linear models were tried."
         beside = f"; the best nonlinear model has {format_error(min(others))}" if others else ""
         follows = ranking.scored_by == COLD_RUNS and error < HARDLY_BETTER * ranking.mean_error
         found = "A linear model is enough" if follows else "A linear model is taken, but none is good enough"
-        return (
-            f"{found}: its held-out error is {format_error(error)} of the output's standard deviation"
-            f"{beside}. Nothing nonlinear was found that is better."
-        )
+        return f"{found}: {about}{beside}. Nothing nonlinear was found that is better."
     beside = "" if linear is None else f", that of the best linear model {format_error(linear)}"
-    text = f"{taken.name}: its held-out error is {format_error(error)} of the output's standard deviation{beside}"
+    text = f"{taken.name}: {about}{beside}"
     if ranking.mixture is None:
         fitted = "" if best is ranking.compared[0] else " that was fitted to all records"
         return f"{text}; it is the best{fitted}."

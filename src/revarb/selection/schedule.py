@@ -30,7 +30,7 @@ from revarb.selection.candidates import CandidatePath
 
 
 class FitJob(NamedTuple):
-    """The fits of a candidate without one fold, or to all records (`ALL`)."""
+    """The fits of a candidate without one fold, to all records (`ALL`), or to their first two thirds (`LAST`)."""
 
     path: CandidatePath
     fold: int
@@ -108,7 +108,7 @@ class Scheduler:
             else:
                 self.progress.count()
                 yield job, known
-        batched = [job for job in missing if self.batched and job.path.has_weights and job.fold in self.batch]
+        batched = [job for job in missing if self.batched and job.path.has_weights and job.fold in (*self.batch, LAST)]
         alone = [job for job in missing if job not in batched]
         for part, start in ((batched, self._run_batched), (alone, self._run_alone)):
             for number, result in start(part) if part else ():

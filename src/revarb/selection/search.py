@@ -64,7 +64,7 @@ def try_candidates(validation: Validation, candidates: AnyCandidates, budget: Bu
     ranking = rank(results, held_out, validation.failures, budget.members, bool(scheduler.progress.pressed))
     if not left_out:
         return ranking
-    names = ", ".join(path.label for path in left_out)
+    names = "; ".join(path.label for path in left_out)
     return replace(ranking, remarks=(*ranking.remarks, f"The time limit left untried: {names}."))
 
 
@@ -73,6 +73,8 @@ def _fit_folds(validation: Validation, paths: Sequence[CandidatePath], budget: B
     scheduler = validation.scheduler
     if not paths or scheduler.progress.pressed:
         return []
+    if budget.is_spent:
+        return list(paths)
     folds = scheduler.batch if scheduler.batched else range(FOLDS)
     if scheduler.batched:  # how long a batch takes is not known: it begins if there is any time left
         durations = dict.fromkeys(paths, Duration(0.0, 0.0))

@@ -36,6 +36,8 @@ def try_student(ranking: Ranking, validation: Validation, candidates: DefaultCan
         return ranking
     validation = replace(validation, held_out=leave_out_outliers(held_out))
     ranking = _rank_again(ranking, validation, candidates, members)
+    if ranking.scored_by != COLD_RUNS:
+        return ranking
     best = ranking.best
     [first, *_] = best.folds.values()
     path = _add_student(best.path or candidates.list_paths(held_out.records, first.order.input_delay)[0])
@@ -142,6 +144,6 @@ def _add_results(
     )
     linear = tuple(each for each in ranking.compared if each.path is None)  # for the table
     remarks = (*ranking.remarks, remark)
-    ranking = replace(ranking, results=results, compared=tuple(student), scored_by=COLD_RUNS, remarks=remarks)
+    ranking = replace(ranking, results=results, compared=tuple(student), remarks=remarks)
     ranking = select_members(ranking, held_out, members)
     return replace(ranking, compared=(*student, *linear))

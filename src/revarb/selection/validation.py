@@ -24,7 +24,7 @@ from revarb.models.choice import format_error
 from revarb.selection.candidates import CandidateKey, CandidatePath
 from revarb.selection.schedule import FitJob, Scheduler
 
-AHEAD = (1, 2, 3)  # steps from filtered states that are scored where cold runs diverge from any record
+AHEAD = (1, 2, 3)  # steps from filtered states that are scored where no cold run follows the record
 MAX_SPREAD = 1.5  # of outputs over the training inputs forwards and backwards, in standard deviations of the output
 
 
@@ -34,7 +34,7 @@ class CandidateResult:
 
     key: CandidateKey
     folds: Mapping[int, Any]
-    errors: Float64[np.ndarray, " B"]  # of cold runs, or of predictions where the system is chaotic
+    errors: Float64[np.ndarray, " B"]  # of cold runs, or of predictions where no cold run follows the record
     seconds: float
 
     @property
@@ -139,6 +139,11 @@ def _measure_spread(model: Any, records: Sequence[Series]) -> float:
     return spread if np.isfinite(spread) else float("inf")
 
 
+def can_predict(result: CandidateResult) -> bool:
+    """Whether its models can predict; a user's own kind of model need not."""
+    return all(hasattr(model, "predict") for model in result.folds.values())
+
+
 def score_predictions(result: CandidateResult, held_out: HeldOut) -> CandidateResult:
     """The candidate with the errors of predictions 1 to 3 steps ahead from filtered states, in place of cold runs."""
     errors = np.full(len(held_out.blocks), np.nan)
@@ -153,13 +158,10 @@ def score_predictions(result: CandidateResult, held_out: HeldOut) -> CandidateRe
     return replace(result, errors=errors)
 
 
-def _square_errors(model: Fitted, record: Series, held_out: HeldOut) -> np.ndarray:
-    # Mean over the numbers of steps; infinite where the filter diverges, and for models that cannot predict.
-    predict = getattr(model, "predict", None)
+def _square_errors(model: Any, record: Series, held_out: HeldOut) -> np.ndarray:
+    # Mean over the numbers of steps; infinite where the filter diverges.
     try:
-        paths = [] if predict is None else [predict(record, steps).mean for steps in AHEAD]
+        paths = [model.predict(record, steps).mean for steps in AHEAD]
     except ComputationError:
-        paths = []
-    if not paths:
         return np.full(record.y.shape, np.inf)
     return np.mean([((path - record.y) / held_out.scaling.y_std) ** 2 for path in paths], axis=0)
