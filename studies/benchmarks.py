@@ -199,7 +199,7 @@ class Benchmarks(ComparisonStudy):
         return [*single, error_grid(outcomes), choice_grid(outcomes)]
 
     def targets(self, rows: Rows) -> list[Target]:
-        """Aims per record, ratios to ARX and R0, and bands; those of a record with a failed seed are missed."""
+        """Aims per record, ratios to the best baseline, and bands; those of a record with a failed seed are missed."""
         outcomes = list_outcomes(rows, self.records)
         return [target for outcome in outcomes for target in _judge_record(outcome)]
 

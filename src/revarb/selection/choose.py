@@ -1,7 +1,8 @@
 """`revarb.fit`: everything is chosen on held-out blocks of the training records.
 
 Candidates are fitted without the blocks of one fold at a time and simulate them (validation.py). The best few of them
-(ranking.py) are fitted to everything (final_fit.py), and their mixture is calibrated on the same blocks (mixture.py).
+(ranking.py) are fitted to everything (final_fit.py), and their mixture is calibrated on the same blocks and
+on forecasts of the last third (mixture.py).
 """
 
 import hashlib
@@ -56,8 +57,8 @@ def fit(
 
     Linear and recurrent GP models of several orders, structures and trainings are tried, or those that are passed. The
     best ones are fitted to all records, without those that are clearly worse than the first, and their mixture is
-    calibrated on the same blocks. `model.choice` has everything that was tried. To configure the model yourself, use
-    `revarb.RGP(...).fit`.
+    calibrated on the same blocks and on forecasts of the last third. `model.choice` has everything that was tried. To
+    configure the model yourself, use `revarb.RGP(...).fit`.
 
     Ctrl-C returns the best candidate so far, with status "interrupted"; a second Ctrl-C stops immediately.
 
