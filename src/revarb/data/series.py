@@ -216,7 +216,8 @@ def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
     for position, record in enumerate(several):
         if not isinstance(record, Series):
             raise InputError(
-                f"record {position} is a {type(record).__name__}, not a Series; wrap it: revarb.Series(u, y)"
+                f"record {position} is a {type(record).__name__}, not a Series; wrap it: revarb.Series(u, y), or read "
+                "a file: revarb.read_records"
             )
         for what in ("input_names", "output_names", "dt"):
             ours, first = getattr(record, what), getattr(several[0], what)

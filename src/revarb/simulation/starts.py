@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.series import Series, Window
 from revarb.data.windows import input_windows_after
-from revarb.errors import InputError, check_integer, describe
+from revarb.errors import InputError, check_integer
 from revarb.runtime.numerics import AnyArray
 from revarb.simulation.chain import Chain, StartState
 from revarb.simulation.filtering import filter_states
@@ -91,8 +91,8 @@ def begin_measured(prep: Preprocessor, u: Any, start: Any) -> tuple[Any, Any]:
         return u, start
     if not isinstance(u, Series):
         raise InputError(
-            'start="measured" needs the measured outputs: pass a revarb.Series(u, y) to simulate, received '
-            f"{describe(u)}"
+            'start="measured" needs the measured outputs: pass a revarb.Series(u, y) to simulate, received a '
+            f"{type(u).__name__}"
         )
     count = min(max(WINDOW, prep.skip), (len(u) + 1) // 2)
     first = u[:count]
