@@ -112,7 +112,7 @@ def test_where_no_member_can_be_fitted_the_next_best_is_taken(results):
 @pytest.mark.parametrize("bounded", [True, False])
 def test_what_is_not_stable_without_the_last_third_decides_no_band(monkeypatch, bounded):
     monkeypatch.setattr(final_fit, "fit_linear_without_last", lambda order, held_out: MODELS[5])
-    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records: bounded)
+    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records, scaling: bounded)
     assert final_fit._find_last(MODELS[0], make(0.4), Fits([])) is (MODELS[5] if bounded else None)
 
 
@@ -132,7 +132,7 @@ def test_a_linear_model_that_is_left_is_alone(members):
 
 
 def test_what_is_not_stable_when_fitted_to_all_records_is_left_out(monkeypatch):
-    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records: model.seed != 2)
+    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records, scaling=None: model.seed != 2)
     with pytest.warns(UserWarning, match="a, 2 lags, w = 5: fitted to all records it is not stable, and is left out"):
         model, seeds = fit(RESULTS, 3)
     assert seeds == [5, 0] and model.choice.taken == "mixture of 2"

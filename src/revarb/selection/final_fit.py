@@ -163,12 +163,14 @@ def _calibrate(model: Any, result: CandidateResult, validation: Validation) -> t
 
 
 def _find_last(model: Any, result: CandidateResult, validation: Validation) -> Any:
-    # The fit without the last third of every record; None where it failed, or is unstable as no member may be.
+    # The fit without the last third of every record; None where it failed, or is unstable as no member may be. Its own
+    # units are those of the first two thirds.
+    held_out = validation.held_out
     if isinstance(model, FittedARX):
-        last = fit_linear_without_last(model.order, validation.held_out)
+        last = fit_linear_without_last(model.order, held_out)
     else:
         last = validation.get_model(result.key, LAST)
-    return last if last is not None and stays_bounded(last, validation.held_out.records) else None
+    return last if last is not None and stays_bounded(last, held_out.records, held_out.scaling) else None
 
 
 def calibrate_candidate(result: CandidateResult, held_out: HeldOut) -> Calibrated:

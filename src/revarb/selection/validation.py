@@ -117,22 +117,23 @@ def is_stable(result: CandidateResult, records: Sequence[Series]) -> bool:
     return all(stays_bounded(model, records) for model in result.folds.values())
 
 
-def stays_bounded(model: Any, records: Sequence[Series]) -> bool:
+def stays_bounded(model: Any, records: Sequence[Series], scaling: Standardiser | None = None) -> bool:
     """Whether the training inputs, and then these in reverse, do not drive its outputs far beyond what was measured.
 
     Held-out errors do not show that. The run is twice as long, and the reversed inputs have the same size and spectrum,
-    and a different order.
+    and a different order. Units are those of the model, or of `scaling`.
     """
     longer = [
         replace(record, u=np.concatenate([record.u, record.u[::-1]]), y=np.concatenate([record.y, record.y[::-1]]))
         for record in records
     ]
-    return _measure_spread(model, longer) <= MAX_SPREAD
+    if scaling is None:
+        scaling = model.scaling if isinstance(model, Fitted) else Standardiser.from_records(records)
+    return _measure_spread(model, longer, scaling) <= MAX_SPREAD
 
 
-def _measure_spread(model: Any, records: Sequence[Series]) -> float:
+def _measure_spread(model: Any, records: Sequence[Series], scaling: Standardiser) -> float:
     # Largest root mean square over the outputs of z-scored runs; infinite where they diverge.
-    scaling = model.scaling if isinstance(model, Fitted) else Standardiser.from_records(records)
     with np.errstate(over="ignore", invalid="ignore"):
         joined = (np.concatenate(simulate_records(model, records)) - scaling.y_mean) / scaling.y_std
         spread = float(np.max(np.sqrt(np.mean(joined**2, axis=0))))
