@@ -7,6 +7,7 @@ import pytest
 
 import revarb
 from revarb.cli import fit_request
+from revarb.fitting.held_out import LAST
 from revarb.fitting.weight_path import ALL
 from revarb.models.recipe import Status
 from support import command_line, small
@@ -158,7 +159,9 @@ def test_ctrl_c_while_choosing_keeps_the_best_candidate_and_resumes(capsys, choo
     assert "\nInterrupted" in out and revarb.load("m.rgp").status == "interrupted"
 
     assert run(capsys, *START, "--jobs", "1", "--resume")[0] == 0
-    assert fitted() == [0, 1, 1, 2, 3, ALL] and revarb.load("m.rgp").status != "interrupted"
+    assert (
+        fitted() == [0, 1, 1, 2, 3, 0, 1, 2, 3, ALL, ALL, LAST, LAST] and revarb.load("m.rgp").status != "interrupted"
+    )
 
 
 @pytest.mark.parametrize(("samples", "status"), [(60, Status.ITERATION_LIMIT), (40, Status.INTERRUPTED)])
