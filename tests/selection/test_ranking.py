@@ -236,6 +236,7 @@ def test_where_no_cold_run_follows_the_record_the_best_is_alone(make, held_out, 
     expected = score_predictions(results[0], held_out).errors if noisy else results[0].errors
     np.testing.assert_array_equal(found.best.errors, expected)
     assert choice.error == compute_held_out_error(expected)
+    assert ("its held-out error 1 to 3 steps ahead is" in choice.sentence) == noisy
     assert rank([make("linear", 4.0), make("a", 1.0, A)], held_out, {}, 5).scored_by == COLD_RUNS
 
 

@@ -25,9 +25,12 @@ PATH, MEAN = CandidatePath(SPEC, "RGP"), CandidatePath(revarb.Mean(), "Mean")
 RECORDS = [small.record(samples=140)]
 
 
-def validation(workers):
+def validation(workers, pressed=()):
     """Parts with a quarter of the rows of the records."""
-    scheduler = SimpleNamespace(parts=[small.record(samples=35)], records=RECORDS, workers=workers, seed=0)
+    progress = SimpleNamespace(pressed=pressed)
+    scheduler = SimpleNamespace(
+        parts=[small.record(samples=35)], records=RECORDS, workers=workers, seed=0, progress=progress
+    )
     return SimpleNamespace(scheduler=scheduler, held_out=SimpleNamespace(records=RECORDS, blocks=()))
 
 
@@ -53,6 +56,11 @@ def test_an_evaluation_is_multiplied(evaluations, monkeypatch, workers, folds):
     found = measure_durations(validation(workers), [PATH])[PATH]
     assert found.folds / found.final == pytest.approx(folds * 35 / (35 + 140))
     assert len(evaluations) == 1 + search.REPEATS  # the first one compiles
+
+
+def test_after_ctrl_c_nothing_more_is_compiled(evaluations):
+    measure_durations(validation(2, pressed=[2]), [PATH])
+    assert evaluations == []
 
 
 def test_what_cannot_be_measured_takes_no_time(monkeypatch):

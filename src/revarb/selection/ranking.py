@@ -189,7 +189,8 @@ def _explain(ranking: Ranking) -> str:
     if ranking.interrupted:
         return f"Interrupted: {best.name} is the best of the candidates that were finished; others were not."
     error = compute_held_out_error(taken.errors)
-    about = f"its held-out error is {format_error(error)} of the output's standard deviation"
+    measure = "held-out error" if ranking.scored_by == COLD_RUNS else "held-out error 1 to 3 steps ahead"
+    about = f"its {measure} is {format_error(error)} of the output's standard deviation"
     linear = _find_best_linear(ranking.compared)
     others = [compute_held_out_error(each.errors) for each in ranking.compared if each.path is not None]
     others = [error for error in others if np.isfinite(error)]

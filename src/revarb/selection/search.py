@@ -80,6 +80,8 @@ def _fit_folds(validation: Validation, paths: Sequence[CandidatePath], budget: B
         durations = dict.fromkeys(paths, Duration(0.0, 0.0))
     else:
         durations = measure_durations(validation, paths)
+        if scheduler.progress.pressed:
+            return []
         last_fits = estimate_last_fits([*durations.values()], budget.members, scheduler.workers)
         total = sum(each.folds for each in durations.values()) + last_fits
         scheduler.progress.say(f"about {total:.0f} s for {len(paths)} structures with {FOLDS} folds each")
@@ -136,7 +138,7 @@ def _compare_work(path: CandidatePath) -> float:
 
 def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable[[], object]:
     held_out = validation.held_out
-    if not path.has_weights:
+    if not path.has_weights or validation.scheduler.progress.pressed:  # after Ctrl-C nothing more is compiled
         return lambda: None
     try:
         problem = initialise_fold(path.trial_spec, held_out.records, held_out.blocks, 0, validation.scheduler.seed)
