@@ -1,6 +1,7 @@
 """Operating points and linear models there, against finite differences, known maps, ARX's own numbers and control."""
 
 import sys
+import warnings
 from dataclasses import replace
 
 import equinox as eqx
@@ -173,6 +174,16 @@ def test_where_it_is_linearised():
     point = model.linearise(at={"u1": 2.0}).point
     np.testing.assert_array_equal(point.inputs, [model.scaling.u_mean[0], 2.0])
     assert str(point) == f"u0 = {model.scaling.u_mean[0]:.6g}, u1 = 2"
+
+
+def test_a_point_beyond_the_training_data_gives_a_warning():
+    model = fit_small("ARX", 2, 2)
+    low, high = model.preprocessor.input_range
+    with pytest.warns(UserWarning, match="the operating point u0 = .* is outside of what training has shown"):
+        model.linearise(at=high + (high - low))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.linearise()
 
 
 def test_figures_and_a_model_without_memory():

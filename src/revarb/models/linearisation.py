@@ -13,7 +13,7 @@ from jaxtyping import Bool, Complex128, Float, Float64
 
 from revarb.data.preprocessor import Preprocessor
 from revarb.data.windows import Order
-from revarb.errors import ComputationError, InputError, check_number, describe
+from revarb.errors import ComputationError, InputError, check_number, describe, warn_user
 from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.runtime.numerics import AnyArray
@@ -363,6 +363,8 @@ class Linearisation:
 def linearise_model(model: "Predictor", at: Any = None) -> Linearisation:
     """Linearise a model at the equilibrium of constant inputs; the members of an ensemble side by side."""
     prep, parts, point = model.preprocessor, list_parts(model), find_operating_point(model, at)
+    if prep.find_extrapolation(point.inputs[None], point.outputs[None]).any():
+        warn_user(f"the operating point {point} is outside of what training has shown: no training data support it")
     found = [_linearise_part(part, point, state) for part, state in zip(parts, point.states, strict=True)]
     a, b, c, d = zip(*found, strict=True)
     matrices = (
