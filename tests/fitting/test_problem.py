@@ -32,6 +32,30 @@ def test_outputs_with_different_gaps_are_separate_groups():
         np.testing.assert_allclose(single.beta[:, 0], known.beta[:, column], rtol=1e-6, atol=1e-9)
 
 
+@with_numerics
+@pytest.mark.parametrize(
+    "options, certain",
+    [({}, True), ({"recipe": "linear"}, False), ({"noise": "student-t"}, False), ({"latent_dim": 2}, False)],
+)
+def test_states_are_certain_where_they_are_the_outputs(options, certain):
+    spec = revarb.RGP(2, 2, **{"hidden": 1, "linear": True, "inducing": 5, "recipe": "narx", **options})
+    assert small.problem(spec, small.record()).layout.certain == certain
+
+
+@with_numerics
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_where_states_are_certain_the_output_layer_gives_the_outputs(outputs):
+    """Two outputs: the states are their principal components."""
+    record = small.record(outputs=outputs)
+    problem = small.problem(
+        revarb.RGP(2, 2, hidden=1, linear=True, latent_dim=outputs, inducing=5, recipe="narx"), record
+    )
+    output = compute_posteriors(problem.start, problem.rows, problem.layout)[-1]
+    mu = problem.start.states.mu[0]
+    windows = np.concatenate([mu[2:], mu[1:-1]], axis=1)
+    np.testing.assert_allclose(output.mean(windows), problem.rows.y, atol=1e-9)
+
+
 LIMIT = 200  # rows of a small limit
 RECIPE = replace(small.QUICK, max_rows=LIMIT)
 

@@ -1,12 +1,15 @@
 """The whole bound: every derivative, several records, limits; parameters as one flat vector."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
+from revarb.gp.collapsed import collapsed_bound
 from revarb.gp.layer import Layer, inverse_softplus
 from revarb.models.recipe import GROUPS
-from revarb.variational.bound import Layout, revarb_bound
+from revarb.variational.bound import Layout, bound_and_means, build_layer_problems, revarb_bound
 from revarb.variational.parameters import Parameters, flatten, get_form, select_entries, unflatten
 from revarb.variational.states import FreeStates
 from support import oracles
@@ -87,6 +90,24 @@ def test_certain_states_reduce_every_layer_to_its_exact_evidence(rng):
         mean, variance = np.asarray(prior.prior_mean), np.asarray(prior.variance)
         kl += 0.5 * np.sum((lam + (m[:L] - mean) ** 2) / variance - 1.0 + np.log(variance / lam))
     assert got == pytest.approx(evidence + entropies - kl, abs=1e-3)
+
+
+def test_without_variances_of_the_regressors_the_bound_is_the_limit_of_its_hidden_layers(rng):
+    """Layout.certain against λ = 1e-9 without the term of the output layer, whose parameters have no effect."""
+    lengths = (7, 6)
+    parameters, rows = random_parameters(rng, lengths, linear=2), random_rows(rng, lengths)
+    raw = tuple(np.full(mu.shape, inverse_softplus(1e-9)) for mu in parameters.states.mu)
+    parameters = replace(parameters, states=FreeStates(parameters.states.mu, raw))
+    layout = Layout(L, lengths, JITTER)
+    *_, output = build_layer_problems(parameters, parameters.states, rows, layout)
+    hidden = float(compiled(parameters, rows, layout)) - float(collapsed_bound(*output, JITTER))
+    certain = layout._replace(certain=True)
+    assert float(compiled(parameters, rows, certain)) == pytest.approx(hidden, rel=1e-6)
+    bound, _, means = bound_and_means(parameters, rows, certain)
+    assert float(bound) == pytest.approx(hidden, rel=1e-6) and means[-1].outputs == 2
+    gradient = jax.grad(revarb_bound)(parameters, rows, certain)
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(gradient.layers[-1]))
+    assert all(np.any(leaf) for leaf in jax.tree.leaves(gradient.layers[0]))
 
 
 def test_flatten_and_back(rng):

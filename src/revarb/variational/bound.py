@@ -1,6 +1,7 @@
 """The REVARB lower bound of log p(y) as a sum over layers (docs/theory/derivation.md, Eqs. 30, 42 and 54)."""
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -44,20 +45,24 @@ class Layout(NamedTuple):
     """Constants of a compiled bound: the state lag, the number of states of each record, and the jitter.
 
     `groups` has the columns of outputs that were measured at the same rows; None if no output is missing. Student-t
-    outputs have a group each, because each has its own weights.
+    outputs have a group each, because each has its own weights. Where the fit keeps the states at the outputs they are
+    `certain`: regressors have no variance, that of the targets is a floor of the noise, and the output layer, which has
+    nothing left to learn, is not in the bound.
     """
 
     lags: int
     lengths: tuple[int, ...]
     jitter: float
     groups: tuple[tuple[int, ...], ...] | None = None
+    certain: bool = False
 
 
 def revarb_bound(parameters: Parameters, rows: Rows, layout: Layout) -> Float[AnyArray, ""]:
     """Σ layers + Σ entropies of the later states − Σ KL of the initial states (Eq. 30), and terms of q(τ) (Eq. 54)."""
     bound = jnp.zeros(())
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
-    for layer, x_hat, targets in build_layer_problems(parameters, states, rows, layout):
+    learnt = len(states.mu) if layout.certain else None
+    for layer, x_hat, targets in build_layer_problems(parameters, states, rows, layout)[:learnt]:
         bound += collapsed_bound(layer, x_hat, targets, layout.jitter)
     return _add_other_terms(bound, parameters, states, rows, layout)
 
@@ -88,12 +93,13 @@ def bound_and_means(parameters: Parameters, rows: Rows, layout: Layout) -> Bound
     """The bound together with the posterior means at the same parameters; they share the sums over rows."""
     bound, means = jnp.zeros(()), []
     states = parameters.states.evaluate(rows.u_bar, layout.lags, layout.lengths)
+    hidden = len(states.mu)
     for layer, x_hat, targets in build_layer_problems(parameters, states, rows, layout):
         residual = subtract_linear(layer.linear, x_hat, targets)
         sums = sum_rows(layer, x_hat, residual.mean)
-        bound += bound_of_sums(layer, x_hat, residual, sums, layout.jitter)
+        if len(means) < hidden or not layout.certain:
+            bound += bound_of_sums(layer, x_hat, residual, sums, layout.jitter)
         means.append(compute_posterior_mean(layer, sums, layout.jitter))
-    hidden = len(states.mu)
     output = join_mean_groups(means[hidden:], _list_groups(rows, layout))
     bound = _add_other_terms(bound, parameters, states, rows, layout)
     return BoundAndMeans(bound, states, (*means[:hidden], output))
@@ -117,7 +123,9 @@ def build_layer_problems(
     """
     layers, mu, lam = parameters.layers, states.mu, states.lam
     means = regressors(mu, rows.u_bar, layout.lags, layout.lengths)
-    variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs have none
+    variances: Sequence[AnyArray | None] = [None] * len(means)
+    if not layout.certain:
+        variances = regressors(lam, rows.u_bar[:, :0], layout.lags, layout.lengths)  # inputs have none
     inside = _weigh_states(rows)
     targets = [
         Targets(later_states(m, layout.lags, layout.lengths), _sum_states(v, inside, layout))
