@@ -10,7 +10,7 @@ from scipy.io import loadmat
 
 from revarb import datasets
 from revarb.data.series import as_records
-from revarb.datasets import benchmarks, files
+from revarb.datasets import benchmarks, published_files
 from revarb.datasets.benchmarks import simulate_artificial, simulate_two_tanks
 from revarb.errors import InputError
 
@@ -176,7 +176,7 @@ def test_a_file_is_taken_out_of_its_archive(monkeypatch, tmp_path):
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
     with pytest.raises(InputError, match=r"cannot download ced_uniform\.mat \(.* the sha256 of DATAUNIF\.MAT differs"):
         datasets.fetch("ced")
-    monkeypatch.setitem(files.SHA256, "ced_uniform.mat", sha256(b"the data").hexdigest())
+    monkeypatch.setitem(published_files.SHA256, "ced_uniform.mat", sha256(b"the data").hexdigest())
     assert datasets.fetch("ced").read_bytes() == b"the data"
     datasets.fetch("ced")
     assert len(downloads) == 1 and [each.name for each in tmp_path.iterdir()] == ["ced_uniform.mat"]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from revarb.data.series import Series
-from revarb.datasets.files import Reader, fetch_file, read_matlab, read_text
+from revarb.datasets.published_files import Reader, fetch_file, read_matlab, read_text
 
 # Of the two tanks, one draining into the other: square roots, an overflow and a noisy sensor.
 SAMPLES = 400
