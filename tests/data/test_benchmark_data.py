@@ -51,7 +51,10 @@ def test_objects_are_taken_where_records_are(make):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Series(U), r"y is missing: pass u and y, or an object of nonlinear_benchmarks, .* received a ndarray$"),
+        (
+            lambda: Series(U),
+            r"y is missing: pass u and y, or an object of nonlinear_benchmarks, .* received a ndarray$",
+        ),
         (lambda: Series(None), "y is missing: .* received a NoneType$"),
         (lambda: Series(stand_in(U, Y, "fast")), "y is missing: .* received a SimpleNamespace$"),
         (lambda: Series(stand_in(U, Y, 0.5), dt=0.1), "dt is 0.1, but the sampling_time of the data is 0.5; leave dt "),
