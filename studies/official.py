@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from matplotlib.figure import Figure
 
 import revarb
 from revarb import datasets
+from studies.measured_starts import COLD, FIRST, MEASURED, list_starts, run_part
 from studies.output import write_file
 from studies.records import describe_failure, raise_if_interrupted
 from studies.study import TIMES, Fit, Result, Study
@@ -38,11 +38,10 @@ from studies.tables import (
     select,
 )
 
-REVARB, MEASURED, COLD = "revarb", "measured", "cold"
+REVARB = "revarb"
 TIME_LIMIT = 600.0  # seconds of a choice
-FIRST = 50  # scored samples by which starts are compared
-ROWS, LENGTH = 10_000, 1_000  # of a longer training record, the models below see evenly spread parts of this length
-ON_PARTS = ("GP-NARX", "MLP-NARX")
+ON_PARTS = "GP-NARX"  # sees, of a training record with more than ROWS rows, so many in evenly spread parts
+ROWS, LENGTH = 10_000, 1_000  # in all, and of a part
 BAND = (0.88, 0.99)  # the share inside the 95 % band that is aimed at
 SCALES = {"mV": 1e3}  # from the units of a file
 
@@ -97,8 +96,8 @@ class Official(Study):
     notes = (
         f"{REVARB} is revarb.fit(train, seed=…, time_limit={TIME_LIMIT:g}); the others are this package's, with their "
         "default settings and 10 lags. A model marked (cold) has no start from measured samples.",
-        f"{' and '.join(ON_PARTS)}: of a training record with more than {ROWS} rows they see {ROWS // LENGTH} evenly "
-        f"spread parts of {LENGTH} rows.",
+        f"{ON_PARTS}: of a training record with more than {ROWS} rows it sees {ROWS // LENGTH} evenly spread parts of "
+        f"{LENGTH} rows.",
         "Published numbers as collected by Champneys et al. 2024, arXiv 2405.10779.",
     )
     columns = (
@@ -128,35 +127,27 @@ class Official(Study):
         return datasets.load(name)
 
     def run_fit(self, fit: Fit) -> Result:
-        """Fit a model, and score its runs over all test parts from both starts."""
+        """Fit a model, and score its runs over all test parts from the starts it has."""
         split, parts = self.load(fit.dataset), [part for part in self.parts if part.dataset == fit.dataset]
         scale, spec = SCALES.get(parts[0].unit, 1.0), self.models(split.lags)[fit.model]
         train, tests = ([_scale(each, scale) for each in _list(records)] for records in (split.train, split.test))
-        common = {**fit._asdict(), "unit": parts[0].unit, "skip": split.window, "reason": None}
-        common.pop("case")
+        about = {"dataset": fit.dataset, "model": fit.model, "seed": fit.seed, "unit": parts[0].unit, "reason": None}
         rows, drawn = [], {}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".* leaves its training range")  # true of the arrow
             try:
                 begin = time.perf_counter()
-                used = spread_parts(train) if fit.model in ON_PARTS else train
-                model = raise_if_interrupted(spec.fit(used, seed=fit.seed))
-                common |= {"status": str(model.status), "fit_seconds": time.perf_counter() - begin}
+                model = spec.fit(spread_parts(train) if fit.model == ON_PARTS else train, seed=fit.seed)
+                about |= {"status": str(raise_if_interrupted(model).status)}
+                about |= {"fit_seconds": time.perf_counter() - begin}
             except Exception as error:
-                failed = {**common, "start": MEASURED, "method": "", **describe_failure(error)}
-                return Result([{**failed, "part": part.name} for part in parts])
+                keys = [{"part": part.name, "start": start} for part in parts for start in (MEASURED, COLD)]
+                return Result([{**about, **key, "method": "", **describe_failure(error)} for key in keys])
             for part, test in zip(parts, tests, strict=True):
                 for start in list_starts(model):
-                    row = {**common, "part": part.name, "start": start, "method": model.methods[-1]}
-                    try:
-                        begin = time.perf_counter()
-                        path, skip = simulate(model, test, split.window, start)
-                        row["simulate_seconds"] = time.perf_counter() - begin
-                        rows.append({**row, **score_run(path, test.y[-len(path) :], skip), "skip": split.window})
-                    except Exception as error:
-                        rows.append({**row, **describe_failure(error)})
-                        continue
-                    if start == MEASURED and fit.model == REVARB and fit.seed == 0:
+                    row, path = run_part(model, test, split.window, start)
+                    rows.append({**about, "part": part.name, "start": start, "method": model.methods[-1], **row})
+                    if path is not None and start == MEASURED and fit.model == REVARB and fit.seed == 0:
                         drawn[part] = path, test.y[-len(path) :]
         return Result(rows, drawn or None)
 
@@ -263,50 +254,12 @@ def spread_parts(records: Sequence[revarb.Series]) -> Sequence[revarb.Series]:
     return [records[0][start : start + LENGTH] for start in starts]
 
 
-def list_starts(model: Any) -> tuple[str, ...]:
-    """The starts that a model has."""
-    return (MEASURED, COLD) if _takes_start(model) or hasattr(model, "predict") else (COLD,)
-
-
-def _takes_start(model: Any) -> bool:
-    return "start" in signature(model.simulate).parameters
-
-
-def simulate(model: Any, test: revarb.Series, window: int, start: str) -> tuple[revarb.Trajectory, int]:
-    """A run over a test part, or over what is after its window; and how many of its rows are not scored.
-
-    A model without `simulate(start=…)` predicts the record, whose outputs are missing after the window.
-    """
-    if start == COLD:
-        return model.simulate(test.u), window
-    if _takes_start(model):
-        first = test[:window]
-        known = revarb.Window(first.u, first.y, first.dt, first.input_names, first.output_names)
-        return model.simulate(test.u[window:], start=known), 0
-    hidden = np.arange(len(test))[:, None] >= window
-    return model.predict(replace(test, y=np.where(hidden, np.nan, test.y))), window
-
-
-def score_run(path: revarb.Trajectory, y: np.ndarray, skip: int) -> dict[str, Any]:
-    """Scores after the first rows: also of the first ones that are scored, and the share of rows that extrapolate."""
-    found, errors = revarb.scores(path, y, skip).to_row(), (path.mean - y)[skip:]
-    if not np.isfinite(found["rmse"]):
-        raise ArithmeticError(f"its error is {found['rmse']}: the run diverged")
-    marks = path.extrapolates
-    return {
-        **found,
-        "mae": float(np.abs(errors).mean()),
-        "rmse_first50": float(np.sqrt(np.mean(errors[:FIRST] ** 2))),
-        "extrapolates": None if marks is None else float(marks[skip:].mean()),
-    }
-
-
 def _select(rows: Rows, part: Part, **where: Any) -> Rows:
     return select(rows, dataset=part.dataset, part=part.name, **where)
 
 
 def _best_start(rows: Rows, model: str) -> str:
-    return MEASURED if select(rows, model=model, start=MEASURED) else COLD
+    return MEASURED if select(rows, model=model, start=MEASURED, reason=None) else COLD
 
 
 def _mark(rows: Rows, model: str) -> str:
