@@ -49,7 +49,8 @@ class Quick(Official):
 
 def rows_of(part, model, rmse, **others):
     """The rows of a model on a part, from both starts."""
-    common = {"part": part.name, "unit": part.unit, "skip": WINDOW, "mae": 0.5 * rmse, "extrapolates": 0.0, **others}
+    about = {"part": part.name, "unit": part.unit, "skip": WINDOW, "extrapolates": 0.0}
+    common = {**about, "mae": 0.5 * (rmse or 0.0), **others}
     starts = (("measured", 0.1), ("cold", 0.2))
     return [score_row(part.dataset, model, rmse, start=start, rmse_first50=first, **common) for start, first in starts]
 
@@ -131,6 +132,14 @@ def test_places_and_targets_are_computed_from_the_rows():
     assert [target.met for target in study.targets(warned)] == [False, True, True]
     failed = rows_of(ONE, REVARB, 4.0, seed=1, reason="diverged")
     assert not any(target.met for target in study.targets([*rows, *failed]) if "one" in target.what)
+
+
+def test_a_fit_that_fails_hides_no_other_part():
+    """A model that starts cold keeps its scores where a fit to another record failed."""
+    cold = [row for row in rows_of(ONE, "LSTM", 4.0) if row["start"] == "cold"]
+    rows = [*cold, *rows_of(TWO, "LSTM", None, reason="diverged")]
+    [line] = Quick(seeds=1).error_grid(rows).rows[:1]
+    assert line == ["LSTM (cold)", "4.000", "–"]
 
 
 def test_the_submission_has_the_metrics_of_the_benchmark():
