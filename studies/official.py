@@ -140,6 +140,8 @@ class Official(Study):
                 model = spec.fit(spread_parts(train) if fit.model == ON_PARTS else train, seed=fit.seed)
                 about |= {"status": str(raise_if_interrupted(model).status)}
                 about |= {"fit_seconds": time.perf_counter() - begin}
+                if (choice := getattr(model, "choice", None)) is not None:
+                    about["taken"] = choice.taken
             except Exception as error:
                 keys = [{"part": part.name, "start": start} for part in parts for start in (MEASURED, COLD)]
                 return Result([{**about, **key, "method": "", **describe_failure(error)} for key in keys])

@@ -4,13 +4,14 @@ The package is not imported: any object with these attributes will do.
 """
 
 import numbers
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from revarb.errors import InputError, check_integer
 
 WINDOW_LENGTH = "state_initialization_window_length"  # first samples of a test part from which a run may start
 
 
+@runtime_checkable
 class BenchmarkData(Protocol):
     """Inputs, outputs and their sampling interval in seconds, None where it is not known."""
 
@@ -21,8 +22,7 @@ class BenchmarkData(Protocol):
 
 def is_benchmark_data(value: object) -> TypeGuard[BenchmarkData]:
     """Whether it has the attributes of these objects."""
-    interval = getattr(value, "sampling_time", "")
-    return hasattr(value, "u") and hasattr(value, "y") and isinstance(interval, numbers.Real | None)
+    return isinstance(value, BenchmarkData) and isinstance(value.sampling_time, numbers.Real | None)
 
 
 def unpack_benchmark(data: object, dt: float | None, first: bool = False) -> tuple[Any, Any, float | None]:
