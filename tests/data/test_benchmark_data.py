@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import revarb
 from revarb.data.series import Series, Window, as_records
 from revarb.errors import InputError
 
@@ -44,6 +45,7 @@ def test_objects_are_taken_where_records_are(make):
     for several in ([one, two], (Series(one), two)):
         records = as_records(several)
         assert [len(record) for record in records] == [30, 20] and all(type(each) is Series for each in records)
+    assert len(revarb.Mean().fit(one).simulate(U)) == 30
     with pytest.raises(InputError, match=r"records must agree in dt: record 0 has 0.5, record 1 has 0.2"):
         as_records([one, make(U, Y, 0.2)])
 
@@ -60,7 +62,6 @@ def test_objects_are_taken_where_records_are(make):
         (lambda: Series(stand_in(U, Y, 0.5), dt=0.1), "dt is 0.1, but the sampling_time of the data is 0.5; leave dt "),
         (lambda: Series(stand_in(U, Y[:9], 0.5)), "u and y must have the same number of rows: u has 9|u has 30"),
         (lambda: Window(stand_in(U, Y, 0.5, None, 31)), "_window_length must be a whole number from 1 to 30, .* 31"),
-        (lambda: as_records([stand_in(U, Y), U]), "record 1 is a ndarray, not a Series"),
     ],
 )
 def test_refusals(call, message):
