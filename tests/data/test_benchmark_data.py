@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import revarb
 from revarb.data.series import Series, Window, as_records
 from revarb.errors import InputError
 
@@ -45,7 +44,6 @@ def test_objects_are_taken_where_records_are(make):
     for several in ([one, two], (Series(one), two)):
         records = as_records(several)
         assert [len(record) for record in records] == [30, 20] and all(type(each) is Series for each in records)
-    assert len(revarb.Mean().fit(one).simulate(U)) == 30
     with pytest.raises(InputError, match=r"records must agree in dt: record 0 has 0.5, record 1 has 0.2"):
         as_records([one, make(U, Y, 0.2)])
 

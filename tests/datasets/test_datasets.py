@@ -1,6 +1,7 @@
 """Benchmarks by name: generated and recorded ones, descriptions, missing files."""
 
 from hashlib import sha256
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import numpy as np
@@ -8,6 +9,7 @@ import pooch
 import pytest
 from scipy.io import loadmat
 
+import revarb
 from revarb import datasets
 from revarb.data.series import as_records
 from revarb.datasets import benchmarks, published_files
@@ -124,6 +126,14 @@ def test_leaderboard_parts_are_where_the_benchmark_says(recorded_data):
     lines = datasets.fetch("wiener_hammerstein").read_text().splitlines()[1:]  # without the header
     for record, first in ((table.train, 5200), (table.test, 105200)):
         assert [record.u[0, 0], record.y[0, 0]] == [float(cell) for cell in lines[first].split(",")[:2]]
+
+
+def test_data_of_the_leaderboards_package_is_fitted_and_compared():
+    u = np.sin(np.arange(80.0) ** 1.5)
+    data = SimpleNamespace(u=u, y=np.convolve(u, [0.0, 1.0, 0.5])[:80], sampling_time=0.5)
+    model = revarb.ARX(1, 2).fit([data, data])
+    assert model.dt == 0.5 and np.abs(model.simulate(u).mean[5:, 0] - data.y[5:]).max() < 1e-6
+    assert revarb.compare(data, data, {"ARX": revarb.ARX(1, 2)}, seeds=1).rows[0]["rmse"] < 1e-6
 
 
 def test_time_is_not_an_input(recorded_data):
