@@ -14,7 +14,7 @@ QUICK := XLA_FLAGS="$(XLA_QUICK)" $(BIN)/python -m pytest -n 2 --dist loadfile -
 CHECKED := --jaxtyping-packages=revarb,support.checked
 COVERAGE := --cov=revarb
 # Studies of `make results`, each with its number of seeds.
-STUDIES := table1:5 table2:3 benchmarks:3 outliers:5 export:1 mpc:3 state_space:5 recognition:5 calibration:5 beyond:10 avatar:1
+STUDIES := table1:5 table2:3 benchmarks:3 official:3 outliers:5 export:1 mpc:3 state_space:5 recognition:5 calibration:5 beyond:10 avatar:1
 
 .PHONY: demo test test-core test-slow lint docs dist-check bench results clean
 

@@ -19,6 +19,7 @@ from studies import benchmarks as benchmark_study  # noqa: E402
 from studies import beyond as beyond_study  # noqa: E402
 from studies import export as export_study  # noqa: E402
 from studies import mpc as mpc_study  # noqa: E402
+from studies import official as official_study  # noqa: E402
 from studies import outliers as outlier_study  # noqa: E402
 from studies import state_space as state_space_study  # noqa: E402
 from studies.benchmarks import CHOSEN  # noqa: E402
@@ -125,8 +126,10 @@ def calibration():
 
 OUTLIERS, EXPORT, MPC, LOOP = "outliers.json", "export.json", "mpc.json", "bench_loop.json"
 BENCHMARKS, BEYOND, STATE_SPACE = "benchmarks.json", "beyond.json", "state_space.json"
+OFFICIAL = "official.json"
 COMMANDS = {
     BENCHMARKS: f"python -m studies benchmarks --json results/{BENCHMARKS}",
+    OFFICIAL: f"python -m studies benchmarks --official --json results/{OFFICIAL}",
     BEYOND: f"python -m studies beyond --json results/{BEYOND}",
     OUTLIERS: f"python -m studies outliers --json results/{OUTLIERS}",
     EXPORT: f"python -m studies export --json results/{EXPORT}",
@@ -416,6 +419,10 @@ TABLES = {
     "benchmarks_choice": benchmarks_choice,
     "benchmarks_targets": partial(target_table, benchmark_study, BENCHMARKS),
     "benchmarks_published": benchmarks_published,
+    "official_places": partial(study_table, official_study, OFFICIAL, 0),
+    "official_errors": partial(study_table, official_study, OFFICIAL, 1),
+    "official_scores": partial(study_table, official_study, OFFICIAL, 2),
+    "official_targets": partial(target_table, official_study, OFFICIAL),
     "readme": readme,
     "outliers": outliers,
     "outliers_bands": outliers_bands,
@@ -451,6 +458,7 @@ SOURCES = {
     "recognition": ("recognition.json",),
     "calibration": ("calibration.json",),
     **{name: (BENCHMARKS,) for name in TABLES if name.startswith("benchmarks") or name == "readme"},
+    **{name: (OFFICIAL,) for name in TABLES if name.startswith("official")},
     **{name: (BEYOND,) for name in TABLES if name.startswith("beyond")},
     **{name: (OUTLIERS,) for name in TABLES if name.startswith("outliers")},
     **{name: (EXPORT,) for name in TABLES if name.startswith("export")},

@@ -14,6 +14,7 @@ STUDIES = {
     "recognition": ("studies.paper.recognition", "networks instead of free latent means (long)"),
     "avatar": ("studies.paper.avatar", "the paper's avatar: motion by its speed; --live opens it in the browser"),
     "benchmarks": ("studies.benchmarks", "the chosen model on twelve records, beside baselines and published numbers"),
+    "official": ("studies.official", "the same on the records of nonlinearbenchmark.org, by its protocol (long)"),
     "calibration": ("studies.calibration", "do bands hold what they say, calibrated and as fitted?"),
     "beyond": ("studies.beyond", "do bands and warnings hold where plants run beyond their training data?"),
     "outliers": ("studies.outliers", "outliers in the training outputs: Gaussian and Student-t noise (long)"),

@@ -4,6 +4,7 @@ Cold start, scored after 40 samples. RMSE by the mean-only run, in raw units or,
 the training part, all outputs pooled.
 """
 
+import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 
 import revarb
 from studies.comparisons import NOTES, ComparisonStudy
+from studies.official import Official
 from studies.records import Benchmark, baseline_models
 from studies.study import Fit
 from studies.tables import (
@@ -191,6 +193,20 @@ class Benchmarks(ComparisonStudy):
     def order(self, fit: Fit) -> Any:
         """The first seed first, and of it the fits that take longest."""
         return (0 if self.find(fit.dataset).drawn else fit.seed, fit.model != CHOSEN)
+
+    @classmethod
+    def add_options(cls, parser: argparse.ArgumentParser) -> None:
+        """The option of the leaderboard."""
+        parser.add_argument(
+            "--official", action="store_true", help="the records and protocol of nonlinearbenchmark.org"
+        )
+
+    def run(self, options: argparse.Namespace, command: str) -> None:
+        """Carry out this study, or that of the leaderboard."""
+        if options.official:
+            Official(self.seeds, self.jobs).run(options, command)
+        else:
+            super().run(options, command)
 
     def tables(self, rows: Rows) -> list[Grid]:
         """Every record with all models; then all records: errors, and what was chosen."""

@@ -112,7 +112,7 @@ def run_model(
             model = raise_if_interrupted(spec.fit(train, seed=seed))
             about = {"status": str(model.status), "fit_seconds": time.perf_counter() - begin}
         except Exception as error:
-            return Run([{**common, "start": start, "method": "", **_fail(error)} for start in starts], {})
+            return Run([{**common, "start": start, "method": "", **describe_failure(error)} for start in starts], {})
         if getattr(model, "choice", None) is not None:
             about["taken"] = model.choice.taken
         rows, paths = [], {}
@@ -126,7 +126,7 @@ def run_model(
                     rows.append({**row, **score(simulated, start)})
                     paths[start, method] = simulated
                 except Exception as error:
-                    rows.append({**row, **_fail(error)})
+                    rows.append({**row, **describe_failure(error)})
     return Run(rows, paths, model)
 
 
@@ -148,5 +148,6 @@ def _simulate(model: Any, record: revarb.Series, method: str, start: str) -> rev
     return path
 
 
-def _fail(error: Exception) -> dict[str, Any]:
+def describe_failure(error: Exception) -> dict[str, Any]:
+    """The columns of a row that failed."""
     return {"status": "failed", "reason": " ".join(str(error).split()) or type(error).__name__}

@@ -117,7 +117,7 @@ class Study(ABC):
         body = "".join([*map(grid_html, grids), *figures, *notes])
         return make_page(self.title, self.headline(rows), body, meta)
 
-    def write_more(self, folder: Path, drawn: Mapping[Fit, Any]) -> list[Path]:
+    def write_more(self, folder: Path, rows: Rows, drawn: Mapping[Fit, Any]) -> list[Path]:
         """Write further files beside the pictures."""
         return []
 
@@ -140,7 +140,7 @@ class Study(ABC):
         if options.pictures is not None:
             for name, figure in self.figures(rows, drawn).items():
                 _print_written(write_file(options.pictures / f"{name}.png", encode_figure(figure, "png")))
-            _print_written(*self.write_more(options.pictures, drawn))
+            _print_written(*self.write_more(options.pictures, rows, drawn))
         if options.page is not None and (page := self.page(rows, drawn, meta)) is not None:
             _print_written(write_file(options.page, page.encode()))
 

@@ -97,7 +97,7 @@ class Avatar(Study):
         signals = {name: make_speed_signals(gaits, model.dt, pace)[name] for name, pace in STRIPS.items()}
         return {f"avatar_{name}": _draw_signal(name, speeds, model, gaits) for name, speeds in signals.items()}
 
-    def write_more(self, folder: Path, drawn: Mapping[Fit, Any]) -> list[Path]:
+    def write_more(self, folder: Path, rows: Rows, drawn: Mapping[Fit, Any]) -> list[Path]:
         """The model, and the motion under the step signal as BVH, AMC, CSV and GIF."""
         if not drawn:
             return []

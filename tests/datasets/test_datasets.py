@@ -1,12 +1,18 @@
 """Benchmarks by name: generated and recorded ones, descriptions, missing files."""
 
+from hashlib import sha256
+from types import SimpleNamespace
+from zipfile import ZipFile
+
 import numpy as np
 import pooch
 import pytest
 from scipy.io import loadmat
 
+import revarb
 from revarb import datasets
-from revarb.datasets import benchmarks
+from revarb.data.series import as_records
+from revarb.datasets import benchmarks, published_files
 from revarb.datasets.benchmarks import simulate_artificial, simulate_two_tanks
 from revarb.errors import InputError
 
@@ -82,6 +88,54 @@ def test_recorded_benchmarks(recorded_data, name, sizes, lags, columns, spread):
         assert np.sqrt(np.mean(z[split.skip :] ** 2)) == pytest.approx(spread, abs=6e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "train", "test", "window", "dt", "columns", "spread"),
+    [
+        ("ced", (400, 400), {"low": 100, "high": 100}, 10, 0.02, ("voltage", "speed"), (0.3511, 0.5430)),
+        ("cascaded_tanks", (1024,), {"": 1024}, 50, 4.0, ("pump", "level"), (2.1200,)),
+        ("wiener_hammerstein", (100000,), {"": 78800}, 50, 1 / 51200, ("u", "y"), (0.2439,)),
+        (
+            "silverbox", (65062,), {"multisine": 21688, "arrow": 40475, "arrow without extrapolation": 32000}, 50,
+            1 / 610.35, ("V1", "V2"), (0.0543, 0.0535, 0.0430),
+        ),
+    ],
+)  # fmt: skip
+def test_leaderboard_records(recorded_data, name, train, test, window, dt, columns, spread):
+    """The official splits; spreads are of the scored rows, read from the files without this package."""
+    split = datasets.load(name)
+    trains, tests = as_records(split.train), as_records(split.test)
+    assert tuple(map(len, trains)) == train and [len(each) for each in tests] == list(test.values())
+    assert isinstance(split.train, tuple) == (name == "ced") and split.test_names == tuple(filter(None, test))
+    assert (split.window, split.skip, split.lags) == (window, window, 10)
+    for record in (*trains, *tests):
+        assert record.dt == dt and record.input_names + record.output_names == columns and record.missing == 0
+    assert [record.y[window:].std() for record in tests] == pytest.approx(spread, abs=6e-5)
+
+
+def test_leaderboard_parts_are_where_the_benchmark_says(recorded_data):
+    """First samples, by the rules of the benchmark on the published files."""
+    found = {name: loadmat(datasets.fetch(name)) for name in ("ced", "cascaded_tanks", "silverbox")}
+    low, high = datasets.load("ced").train
+    assert (low.y[0, 0], high.u[0, 0]) == (found["ced"]["z11"][0, 0], found["ced"]["u12"][0, 0])
+    assert datasets.load("ced").test[1].y[-1, 0] == found["ced"]["z12"][-1, 0]
+    assert datasets.load("cascaded_tanks").test.y[0, 0] == found["cascaded_tanks"]["yVal"][0, 0]
+    v1, split = found["silverbox"]["V1"][0], datasets.load("silverbox")
+    starts = [split.train, *split.test]
+    assert [each.u[0, 0] for each in starts] == [v1[40650], v1[40650 + 65062], v1[100], v1[100]]
+    table = datasets.load("wiener_hammerstein")
+    lines = datasets.fetch("wiener_hammerstein").read_text().splitlines()[1:]  # without the header
+    for record, first in ((table.train, 5200), (table.test, 105200)):
+        assert [record.u[0, 0], record.y[0, 0]] == [float(cell) for cell in lines[first].split(",")[:2]]
+
+
+def test_data_of_the_leaderboards_package_is_fitted_and_compared():
+    u = np.sin(np.arange(80.0) ** 1.5)
+    data = SimpleNamespace(u=u, y=np.convolve(u, [0.0, 1.0, 0.5])[:80], sampling_time=0.5)
+    model = revarb.ARX(1, 2).fit([data, data])
+    assert model.dt == 0.5 and np.abs(model.simulate(u).mean[5:, 0] - data.y[5:]).max() < 1e-6
+    assert revarb.compare(data, data, {"ARX": revarb.ARX(1, 2)}, seeds=1).rows[0]["rmse"] < 1e-6
+
+
 def test_time_is_not_an_input(recorded_data):
     """The files of heating and cstr begin with a column of the time."""
     assert datasets.load("heating").train.u[0, 0] == 9.0
@@ -112,3 +166,31 @@ def test_a_failed_download_is_one_clear_line(monkeypatch, tmp_path):
     monkeypatch.setattr(pooch, "retrieve", offline)
     with pytest.raises(InputError, match=r"cannot download drive\.mat \(ConnectionError: no route to host\)"):
         datasets.fetch("drive")
+    with pytest.raises(InputError, match=r"cannot download ced_uniform\.mat \(ConnectionError: no route to host\)"):
+        datasets.fetch("ced")
+
+
+def test_a_file_is_taken_out_of_its_archive(monkeypatch, tmp_path):
+    """The archive is not kept: one that is damaged or has changed is downloaded again the next time."""
+    downloads, content = [], {"DATAUNIF.MAT": b"the data"}
+
+    def download(address, known_hash, name, folder):
+        downloads.append(address)
+        with ZipFile(tmp_path / name, "w") as archive:
+            for member, data in content.items():
+                archive.writestr(member, data)
+        return str(tmp_path / name)
+
+    monkeypatch.delenv("REVARB_DATA", raising=False)
+    monkeypatch.setattr(pooch, "retrieve", download)
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
+    with pytest.raises(InputError, match=r"cannot download ced_uniform\.mat \(.* the sha256 of DATAUNIF\.MAT differs"):
+        datasets.fetch("ced")
+    monkeypatch.setitem(published_files.SHA256, "ced_uniform.mat", sha256(b"the data").hexdigest())
+    assert datasets.fetch("ced").read_bytes() == b"the data"
+    datasets.fetch("ced")
+    assert len(downloads) == 1 and [each.name for each in tmp_path.iterdir()] == ["ced_uniform.mat"]
+    (tmp_path / "ced_uniform.mat").unlink()
+    content.clear()
+    with pytest.raises(InputError, match=r"cannot download ced_uniform\.mat \(.* the archive has no DATAUNIF\.MAT"):
+        datasets.fetch("ced")

@@ -68,8 +68,8 @@ def test_a_quick_study_writes_model_strips_and_exports(recorded_data, tmp_path):
     rows, drawn = run_fits(quick)
     assert [row["signal"] for row in rows] == ["step", "ramp", "sine", "stop and go"] and len(quick.targets(rows)) == 5
     assert list(quick.figures(rows, drawn)) == ["avatar_step", "avatar_ramp", "avatar_sine"]
-    assert quick.figures(rows, {}) == {} and quick.write_more(tmp_path, {}) == []
-    files = sorted(file.name for file in quick.write_more(tmp_path, drawn))
+    assert quick.figures(rows, {}) == {} and quick.write_more(tmp_path, rows, {}) == []
+    files = sorted(file.name for file in quick.write_more(tmp_path, rows, drawn))
     assert files == ["avatar.rgp", *(f"step.{kind}" for kind in ("amc", "asf", "bvh", "csv", "gif"))]
     assert len((tmp_path / "step.csv").read_text().splitlines()) == 1801
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from revarb.data.benchmark_data import BenchmarkData, is_benchmark_data, unpack_benchmark
 from revarb.data.dataframes import (
     RowIndex,
     TableValues,
@@ -30,7 +31,7 @@ class Series:
     ----------
     u : array-like [T, inputs] or data frame
         Inputs, one row per sample; a vector is one column. None (or a matrix without columns) for a system without
-        inputs. Inputs have no gaps.
+        inputs. Inputs have no gaps. Or, alone, an object of the package nonlinear_benchmarks, with its sampling time.
     y : array-like [T, outputs] or data frame
         Outputs. NaN is a missing value.
     dt : float, optional
@@ -75,7 +76,7 @@ class Series:
     def __init__(
         self,
         u: Any,
-        y: Any,
+        y: Any = None,
         dt: float | None = None,
         input_names: Iterable[str] | None = None,
         output_names: Iterable[str] | None = None,
@@ -83,6 +84,8 @@ class Series:
         time_name: str | None = None,
         start_time: float = 0.0,
     ):
+        if y is None:
+            u, y, dt = unpack_benchmark(u, dt, first=isinstance(self, Window))
         y_values = read_values("y", y)
         u_values = TableValues(np.empty((len(y_values.matrix), 0))) if u is None else read_values("u", u)
         u_matrix, y_matrix = u_values.matrix, y_values.matrix
@@ -145,7 +148,8 @@ class Window(Series):
     Parameters
     ----------
     u : array-like [T, inputs] or data frame
-        Inputs up to the last sample before the simulation; None for a system without inputs.
+        Inputs up to the last sample before the simulation; None for a system without inputs. Or, alone, a test part of
+        the package nonlinear_benchmarks, of which only the first samples are taken that it allows for this.
     y : array-like [T, outputs] or data frame
         Outputs at the same samples.
     dt : float, optional
@@ -203,14 +207,17 @@ def find_label_interval(name: str, index: RowIndex) -> float | None:
     return steps.interval
 
 
-def as_records(records: Series | Sequence[Series]) -> tuple[Series, ...]:
+def as_records(records: Series | BenchmarkData | Sequence[Series | BenchmarkData]) -> tuple[Series, ...]:
     """One record or several, as a tuple whose members agree in their columns and sampling."""
+    if is_benchmark_data(records):
+        records = Series(records)
     if not isinstance(records, Series | Sequence | np.ndarray):
         raise InputError(
             f"a record must be a Series or a list of Series, received {type(records).__name__}; wrap it: "
             "revarb.Series(u, y)"
         )
-    several = (records,) if isinstance(records, Series) else tuple(records)
+    given = (records,) if isinstance(records, Series) else records
+    several: tuple[Any, ...] = tuple(Series(each) if is_benchmark_data(each) else each for each in given)
     if not several:
         raise InputError("no record was given: pass a Series or a list of Series")
     for position, record in enumerate(several):

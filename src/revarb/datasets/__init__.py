@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from revarb.data.series import Series
 from revarb.datasets.benchmarks import GENERATED, RECORDED, Recorded
@@ -25,6 +25,11 @@ class Split(Generic[Records]):
         The records; `RGP.fit` and `compare` take both kinds.
     lags : int
         Lags of the states and of the inputs: the paper's where it has the record.
+    window : int
+        First samples of a test record from which a run may start, `revarb.Window(u[:window], y[:window])`: of the
+        records of nonlinearbenchmark.org; 0 of the others.
+    test_names : tuple of str
+        Names of several test records.
 
     Examples
     --------
@@ -38,14 +43,21 @@ class Split(Generic[Records]):
     train: Records
     test: Records
     lags: int
+    window: int = 0
+    test_names: tuple[str, ...] = ()
 
     @property
     def skip(self) -> int:
-        """First rows of a test record that are not scored: lags + input lags; only lags where several are short."""
+        """First rows of a test record that are not scored.
+
+        The window where there is one, else lags + input lags; only lags where several test records are short.
+        """
+        if self.window:
+            return self.window
         return 2 * self.lags if isinstance(self.test, Series) else self.lags
 
 
-def load(name: str, seed: int = 0) -> Split[Series]:
+def load(name: str, seed: int = 0) -> Split[Any]:
     """Load a benchmark by name; its files are downloaded on first use (see `fetch`).
 
     Parameters
@@ -58,7 +70,8 @@ def load(name: str, seed: int = 0) -> Split[Series]:
     Returns
     -------
     Split
-        Training and test records, and the lags.
+        Training and test records, and the lags. "ced" has two training records; "ced" and "silverbox" have several
+        test records.
 
     Examples
     --------
@@ -71,7 +84,7 @@ def load(name: str, seed: int = 0) -> Split[Series]:
         generate, _ = GENERATED[name]
         return Split(name, *generate(check_seed(seed)), lags=5)
     entry = _entry(name)
-    return Split(name, *entry.load(), entry.lags)
+    return Split(name, *entry.load(), entry.lags, entry.window, entry.test_names)
 
 
 def names() -> tuple[str, ...]:
@@ -86,8 +99,10 @@ def names() -> tuple[str, ...]:
     >>> import revarb
     >>> revarb.datasets.names()[:7]
     ('artificial', 'two_tanks', 'artificial_recorded', 'drive', 'actuator', 'dryer', 'gas_furnace')
-    >>> revarb.datasets.names()[7:]
+    >>> revarb.datasets.names()[7:13]
     ('ballbeam', 'robot_arm', 'heating', 'thermic', 'cstr', 'winding')
+    >>> revarb.datasets.names()[13:]
+    ('ced', 'cascaded_tanks', 'wiener_hammerstein', 'silverbox')
     """
     return (*GENERATED, *RECORDED)
 
