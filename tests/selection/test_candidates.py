@@ -8,7 +8,7 @@ import pytest
 import revarb
 from revarb.data.windows import Order
 from revarb.fitting.problem import FEW_INDUCING
-from revarb.models.recipe import Recognition
+from revarb.models.recipe import RECIPES, Recognition
 from revarb.selection.candidates import (
     DELAYS,
     LINEAR_WEIGHT,
@@ -121,6 +121,21 @@ def test_what_differs_between_the_structures(delay):
     assert [path.spec.latent_dims[0] for path in linear] == [2, 2]  # as many states as outputs
     assert [path.spec.recipe.keeps_states for path in linear] == [False, True]
     assert DefaultCandidates(linear_only=True).list_paths(make_records(300, outputs=2), delay) == paths[:1]
+
+
+def test_of_long_records_those_with_known_states_come_first_and_see_more_rows():
+    records = make_records(600, outputs=2)
+    paths = DefaultCandidates(long=True).list_paths(records, 1)
+    known, others = paths[:2], paths[2:]
+    assert others == DEFAULT.list_paths(records, 1)[:-1]
+    for path in known:
+        last, trial = path.spec, path.trial_spec
+        assert last.recipe.keeps_states and last.inducing > 2 * trial.inducing
+        assert last.recipe.max_rows > RECIPES["narx"].max_rows
+        assert sum(last.recipe.iterations) > sum(trial.recipe.iterations)
+        free = {name for stage in (*last.recipe.stages, *trial.recipe.stages) for name in stage.free}
+        assert "linear" not in free and "zeta" in free  # the linear part stays stable
+    assert [(path.spec.lags, path.spec.input_lags) for path in known] == [(FEW_LAGS,) * 2, (MORE_LAGS,) * 2]
 
 
 def test_structures_that_short_records_make_equal_are_tried_once():

@@ -8,6 +8,7 @@ import pytest
 
 import revarb
 from revarb.data.series import Series
+from revarb.data.windows import Order
 from revarb.errors import ComputationError, InputError
 from revarb.fitting import weight_path
 from revarb.fitting.held_out import LAST
@@ -20,7 +21,7 @@ from revarb.models.recipe import RECIPES, Recognition, Stage, Status, Step
 from revarb.runtime.unfinished import keep_journals
 from revarb.selection import choose, final_fit, records, schedule, search
 from revarb.selection.candidates import read_candidates
-from revarb.selection.records import hold_out_blocks
+from revarb.selection.records import ASIDE_BLOCKS, LONG_ROWS, hold_out_blocks, set_aside
 from revarb.selection.search import Duration
 from revarb.variational.parameters import flatten
 from support import small
@@ -30,6 +31,7 @@ from support.small_choice import ALSO_CLOSE, CLOSE, SAMPLES, press_ctrl_c, use_d
 
 FIRST, SECOND = CLOSE, ALSO_CLOSE
 LINEAR = revarb.ARX(3, 3)
+QUICK_KNOWN = (Stage(("zeta", "w", "variance", "sigma2"), 20),)
 RECORD = small.record(samples=SAMPLES)
 LINE = arx_record(0, SAMPLES, noise=0.05)
 
@@ -300,6 +302,20 @@ def test_long_records_are_chosen_on_parts_and_fitted_whole(monkeypatch):
     assert measure_errors(model, record) < 0.2
 
 
+def test_the_bands_of_long_records_are_set_on_blocks_that_no_fit_sees():
+    """Members that are clearly worse there are left out."""
+    record, test = small.record(samples=LONG_ROWS + 100), small.record(1, samples=500)
+    good = replace(FIRST, recipe=replace(RECIPES["narx"], stages=QUICK_KNOWN, free_run_weight=0.0), linear=True)
+    model = revarb.fit(record, jobs=1, candidates={"known": good, "worse": replace(good, lags=1, inducing=2)})
+    assert model.choice.taken.startswith("known") and model.calibration.stretches == ASIDE_BLOCKS
+    assert f"On {ASIDE_BLOCKS} blocks that no fit has seen the best of the fits" in model.choice.sentence
+    hidden = set_aside([record], Order(2, 2, 1))[0][0]
+    assert model.scaling.y_mean == np.nanmean(hidden.y)  # not that of all outputs
+    found = revarb.scores(model.simulate(test.u), test.y, 20)
+    assert found.nrmse < 0.3 and 0.88 < found.coverage95 < 1.0
+    assert model.plot_fit(record).axes  # the record is known to be its own
+
+
 @pytest.mark.slow
 def test_a_record_that_leaves_nothing_to_hold_out(monkeypatch, tmp_path):
     record = small.record(samples=40)
@@ -436,4 +452,4 @@ def test_all_fits_are_counted(members, last):
     """Members of one path share their last fits: to all records, and to their first two thirds."""
     given = read_candidates([FIRST, SECOND, LINEAR])
     held_out = hold_out_blocks([RECORD], given.find_largest_order([RECORD]))
-    assert choose._count_fits(held_out, given, members) == 2 * 4 + last
+    assert choose._count_fits(held_out, given, members, None) == 2 * 4 + last

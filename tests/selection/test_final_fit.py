@@ -37,6 +37,8 @@ MODELS = [revarb.ARX(1, 1).fit(RECORD, seed=seed) for seed in range(7)]
 class Fits:
     """In place of a validation: the fits to all records of some paths fail, as far as Ctrl-C lets them begin."""
 
+    aside = None
+
     def __init__(self, failing, reached=3, pressed=False):
         self.held_out, self.failing, self.reached = HELD_OUT, failing, reached
         progress = SimpleNamespace(pressed=[2] if pressed else [])

@@ -8,8 +8,11 @@ from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.fitting.held_out import FOLDS, cut_held_out_blocks
 from revarb.selection.records import (
+    ASIDE_BLOCKS,
+    ASIDE_ROWS,
     FEW_LAGS,
     LAGS,
+    LONG_ROWS,
     MAX_ROWS,
     MORE_LAGS,
     PART_ROWS,
@@ -19,6 +22,7 @@ from revarb.selection.records import (
     hold_out_blocks,
     leave_out_short,
     limit_lags,
+    set_aside,
 )
 from support import small
 
@@ -135,3 +139,23 @@ def test_measured_blocks_are_assigned_to_the_folds_in_turn():
     found = hold_out_blocks([gap], order).blocks
     assert [block.rows for block in found] == [block.rows for block in blocks if block.fold != 0]
     assert [block.fold for block in found] == [number % FOLDS for number in range(len(found))]
+
+
+def test_blocks_of_long_records_are_set_aside():
+    records = [ramp(2000), ramp(4000, 1e4)]
+    masked, aside = set_aside(records, Order(5, 5, 1))
+    hidden = [np.isnan(record.y).all(axis=1) for record in masked]
+    assert len(aside.runs) == ASIDE_BLOCKS and sum(map(np.sum, hidden)) == ASIDE_BLOCKS * ASIDE_ROWS
+    assert [mask.sum() // ASIDE_ROWS for mask in hidden] == [4, 8]  # in proportion to their lengths
+    values = np.concatenate([record.y[mask] for record, mask in zip(records, hidden, strict=True)])
+    np.testing.assert_array_equal(np.concatenate([run.y for run in aside.runs]), values)
+    assert [run.first for run in aside.runs[:2]] == [100, ASIDE_ROWS]  # less before the first one of a record
+    for record, each in zip(records, masked, strict=True):
+        np.testing.assert_array_equal(each.u, record.u)
+
+
+@pytest.mark.parametrize("lengths", [[LONG_ROWS], [350] * 15, [2000, 3000]])
+def test_nothing_is_set_aside_of_short_records(lengths):
+    records = [ramp(rows) for rows in lengths]
+    same, aside = set_aside(records, Order(5, 5, 1))
+    assert aside is None and same == tuple(records)

@@ -31,7 +31,7 @@ def validation(workers, pressed=()):
     scheduler = SimpleNamespace(
         parts=[small.record(samples=35)], records=RECORDS, workers=workers, seed=0, progress=progress
     )
-    return SimpleNamespace(scheduler=scheduler, held_out=SimpleNamespace(records=RECORDS, blocks=()))
+    return SimpleNamespace(scheduler=scheduler, held_out=SimpleNamespace(records=RECORDS, blocks=()), aside=None)
 
 
 def test_evaluations_are_those_of_all_stages_and_weights():

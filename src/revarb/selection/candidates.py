@@ -16,7 +16,7 @@ from revarb.fitting.arx import ARX
 from revarb.fitting.held_out import HeldOut
 from revarb.fitting.problem import FEW_INDUCING, count_enough_inducing
 from revarb.models.base import ModelSpec
-from revarb.models.recipe import RECIPES
+from revarb.models.recipe import NARX_FREE, RECIPES
 from revarb.models.rgp import RGP
 from revarb.selection.records import FEW_LAGS, FEWEST_LAGS, LAGS, MORE_LAGS, limit_lags
 
@@ -174,6 +174,9 @@ def _name_spec(spec: Any, position: int, specs: Sequence[Any]) -> str:
 
 DELAYS = (1, 0, 8, 16)  # input delays of linear models; small dead times are within their lags
 LINEAR_PART = "linear part"  # the name of a recurrent GP that has one
+MEASURED_STATES = "measured states"
+KNOWN_ROWS, KNOWN_INDUCING = 20_000, 200  # of long records, in a fit that keeps the states at the outputs
+KNOWN_FREE = tuple(name for name in NARX_FREE if name != "linear")
 INDUCING = 100  # of a fit with many; fewer where the records are short
 WEIGHT, LINEAR_WEIGHT = 10.0, 50.0  # the largest weight of the free-run term, without and with a linear part
 
@@ -183,6 +186,7 @@ class DefaultCandidates:
     """Linear models, and recurrent GPs of several structures."""
 
     linear_only: bool = False  # with the effort "quick": linear models and recurrent GPs with a linear part
+    long: bool = False  # whether the records are long
 
     def find_largest_order(self, records: Sequence[Series]) -> Order:
         """The largest order that is tried."""
@@ -209,8 +213,10 @@ class DefaultCandidates:
             _make("smooth layer", records, more, delay, "smooth", hidden=1),
             _use_all(_make("smooth layer", records, few, delay, "smooth", hidden=1), records),
             _make("free variances", records, lags, delay, "R0"),  # the paper's model
-            _make("measured states", records, fewest, delay, "narx", **with_line),
+            _make(MEASURED_STATES, records, fewest, delay, "narx", **with_line),
         ]
+        if self.long:
+            paths = [*(_make_long(records, each, delay, with_line) for each in (few, more)), *paths[:-1]]
         return list({path.trial_spec: path for path in paths}.values())  # short records have fewer different lags
 
 
@@ -234,6 +240,20 @@ def _use_all(path: CandidatePath, records: Sequence[Series]) -> CandidatePath:
     known = replace(RECIPES["smooth"], free_run_weight=trial.recipe.free_run_weight)
     spec = replace(trial, inducing=min(INDUCING, count_enough_inducing(records)), recipe=known)
     return replace(path, spec=spec, trial=trial)
+
+
+def _make_long(records: Sequence[Series], lags: int, delay: int, options: Mapping[str, Any]) -> CandidatePath:
+    # The linear part stays where it begins, at a model that simulates: beyond what was measured nothing else holds it.
+    # Where states are known rows cost little, so the fit to all records has more of them, and more inducing inputs.
+    path = _make(MEASURED_STATES, records, lags, delay, "narx", **options)
+    whole = replace(RECIPES["narx"], free_run_weight=path.spec.recipe.free_run_weight, max_rows=KNOWN_ROWS)
+    trial, last = (
+        replace(each, stages=tuple(replace(stage, free=KNOWN_FREE) for stage in each.stages))
+        for each in (path.spec.recipe, whole)
+    )
+    return replace(
+        path, spec=replace(path.spec, inducing=KNOWN_INDUCING, recipe=last), trial=replace(path.spec, recipe=trial)
+    )
 
 
 def _limit_input_lags(records: Sequence[Series], lags: int, delay: int) -> int:

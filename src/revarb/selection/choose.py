@@ -28,7 +28,7 @@ from revarb.runtime.unfinished import UnfinishedParts
 from revarb.runtime.workers import check_jobs, count_workers
 from revarb.selection.candidates import DefaultCandidates, read_candidates
 from revarb.selection.final_fit import fit_default, fit_interrupted, fit_members, list_final_folds
-from revarb.selection.records import cut_parts, hold_out_blocks, leave_out_short
+from revarb.selection.records import LONG_ROWS, cut_parts, hold_out_blocks, leave_out_short, set_aside
 from revarb.selection.schedule import Progress, Scheduler
 from revarb.selection.search import AnyCandidates, Budget, try_candidates
 from revarb.selection.student_t import try_student
@@ -119,7 +119,7 @@ def fit(
     seed, records = check_seed(seed), as_records(train)
     Standardiser.from_records(records)  # refuses a constant column before anything is left out or cut
     workers = count_workers(jobs) if check_jobs(jobs) is not None else min(count_workers(-1), MAX_WORKERS)
-    chosen = _check_candidates(candidates, effort)
+    chosen = _check_candidates(candidates, effort, records)
     members = check_integer("members", members, least=1)
     if candidates is None:
         check_enough_rows(records)
@@ -135,9 +135,10 @@ def fit(
         )
     warn_about_quality(as_records(train))
     digest = _digest(records, seed)
+    records, aside = set_aside(records, chosen.find_largest_order(parts))
     store = UnfinishedParts.open("choice", [f"{digest}.*"], resume)
     with (
-        progress_bar("choosing", _count_fits(held_out, chosen, members), progress) as update,
+        progress_bar("choosing", _count_fits(held_out, chosen, members, aside), progress) as update,
         capture_interrupts(1) as pressed,
     ):
         scheduler = Scheduler(
@@ -150,7 +151,7 @@ def fit(
             digest,
             Progress(update, pressed),
         )
-        model = _choose(Validation(held_out, scheduler), chosen, records, Budget(members, deadline))
+        model = _choose(Validation(held_out, scheduler, aside), chosen, records, Budget(members, deadline))
     if getattr(model, "status", None) is not Status.INTERRUPTED:
         store.discard()
     return model
@@ -209,12 +210,12 @@ class Chosen(Configuration):
         )  # fmt: skip
 
 
-def _check_candidates(candidates: object, effort: object) -> AnyCandidates:
+def _check_candidates(candidates: object, effort: object, records: Sequence[Series]) -> AnyCandidates:
     if not isinstance(effort, str) or effort not in EFFORTS:
         known = " or ".join(repr(each) for each in EFFORTS)
         raise InputError(f"effort must be {known}, received {describe(effort)}")
     if candidates is None:
-        return DefaultCandidates(linear_only=effort == "quick")
+        return DefaultCandidates(effort == "quick", sum(len(record) for record in records) > LONG_ROWS)
     if effort != "normal":
         raise InputError(f"effort={effort!r} selects among the default candidates; leave it out with candidates=…")
     return read_candidates(candidates)
@@ -231,10 +232,10 @@ def _choose(validation: Validation, candidates: AnyCandidates, records: Sequence
     return fit_members(ranking, validation, records)
 
 
-def _count_fits(held_out: HeldOut, candidates: AnyCandidates, members: int) -> int:
+def _count_fits(held_out: HeldOut, candidates: AnyCandidates, members: int, aside: HeldOut | None) -> int:
     # At most: members of one path share their last fits.
     paths = candidates.list_paths(held_out.records, 1)
-    last = sorted((len(list_final_folds(path)) for path in paths), reverse=True)
+    last = sorted((len(list_final_folds(path, aside)) for path in paths), reverse=True)
     return FOLDS * len(paths) + sum(last[:members])
 
 

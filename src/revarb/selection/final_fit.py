@@ -1,6 +1,6 @@
 """The last step of a choice: the members, fitted to all records and calibrated."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -11,11 +11,11 @@ from revarb.errors import ComputationError, RevarbError, warn_user
 from revarb.fitting.calibrate import Calibrated, HeldOutBands, add_last_runs, find_calibration
 from revarb.fitting.calibration_rule import POOLED
 from revarb.fitting.fit import fit_rgp
-from revarb.fitting.held_out import LAST, HeldOut, measure_block_errors
+from revarb.fitting.held_out import FOLDS, LAST, HeldOut, compute_held_out_error, measure_block_errors
 from revarb.fitting.problem import FEW_INDUCING
 from revarb.fitting.weight_path import ALL
 from revarb.models.base import Fitted
-from revarb.models.choice import Candidate, Choice
+from revarb.models.choice import Candidate, Choice, format_error
 from revarb.models.ensemble import Ensemble
 from revarb.models.fitted_arx import FittedARX
 from revarb.models.fitted_rgp import FittedRGP
@@ -25,7 +25,7 @@ from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import LINEAR_PART, CandidateKey, CandidatePath
 from revarb.selection.linear import collect_linear_bands, fit_linear_candidate, fit_linear_without_last
 from revarb.selection.mixture import scale_bands
-from revarb.selection.ranking import Ranking, mix_candidates
+from revarb.selection.ranking import Ranking, list_close, mix_candidates
 from revarb.selection.records import FEW_LAGS, limit_lags
 from revarb.selection.schedule import FitJob
 from revarb.selection.validation import CandidateResult, Validation, is_stable, stays_bounded
@@ -48,13 +48,13 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
         return fit_interrupted(replace(ranking, interrupted=True, mixture=None), validation.held_out, records, 0)
     if not fitted:
         raise ComputationError("no candidate could be fitted to all records; use RGP(...).fit with fewer lags")
+    fitted, remarks = _keep_close(fitted, ranking, validation)
     members = tuple(each for each in ranking.compared if each.key in fitted)
     members = members if members[0].path is not None else members[:1]
     mixed = len(members) > 1
-    if lost := [each.name for each in ranking.members if each.key not in fitted]:
+    if remarks:
         mixture = mix_candidates(members, validation.held_out) if mixed else None
-        remarks = (*ranking.remarks, f"Not fitted to all records: {'; '.join(lost)}.")
-        ranking = replace(ranking, members=members, mixture=mixture, remarks=remarks)
+        ranking = replace(ranking, members=members, mixture=mixture, remarks=(*ranking.remarks, *remarks))
     calibrated = map_in_threads(
         lambda each: _calibrate(fitted[each.key], each, validation), members, validation.scheduler.workers
     )
@@ -65,10 +65,39 @@ def fit_members(ranking: Ranking, validation: Validation, records: Sequence[Seri
     return _attach(ranking.describe(), model, interrupted)
 
 
+def _keep_close(
+    fitted: Mapping[CandidateKey, Any], ranking: Ranking, validation: Validation
+) -> tuple[dict[CandidateKey, Any], list[str]]:
+    # The members, and sentences on those that are left out. On blocks that were set aside the fits to all records can
+    # be compared, and with more rows than a choice has they differ more.
+    names = {each.key: each.name for each in ranking.compared}
+    lost = [each.name for each in ranking.members if each.key not in fitted]
+    remarks = [f"Not fitted to all records: {'; '.join(lost)}."] if lost else []
+    if validation.aside is None:
+        return dict(fitted), remarks
+    results = sorted((_judge_aside(key, model, validation.aside) for key, model in fitted.items()), key=_get_error)
+    close = list_close(results)
+    far = [f"{names[each.key]} ({format_error(_get_error(each))})" for each in results if each not in close]
+    worse = f" Left out for theirs: {'; '.join(far)}." if far else ""
+    known = f"{len(validation.aside.blocks)} blocks that no fit has seen"
+    error = format_error(_get_error(close[0]))
+    remarks.append(f"On {known} the best of the fits to all records has an error of {error}.{worse}")
+    return {each.key: fitted[each.key] for each in close}, remarks
+
+
+def _judge_aside(key: CandidateKey, model: Any, aside: HeldOut) -> CandidateResult:
+    folds = dict.fromkeys(range(FOLDS), model)
+    return CandidateResult(key, folds, measure_block_errors(folds, aside), 0.0)
+
+
+def _get_error(result: CandidateResult) -> float:
+    return compute_held_out_error(result.errors)
+
+
 def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series]) -> dict[CandidateKey, Any]:
     # The fits of all members run side by side; without any, the others are tried in the order of their errors.
     paths = dict.fromkeys(each.path for each in ranking.members if each.path is not None)
-    jobs = [FitJob(path, fold) for path in paths for fold in list_final_folds(path)]
+    jobs = [FitJob(path, fold) for path in paths for fold in list_final_folds(path, validation.aside)]
     validation.fit(sorted(jobs, key=lambda job: job.fold))  # after Ctrl-C a model is worth more than its band
     fitted: dict[CandidateKey, Any] = {}
     for each in (*ranking.members, *(other for other in ranking.compared if other not in ranking.members)):
@@ -82,9 +111,12 @@ def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series
     return fitted
 
 
-def list_final_folds(path: CandidatePath) -> list[int]:
-    """What a member is fitted to: all records, and for its bands these without their last third."""
-    return [ALL, LAST] if isinstance(path.spec, RGP) else [ALL]
+def list_final_folds(path: CandidatePath, aside: HeldOut | None) -> list[int]:
+    """What a member is fitted to: all records, and for its bands these without their last third.
+
+    Where blocks were set `aside`, these are enough.
+    """
+    return [ALL, LAST] if isinstance(path.spec, RGP) and aside is None else [ALL]
 
 
 def _has_become_unstable(model: Any, result: CandidateResult, held_out: HeldOut) -> bool:
@@ -97,7 +129,8 @@ def _fit_candidate(result: CandidateResult, validation: Validation, records: Seq
     if result.path is None:
         return fit_linear_candidate(result, validation.held_out, records, validation.scheduler.seed)
     if not validation.scheduler.progress.pressed:
-        validation.fit([FitJob(result.path, fold) for fold in list_final_folds(result.path)])
+        folds = list_final_folds(result.path, validation.aside)
+        validation.fit([FitJob(result.path, fold) for fold in folds])
     model = validation.get_model(result.key, ALL)
     if model is None and (known := validation.paths.get(FitJob(result.path, ALL))) is not None:
         warn_user(f"{result.name}: its run over all records diverged before this weight; the one before is kept")
@@ -145,8 +178,9 @@ def fit_default(records: Sequence[Series], seed: int, progress: bool) -> FittedR
 
 def _calibrate(model: Any, result: CandidateResult, validation: Validation) -> tuple[Any, HeldOutBands | None]:
     # Without bands where it is not calibrated.
-    held_out = validation.held_out
-    last = _find_last(model, result, validation)
+    held_out, last = validation.held_out, _find_last(model, result, validation)
+    if validation.aside is not None:
+        held_out, result = validation.aside, replace(result, folds=dict.fromkeys(range(FOLDS), model))
     if isinstance(model, FittedARX):
         folds = result.folds if last is None else {**result.folds, LAST: last}
         return model, collect_linear_bands(model, folds, held_out)
@@ -166,6 +200,8 @@ def _find_last(model: Any, result: CandidateResult, validation: Validation) -> A
     # The fit without the last third of every record; None where it failed, or is unstable as no member may be. Its own
     # units are those of the first two thirds.
     held_out = validation.held_out
+    if validation.aside is not None:
+        return None
     if isinstance(model, FittedARX):
         last = fit_linear_without_last(model.order, held_out)
     else:

@@ -104,7 +104,7 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
     """
     [best, *_] = ranking.compared
     by_structure: dict[CandidatePath | None, CandidateResult] = {}
-    for each in filter(can_be_mixed, _list_close(ranking.compared)):
+    for each in filter(can_be_mixed, list_close(ranking.compared)):
         by_structure.setdefault(each.path, each)
     members = tuple(by_structure.values())[:count]
     follows = ranking.scored_by == COLD_RUNS and compute_held_out_error(best.errors) <= UNINFORMATIVE
@@ -113,7 +113,8 @@ def select_members(ranking: Ranking, held_out: HeldOut, count: int) -> Ranking:
     return replace(ranking, members=members, mixture=mix_candidates(members, held_out))
 
 
-def _list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
+def list_close(compared: Sequence[CandidateResult]) -> list[CandidateResult]:
+    """Those that are not clearly worse than the first, which is the best."""
     best, worse = compute_held_out_error(compared[0].errors), _compare(compared)
 
     def is_close(result: CandidateResult) -> bool:

@@ -10,7 +10,7 @@ from revarb.data.scaling import Standardiser
 from revarb.data.series import MIN_ROWS, Series
 from revarb.data.windows import Order
 from revarb.errors import InputError, warn_user
-from revarb.fitting.held_out import FOLDS, HeldOut, cut_held_out_blocks, hold_out, mask_fold
+from revarb.fitting.held_out import FOLDS, HeldOut, HeldOutBlock, cut_held_out_blocks, hold_out, mask_fold
 
 FEWEST_LAGS, FEW_LAGS, LAGS, MORE_LAGS = 2, 5, 10, 20  # of the default candidates
 ROWS_PER_LAG = MIN_ROWS  # all records together must have this many rows for every lag
@@ -18,6 +18,9 @@ RECORD_ROWS_PER_LAG = 6  # and a record this many
 MOST_ROWS = 0.8  # share of the rows that must be in records that are long enough
 MAX_ROWS = 700  # of all records together; with more, parts of them are used: choosing needs fewer than fitting
 PART_ROWS = 350
+LONG_ROWS = 5000  # of all records together: with more, a fit does not see all of them, and bands are set on the others
+ASIDE_BLOCKS, ASIDE_ROWS = 12, 300  # of these blocks, and of the rows before each, from which its cold run starts,
+LEAST_LEAD = 100  # or this many at the beginning of a record
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
 
 
@@ -94,3 +97,29 @@ def hold_out_blocks(records: Sequence[Series], largest: Order) -> HeldOut | None
     except InputError:
         return None
     return hold_out(records, measured, prep.skip)
+
+
+def set_aside(records: Sequence[Series], largest: Order) -> tuple[tuple[Series, ...], HeldOut | None]:
+    """Set evenly spread blocks of long records aside, whose outputs no fit to all records sees: for the bands.
+
+    Returns the records without these outputs, and the blocks; None where the records are not long.
+    """
+    total = sum(len(record) for record in records)
+    if total <= LONG_ROWS:
+        return tuple(records), None
+    begins = np.cumsum([0, *(len(record) for record in records)])
+    blocks, pieces, ends = [], [], []
+    for place in total * (np.arange(ASIDE_BLOCKS) + 0.5) / ASIDE_BLOCKS:
+        number = int(np.searchsorted(begins, place, side="right")) - 1
+        record, middle = records[number], int(place) - int(begins[number])
+        end = min(max(middle + ASIDE_ROWS // 2, ASIDE_ROWS + LEAST_LEAD), len(record))
+        block = HeldOutBlock(number, end - ASIDE_ROWS, end, 0)
+        if block.begin >= LEAST_LEAD and np.isfinite(record.y[block.rows]).any():
+            piece = record[max(0, block.begin - ASIDE_ROWS) : end]
+            ends.append(HeldOutBlock(len(pieces), len(piece) - ASIDE_ROWS, len(piece), len(pieces) % FOLDS))
+            blocks.append(block)
+            pieces.append(piece)
+    if len(blocks) < ASIDE_BLOCKS // 2:
+        return tuple(records), None
+    skip = Preprocessor.from_records(records, largest).skip
+    return tuple(mask_fold(records, blocks, 0)), hold_out(pieces, ends, skip)

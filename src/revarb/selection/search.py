@@ -21,7 +21,7 @@ from revarb.runtime.numerics import map_in_threads
 from revarb.selection.candidates import CandidatePath, DefaultCandidates, GivenCandidates
 from revarb.selection.linear import find_delay, try_linear
 from revarb.selection.ranking import Ranking, rank
-from revarb.selection.schedule import FitJob
+from revarb.selection.schedule import FitJob, Scheduler
 from revarb.selection.validation import Validation
 
 AnyCandidates = DefaultCandidates | GivenCandidates
@@ -100,9 +100,9 @@ def _fit_folds(validation: Validation, paths: Sequence[CandidatePath], budget: B
 
 
 class Duration(NamedTuple):
-    """Seconds of the fits of a path: of those without a fold each, and of the two more where it has members.
+    """Seconds of the fits of a path: of those without a fold each, and of its last ones where it has members.
 
-    These are the fit to all records, and the one without their last third.
+    These are the fit to all records, and the one without their last third unless blocks were set aside.
     """
 
     folds: float
@@ -113,13 +113,13 @@ def measure_durations(validation: Validation, paths: Sequence[CandidatePath]) ->
     """Measure an evaluation of every path and multiply; a configuration that cannot be measured takes no time."""
     scheduler = validation.scheduler
     evaluations = map_in_threads(lambda path: _compile_evaluation(path, validation), paths, scheduler.workers)
-    parts, rows = (sum(len(record) for record in records) for records in (scheduler.parts, scheduler.records))
+    last = 0.0 if validation.aside is not None else 1.0  # fits without the last third
     waves, slower = -(-FOLDS // scheduler.workers), SHARED if scheduler.workers > 1 else 1.0
     durations = {}
     for path, evaluate in zip(paths, evaluations, strict=True):
         fit = count_evaluations(path) * min(timeit.repeat(evaluate, number=1, repeat=REPEATS))
-        more = rows / parts * _compare_work(path)
-        durations[path] = Duration(waves * (slower * fit + OTHERS), (1.0 + more) * fit + 2.0 * OTHERS)
+        more = last + _compare_work(path, scheduler)
+        durations[path] = Duration(waves * (slower * fit + OTHERS), more * fit + 2.0 * OTHERS)
     return durations
 
 
@@ -128,12 +128,16 @@ def count_evaluations(path: CandidatePath) -> float:
     return EVALUATIONS * sum(path.trial_spec.recipe.iterations) if isinstance(path.spec, RGP) else 0.0
 
 
-def _compare_work(path: CandidatePath) -> float:
-    # Of the fit to all records, over that of one without a fold with as many rows.
+def _compare_work(path: CandidatePath, scheduler: Scheduler) -> float:
+    # Of the fit to all records, over that of one without a fold.
+    parts, rows = (sum(len(record) for record in records) for records in (scheduler.parts, scheduler.records))
     if not isinstance(path.spec, RGP):
-        return 1.0
+        return rows / parts
     last, trial = path.spec, path.trial_spec
-    return sum(last.recipe.iterations) / sum(trial.recipe.iterations) * (last.inducing / trial.inducing) ** 2
+    seen = rows if last.recipe.max_rows is None else min(rows, last.recipe.max_rows)
+    power = 1 if last.recipe.keeps_states else 2  # kernel matrices instead of psi statistics
+    iterations = sum(last.recipe.iterations) / sum(trial.recipe.iterations)
+    return seen / parts * iterations * (last.inducing / trial.inducing) ** power
 
 
 def _compile_evaluation(path: CandidatePath, validation: Validation) -> Callable[[], object]:

@@ -59,6 +59,7 @@ class Validation:
 
     held_out: HeldOut
     scheduler: Scheduler
+    aside: HeldOut | None = None  # blocks of long records that no fit sees, for the bands
     paths: dict[FitJob, WeightPath] = field(default_factory=dict)
     failures: dict[CandidatePath, str] = field(default_factory=dict)
     left_out: set[FitJob] = field(default_factory=set)  # fits of members that failed
