@@ -15,6 +15,7 @@ STUDIES = {
     "avatar": ("studies.paper.avatar", "the paper's avatar: motion by its speed; --live opens it in the browser"),
     "benchmarks": ("studies.benchmarks", "the chosen model on twelve records, beside baselines and published numbers"),
     "official": ("studies.official", "the same on the records of nonlinearbenchmark.org, by its protocol (long)"),
+    "long": ("studies.long_records", "settings for long records, on two generated systems (long)"),
     "calibration": ("studies.calibration", "do bands hold what they say, calibrated and as fitted?"),
     "beyond": ("studies.beyond", "do bands and warnings hold where plants run beyond their training data?"),
     "outliers": ("studies.outliers", "outliers in the training outputs: Gaussian and Student-t noise (long)"),
