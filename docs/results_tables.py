@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))  # for the studies, which are not installed
 from studies import benchmarks as benchmark_study  # noqa: E402
 from studies import beyond as beyond_study  # noqa: E402
 from studies import export as export_study  # noqa: E402
+from studies import long_records as long_study  # noqa: E402
 from studies import mpc as mpc_study  # noqa: E402
 from studies import official as official_study  # noqa: E402
 from studies import outliers as outlier_study  # noqa: E402
@@ -126,10 +127,11 @@ def calibration():
 
 OUTLIERS, EXPORT, MPC, LOOP = "outliers.json", "export.json", "mpc.json", "bench_loop.json"
 BENCHMARKS, BEYOND, STATE_SPACE = "benchmarks.json", "beyond.json", "state_space.json"
-OFFICIAL = "official.json"
+OFFICIAL, LONG = "official.json", "long.json"
 COMMANDS = {
     BENCHMARKS: f"python -m studies benchmarks --json results/{BENCHMARKS}",
     OFFICIAL: f"python -m studies benchmarks --official --json results/{OFFICIAL}",
+    LONG: f"python -m studies long --json results/{LONG}",
     BEYOND: f"python -m studies beyond --json results/{BEYOND}",
     OUTLIERS: f"python -m studies outliers --json results/{OUTLIERS}",
     EXPORT: f"python -m studies export --json results/{EXPORT}",
@@ -423,6 +425,7 @@ TABLES = {
     "official_errors": partial(study_table, official_study, OFFICIAL, 1),
     "official_scores": partial(study_table, official_study, OFFICIAL, 2),
     "official_targets": partial(target_table, official_study, OFFICIAL),
+    "long": partial(study_table, long_study, LONG, 0),
     "readme": readme,
     "outliers": outliers,
     "outliers_bands": outliers_bands,
@@ -459,6 +462,7 @@ SOURCES = {
     "calibration": ("calibration.json",),
     **{name: (BENCHMARKS,) for name in TABLES if name.startswith("benchmarks") or name == "readme"},
     **{name: (OFFICIAL,) for name in TABLES if name.startswith("official")},
+    "long": (LONG,),
     **{name: (BEYOND,) for name in TABLES if name.startswith("beyond")},
     **{name: (OUTLIERS,) for name in TABLES if name.startswith("outliers")},
     **{name: (EXPORT,) for name in TABLES if name.startswith("export")},
