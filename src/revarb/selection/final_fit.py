@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from revarb.data.series import Series
 from revarb.data.windows import Order
 from revarb.errors import ComputationError, RevarbError, warn_user
@@ -76,7 +78,9 @@ def _keep_close(
     if validation.aside is None:
         return dict(fitted), remarks
     results = sorted((_judge_aside(key, model, validation.aside) for key, model in fitted.items()), key=_get_error)
-    close = list_close(results)
+    if not np.isfinite(_get_error(results[0])):
+        return dict(fitted), remarks
+    close = list_close([each for each in results if np.isfinite(_get_error(each))])
     far = [f"{names[each.key]} ({format_error(_get_error(each))})" for each in results if each not in close]
     worse = f" Left out for theirs: {'; '.join(far)}." if far else ""
     known = f"{len(validation.aside.blocks)} blocks that no fit has seen"
