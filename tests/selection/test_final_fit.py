@@ -133,12 +133,21 @@ def test_a_linear_model_that_is_left_is_alone(members):
         fit([BEST, *WORSE], members, failing=[A, B])
 
 
-def test_what_is_not_stable_when_fitted_to_all_records_is_left_out(monkeypatch):
+def test_what_is_not_stable_when_fitted_to_all_records_is_replaced_by_a_smaller_weight(monkeypatch):
     monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records, scaling=None: model.seed != 2)
+    with pytest.warns(
+        UserWarning, match="a, 2 lags, w = 5: .* not stable, and is replaced by that of a smaller weight"
+    ):
+        model, seeds = fit(RESULTS, 3)
+    assert seeds == [1, 5, 0] and model.choice.taken == "mixture of 3"
+
+
+def test_what_is_not_stable_with_any_weight_is_left_out(monkeypatch):
+    monkeypatch.setattr(final_fit, "stays_bounded", lambda model, records, scaling=None: model.seed not in (0, 1, 2))
     with pytest.warns(UserWarning, match="a, 2 lags, w = 5: fitted to all records it is not stable, and is left out"):
         model, seeds = fit(RESULTS, 3)
-    assert seeds == [5, 0] and model.choice.taken == "mixture of 2"
-    assert model.choice.sentence.endswith("Not fitted to all records: a, 2 lags, w = 5.")
+    assert seeds == [5] and model.choice.taken == "b, 2 lags, w = 5"
+    assert "Not fitted to all records: a, 2 lags, w = 5; linear." in model.choice.sentence
     monkeypatch.setattr(final_fit, "is_stable", lambda result, records: False)  # no candidate is: all are compared
     assert fit(RESULTS, 3)[1] == [2, 5, 0]
 

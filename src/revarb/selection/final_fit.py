@@ -109,8 +109,10 @@ def _fit_best(ranking: Ranking, validation: Validation, records: Sequence[Series
             break
         model = _fit_candidate(each, validation, records)
         if model is not None and _has_become_unstable(model, each, validation.held_out):
-            warn_user(f"{each.name}: fitted to all records it is not stable, and is left out")
-        elif model is not None and all(model is not other for other in fitted.values()):
+            model = _find_stable(each, validation)
+            instead = "left out" if model is None else "replaced by that of a smaller weight"
+            warn_user(f"{each.name}: fitted to all records it is not stable, and is {instead}")
+        if model is not None and all(model is not other for other in fitted.values()):
             fitted[each.key] = model
     return fitted
 
@@ -126,6 +128,14 @@ def list_final_folds(path: CandidatePath, aside: HeldOut | None) -> list[int]:
 def _has_become_unstable(model: Any, result: CandidateResult, held_out: HeldOut) -> bool:
     # Where no candidate is stable, all are compared.
     return not stays_bounded(model, held_out.records) and is_stable(result, held_out.records)
+
+
+def _find_stable(result: CandidateResult, validation: Validation) -> Any:
+    # Fitted to all records, with the largest of the smaller weights that is stable; None without any.
+    smaller = () if result.path is None else [each for each in result.path.weights if each < result.key.weight]
+    keys = [replace(result.key, weight=weight) for weight in reversed(smaller)]
+    models = [model for key in keys if (model := validation.get_model(key, ALL)) is not None]
+    return next((model for model in models if stays_bounded(model, validation.held_out.records)), None)
 
 
 def _fit_candidate(result: CandidateResult, validation: Validation, records: Sequence[Series]) -> Any:
