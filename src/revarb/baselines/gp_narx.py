@@ -20,10 +20,10 @@ from revarb.export.exportable import Exportable
 from revarb.export.step_model import MemberParts
 from revarb.fitting.arx import NarxRows
 from revarb.fitting.lbfgs import Optimum, maximise_tree
-from revarb.gp.collapsed import collapsed_bound
+from revarb.gp.collapsed import known_bound
 from revarb.gp.kmeans import find_centres
-from revarb.gp.layer import Gaussians, Layer, Targets, inverse_softplus
-from revarb.gp.posterior import Posterior, compute_posterior, exact_posterior, log_evidence
+from revarb.gp.layer import Layer, inverse_softplus
+from revarb.gp.posterior import Posterior, exact_posterior, known_posterior, log_evidence
 from revarb.models import model_file
 from revarb.models.configuration import Lagged
 from revarb.models.prediction import ChainPredictor, align_record, check_prediction, name_horizon, read_record_inputs
@@ -42,7 +42,10 @@ EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time gr
 INDUCING = 200  # number of inducing inputs for more rows
 JITTER = 1e-6  # on the diagonal of K_z, relative to the kernel variance
 START_NOISE = 0.1  # variance, z-scored
-MIN_NOISE = 1e-4  # variance: a hundredth of the output's std; below it rounding dominates the moments of a free run
+# Smallest noise variances. A free run adds the noise at every step: with too much of it the band of an oversampled
+# output grows to the width of the data and its mean to zero; with too little, rounding dominates its moments.
+MIN_NOISE = 1e-4  # of the exact GP, whose inverse has 1 / noise as entries
+MIN_NOISE_SPARSE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -265,11 +268,12 @@ class _Free(NamedTuple):
     zeta: Float[AnyArray, "M D"] | None
     raw_w: Float[AnyArray, " D"]
     raw_variance: Float[AnyArray, ""]
-    raw_noise: Float[AnyArray, ""]  # of the noise above MIN_NOISE
+    raw_noise: Float[AnyArray, ""]  # of the noise above its smallest value
 
     def make_layer(self, rows: NarxRows) -> Layer:
         """The layer, whose inducing inputs are the rows if the GP is exact."""
-        sigma2 = MIN_NOISE + jax.nn.softplus(self.raw_noise)
+        least = MIN_NOISE if self.zeta is None else MIN_NOISE_SPARSE
+        sigma2 = least + jax.nn.softplus(self.raw_noise)
         zeta = rows.x_hat if self.zeta is None else self.zeta
         return Layer(zeta, self.raw_w, self.raw_variance, inverse_softplus(sigma2))
 
@@ -297,7 +301,7 @@ def _compute_evidence(free: _Free, rows: NarxRows) -> Float[AnyArray, ""]:
     layer = free.make_layer(rows)
     if free.zeta is None:
         return log_evidence(layer, rows.y)
-    return collapsed_bound(layer, Gaussians(rows.x_hat, None), Targets(rows.y, 0.0), JITTER)
+    return known_bound(layer, rows.x_hat, rows.y, JITTER)
 
 
 @jax.jit
@@ -305,7 +309,7 @@ def _compute_posterior(free: _Free, rows: NarxRows) -> Posterior:
     layer = free.make_layer(rows)
     if free.zeta is None:
         return exact_posterior(layer, rows.y)
-    return compute_posterior(layer, Gaussians(rows.x_hat, None), rows.y, JITTER)
+    return known_posterior(layer, rows.x_hat, rows.y, JITTER)
 
 
 def _write_gp_narx(model: FittedGPNARX) -> tuple[dict[str, Any], Any]:

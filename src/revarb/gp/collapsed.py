@@ -62,6 +62,20 @@ def factorise(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray, ""]
     return Factors(inverse_A, inverse_C, excess, inverse_C @ (inverse_A @ sums.projected) / sigma2)
 
 
+def factorise_known(layer: Layer, x: Float[AnyArray, "R D"], y: Float[AnyArray, "R Dy"], jitter: float) -> Factors:
+    """Factorise K_z and B of regressors that are known exactly, without Ψ2.
+
+    A⁻¹ Ψ2 A⁻ᵀ has the rounding of Ψ2, multiplied by up to 1 / (jitter σ²): where the noise is small that exceeds the I
+    of B, which is then not positive definite. With V = σ⁻¹ A⁻¹ K_zf it is V Vᵀ, which is never indefinite.
+    """
+    A = jnp.linalg.cholesky(inducing_covariance(layer, jitter))
+    V = solve_triangular(A, rbf(layer.zeta, x, layer.w, layer.variance), lower=True) / jnp.sqrt(layer.sigma2)
+    excess = V @ V.T
+    inverse_C = _inverse_cholesky(jnp.eye(len(A)) + excess)
+    inverse_A = solve_triangular(A, jnp.eye(len(A)), lower=True)
+    return Factors(inverse_A, inverse_C, excess, inverse_C @ (V @ y) / jnp.sqrt(layer.sigma2))
+
+
 def _inverse_cholesky(matrix: AnyArray) -> AnyArray:
     return solve_triangular(jnp.linalg.cholesky(matrix), jnp.eye(matrix.shape[0]), lower=True)
 
@@ -78,10 +92,13 @@ def inducing_terms(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray
 
 def _inducing_terms_forward(K, sums, sigma2):
     factors = factorise(K, sums, sigma2)
-    outputs = sums.projected.shape[1]
+    return _add_terms(factors), (factors, sigma2)
+
+
+def _add_terms(factors: Factors) -> Float[AnyArray, ""]:
+    outputs = factors.c.shape[1]
     half_log_det = -jnp.sum(jnp.log(jnp.diagonal(factors.inverse_C)))
-    value = outputs * (0.5 * jnp.trace(factors.excess) - half_log_det) + 0.5 * jnp.sum(factors.c**2)
-    return value, (factors, sigma2)
+    return outputs * (0.5 * jnp.trace(factors.excess) - half_log_det) + 0.5 * jnp.sum(factors.c**2)
 
 
 def _inducing_terms_backward(stored, gradient):
@@ -113,6 +130,20 @@ def bound_of_sums(layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, 
 
     With weights it is that of a noise whose precision is multiplied by them, without their logarithms (Eq. 51).
     """
+    inducing = inducing_terms(inducing_covariance(layer, jitter), sums, layer.sigma2)
+    return _plain_terms(layer, x_hat, targets) + inducing
+
+
+def known_bound(
+    layer: Layer, x: Float[AnyArray, "R D"], y: Float[AnyArray, "R Dy"], jitter: float
+) -> Float[AnyArray, ""]:
+    """The layer's term of the bound at regressors that are known exactly, without Ψ2 (`factorise_known`)."""
+    plain = _plain_terms(layer, Gaussians(x, None), Targets(y, 0.0))
+    return plain + _add_terms(factorise_known(layer, x, y, jitter))
+
+
+def _plain_terms(layer: Layer, x_hat: Gaussians, targets: Targets) -> Float[AnyArray, ""]:
+    # Those that do not depend on the inducing inputs.
     outputs = targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = x_hat.weight * layer.variance
@@ -120,7 +151,6 @@ def bound_of_sums(layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, 
         -0.5 * x_hat.rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
         - 0.5 * (jnp.sum(x_hat.factors * targets.mean**2) + targets.variance_sum) / sigma2
         - 0.5 * outputs * psi0 / sigma2
-        + inducing_terms(inducing_covariance(layer, jitter), sums, sigma2)
     )
 
 

@@ -14,7 +14,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Float
 
 from revarb.gp import psi
-from revarb.gp.collapsed import Sums, factorise, inducing_covariance, sum_rows
+from revarb.gp.collapsed import Factors, Sums, factorise, factorise_known, inducing_covariance, sum_rows
 from revarb.gp.layer import Gaussians, Layer, Linear, Targets, rbf, subtract_linear
 from revarb.runtime.numerics import AnyArray
 
@@ -73,6 +73,15 @@ def compute_posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]
     """Compute β = A⁻ᵀ C⁻ᵀ c and G = K_z⁻¹ − (K_z + σ⁻²Ψ2)⁻¹ (Eqs. 23, 24)."""
     residual = subtract_linear(layer.linear, x_hat, Targets(y, 0.0)).mean
     factors = factorise(inducing_covariance(layer, jitter), sum_rows(layer, x_hat, residual), layer.sigma2)
+    return _invert_factors(layer, factors)
+
+
+def known_posterior(layer: Layer, x: Float[AnyArray, "R D"], y: Float[AnyArray, "R Dy"], jitter: float) -> Posterior:
+    """The same at regressors that are known exactly, without Ψ2 (`factorise_known`)."""
+    return _invert_factors(layer, factorise_known(layer, x, y, jitter))
+
+
+def _invert_factors(layer: Layer, factors: Factors) -> Posterior:
     inverse_A, inverse_CA = factors.inverse_A, factors.inverse_C @ factors.inverse_A
     reduction = inverse_A.T @ inverse_A - inverse_CA.T @ inverse_CA
     return Posterior(*_get_kernel(layer), inverse_CA.T @ factors.c, reduction, layer.linear)
