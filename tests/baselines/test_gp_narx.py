@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from revarb.analysis.scores import scores
-from revarb.baselines.gp_narx import GPNARX
+from revarb.baselines.gp_narx import GPNARX, JITTER, MIN_NOISE_SPARSE, _compute_evidence, _Free
 from revarb.data.series import Series
-from revarb.fitting.arx import build_narx_rows, mark_complete
+from revarb.fitting.arx import NarxRows, build_narx_rows, mark_complete
+from revarb.gp.layer import inverse_softplus
 from revarb.gp.posterior import predict_certain
 from revarb.simulation.chain import StartState
 from revarb.simulation.moments import run_moments
@@ -70,6 +71,20 @@ def test_many_inducing_inputs_come_close_to_the_exact_gp(model):
     assert len(long.chain.hidden[0].zeta) == 200
 
 
+def test_the_bound_is_right_where_the_noise_is_small_and_the_kernel_long():
+    """Inducing inputs that the kernel hardly tells apart: the rounding of Ψ2 made the bound NaN there."""
+    rows = NarxRows(*plain_rows(small.record(samples=200), 2))
+    zeta, w, variance, sigma2 = rows.x_hat[:60], np.full(4, 0.01), 30.0, 1e-4
+    raw = (np.asarray(inverse_softplus(value)) for value in (w, variance, sigma2 - MIN_NOISE_SPARSE))
+    bound, slopes = _compute_evidence(_Free(zeta, *raw), rows)
+    K = oracles.rbf(zeta, zeta, w, variance) + JITTER * variance * np.eye(60)
+    V = np.linalg.solve(np.linalg.cholesky(K), oracles.rbf(zeta, rows.x_hat, w, variance))
+    missing = len(rows.y) * variance - np.sum(V**2)
+    expected = oracles.log_gaussian(rows.y, V.T @ V + sigma2 * np.eye(len(rows.y))) - 0.5 * missing / sigma2
+    assert bound == pytest.approx(expected, rel=1e-6)
+    assert all(np.isfinite(each).all() for each in slopes)
+
+
 @pytest.mark.slow
 def test_moments_agree_with_monte_carlo(rng):
     """10⁵ trajectories from a narrow correlated start: one step is exact, the next match moments."""
@@ -84,15 +99,16 @@ def test_moments_agree_with_monte_carlo(rng):
 
 
 @pytest.mark.slow
-def test_a_record_without_noise_has_a_band():
+@pytest.mark.parametrize(("inducing", "noise"), [(None, 1e-4), (50, 1e-5)])
+def test_a_record_without_noise_has_a_band(inducing, noise):
     """Moments are differences of large numbers there; they stay finite, and agree with drawn trajectories."""
     rng = np.random.default_rng(0)
     u = rng.uniform(-1, 1, size=300)
     y = np.zeros(300)
     for k in range(1, 300):
         y[k] = 0.7 * y[k - 1] + 0.6 * np.tanh(2.0 * u[k - 1])
-    model = GPNARX(lags=2, input_lags=2).fit(Series(u[:150], y[:150]))
-    assert model.chain.hidden[0].sigma2 == pytest.approx(1e-4, rel=1e-2)
+    model = GPNARX(lags=2, input_lags=2, inducing=inducing).fit(Series(u[:150], y[:150]))
+    assert model.chain.hidden[0].sigma2 == pytest.approx(noise, rel=1e-2)
     moments, samples = model.simulate(u[150:]), model.simulate(u[150:], "samples", samples=1000)
     assert np.isfinite(moments.mean).all() and (moments.std > 0.0).all()
     np.testing.assert_allclose(moments.std[20:], samples.std[20:], rtol=0.25)

@@ -42,7 +42,10 @@ EXACT_ROWS = 1000  # the exact GP is used up to this number of rows; its time gr
 INDUCING = 200  # number of inducing inputs for more rows
 JITTER = 1e-6  # on the diagonal of K_z, relative to the kernel variance
 START_NOISE = 0.1  # variance, z-scored
-MIN_NOISE = 1e-4  # variance: a hundredth of the output's std; below it rounding dominates the moments of a free run
+# Smallest noise variances. A free run adds the noise at every step: with too much of it the band of an oversampled
+# output grows to the width of the data and its mean to zero; with too little, rounding dominates its moments.
+MIN_NOISE = 1e-4  # of the exact GP, whose inverse has 1 / noise as entries
+MIN_NOISE_SPARSE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -265,11 +268,12 @@ class _Free(NamedTuple):
     zeta: Float[AnyArray, "M D"] | None
     raw_w: Float[AnyArray, " D"]
     raw_variance: Float[AnyArray, ""]
-    raw_noise: Float[AnyArray, ""]  # of the noise above MIN_NOISE
+    raw_noise: Float[AnyArray, ""]  # of the noise above its smallest value
 
     def make_layer(self, rows: NarxRows) -> Layer:
         """The layer, whose inducing inputs are the rows if the GP is exact."""
-        sigma2 = MIN_NOISE + jax.nn.softplus(self.raw_noise)
+        least = MIN_NOISE if self.zeta is None else MIN_NOISE_SPARSE
+        sigma2 = least + jax.nn.softplus(self.raw_noise)
         zeta = rows.x_hat if self.zeta is None else self.zeta
         return Layer(zeta, self.raw_w, self.raw_variance, inverse_softplus(sigma2))
 

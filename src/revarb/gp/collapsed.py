@@ -35,10 +35,7 @@ def sum_rows(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]) -> Sums
 
 def _sum_share(layer: Layer, rows: tuple[Gaussians, AnyArray]) -> Sums:
     x_hat, y = rows
-    if x_hat.variance is None:  # the limit λ → 0, where Ψ1 = K_fz and Ψ2 = K_zf K_fz
-        cross = rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)
-        weighted = cross * x_hat.factors
-        return Sums(weighted.T @ y, weighted.T @ cross)
+    assert x_hat.variance is not None  # known regressors have no sums (`factorise_known`)
     arguments = (x_hat.mean, x_hat.variance, layer.zeta, layer.w, layer.variance, x_hat.weights)
     psi1 = psi.psi1(*arguments)
     projected = psi1.T @ y if layer.linear is None else psi1.T @ y + project_tilt(layer, x_hat, psi1)
@@ -62,6 +59,21 @@ def factorise(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray, ""]
     return Factors(inverse_A, inverse_C, excess, inverse_C @ (inverse_A @ sums.projected) / sigma2)
 
 
+def factorise_known(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Factors:
+    """Factorise K_z and B of regressors that are known exactly, without Ψ2.
+
+    A⁻¹ Ψ2 A⁻ᵀ has the rounding of Ψ2, multiplied by up to 1 / (jitter σ²): where the noise is small that exceeds the I
+    of B, which is then not positive definite. With V = σ⁻¹ A⁻¹ K_zf it is V Vᵀ, which is never indefinite.
+    """
+    A = jnp.linalg.cholesky(inducing_covariance(layer, jitter))
+    roots = jnp.sqrt(x_hat.factors / layer.sigma2)
+    V = solve_triangular(A, (roots * rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)).T, lower=True)
+    excess = V @ V.T
+    inverse_C = _inverse_cholesky(jnp.eye(len(A)) + excess)
+    inverse_A = solve_triangular(A, jnp.eye(len(A)), lower=True)
+    return Factors(inverse_A, inverse_C, excess, inverse_C @ (V @ (roots * y)))
+
+
 def _inverse_cholesky(matrix: AnyArray) -> AnyArray:
     return solve_triangular(jnp.linalg.cholesky(matrix), jnp.eye(matrix.shape[0]), lower=True)
 
@@ -78,10 +90,13 @@ def inducing_terms(K: Float[AnyArray, "M M"], sums: Sums, sigma2: Float[AnyArray
 
 def _inducing_terms_forward(K, sums, sigma2):
     factors = factorise(K, sums, sigma2)
-    outputs = sums.projected.shape[1]
+    return _add_terms(factors), (factors, sigma2)
+
+
+def _add_terms(factors: Factors) -> Float[AnyArray, ""]:
+    outputs = factors.c.shape[1]
     half_log_det = -jnp.sum(jnp.log(jnp.diagonal(factors.inverse_C)))
-    value = outputs * (0.5 * jnp.trace(factors.excess) - half_log_det) + 0.5 * jnp.sum(factors.c**2)
-    return value, (factors, sigma2)
+    return outputs * (0.5 * jnp.trace(factors.excess) - half_log_det) + 0.5 * jnp.sum(factors.c**2)
 
 
 def _inducing_terms_backward(stored, gradient):
@@ -105,6 +120,8 @@ inducing_terms.defvjp(_inducing_terms_forward, _inducing_terms_backward)
 def collapsed_bound(layer: Layer, x_hat: Gaussians, targets: Targets, jitter: float) -> Float[AnyArray, ""]:
     """The layer's term of the bound, inducing outputs integrated out (Eq. 21). All outputs share the kernel."""
     targets = subtract_linear(layer.linear, x_hat, targets)
+    if x_hat.variance is None:
+        return bound_of_factors(layer, x_hat, targets, factorise_known(layer, x_hat, targets.mean, jitter))
     return bound_of_sums(layer, x_hat, targets, sum_rows(layer, x_hat, targets.mean), jitter)
 
 
@@ -113,6 +130,17 @@ def bound_of_sums(layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, 
 
     With weights it is that of a noise whose precision is multiplied by them, without their logarithms (Eq. 51).
     """
+    inducing = inducing_terms(inducing_covariance(layer, jitter), sums, layer.sigma2)
+    return _plain_terms(layer, x_hat, targets) + inducing
+
+
+def bound_of_factors(layer: Layer, x_hat: Gaussians, targets: Targets, factors: Factors) -> Float[AnyArray, ""]:
+    """The layer's term of the bound at regressors that are known exactly, without Ψ2 (`factorise_known`)."""
+    return _plain_terms(layer, x_hat, targets) + _add_terms(factors)
+
+
+def _plain_terms(layer: Layer, x_hat: Gaussians, targets: Targets) -> Float[AnyArray, ""]:
+    # Those that do not depend on the inducing inputs.
     outputs = targets.mean.shape[1]
     sigma2 = layer.sigma2
     psi0 = x_hat.weight * layer.variance
@@ -120,7 +148,6 @@ def bound_of_sums(layer: Layer, x_hat: Gaussians, targets: Targets, sums: Sums, 
         -0.5 * x_hat.rows * outputs * jnp.log(2.0 * jnp.pi * sigma2)
         - 0.5 * (jnp.sum(x_hat.factors * targets.mean**2) + targets.variance_sum) / sigma2
         - 0.5 * outputs * psi0 / sigma2
-        + inducing_terms(inducing_covariance(layer, jitter), sums, sigma2)
     )
 
 

@@ -14,7 +14,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Float
 
 from revarb.gp import psi
-from revarb.gp.collapsed import Sums, factorise, inducing_covariance, sum_rows
+from revarb.gp.collapsed import Factors, Sums, factorise, factorise_known, inducing_covariance, sum_rows
 from revarb.gp.layer import Gaussians, Layer, Linear, Targets, rbf, subtract_linear
 from revarb.runtime.numerics import AnyArray
 
@@ -72,7 +72,10 @@ def evaluate_mean(layer: Posterior | PosteriorMean, x: Float[AnyArray, "N D"]) -
 def compute_posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], jitter: float) -> Posterior:
     """Compute β = A⁻ᵀ C⁻ᵀ c and G = K_z⁻¹ − (K_z + σ⁻²Ψ2)⁻¹ (Eqs. 23, 24)."""
     residual = subtract_linear(layer.linear, x_hat, Targets(y, 0.0)).mean
-    factors = factorise(inducing_covariance(layer, jitter), sum_rows(layer, x_hat, residual), layer.sigma2)
+    if x_hat.variance is None:
+        factors = factorise_known(layer, x_hat, residual, jitter)
+    else:
+        factors = factorise(inducing_covariance(layer, jitter), sum_rows(layer, x_hat, residual), layer.sigma2)
     inverse_A, inverse_CA = factors.inverse_A, factors.inverse_C @ factors.inverse_A
     reduction = inverse_A.T @ inverse_A - inverse_CA.T @ inverse_CA
     return Posterior(*_get_kernel(layer), inverse_CA.T @ factors.c, reduction, layer.linear)
@@ -80,7 +83,11 @@ def compute_posterior(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"]
 
 def compute_posterior_mean(layer: Layer, sums: Sums, jitter: float) -> PosteriorMean:
     """Compute the mean of the posterior from sums over rows (Eq. 23)."""
-    factors = factorise(inducing_covariance(layer, jitter), sums, layer.sigma2)
+    return mean_of_factors(layer, factorise(inducing_covariance(layer, jitter), sums, layer.sigma2))
+
+
+def mean_of_factors(layer: Layer, factors: Factors) -> PosteriorMean:
+    """The mean of the posterior from its factors (Eq. 23)."""
     beta = factors.inverse_A.T @ (factors.inverse_C.T @ factors.c)
     return PosteriorMean(layer.zeta, layer.w, layer.variance, beta, layer.linear)
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from revarb.data.windows import initial_states, later_states, regressors
-from revarb.gp.collapsed import bound_of_sums, collapsed_bound, sum_rows
+from revarb.gp.collapsed import bound_of_factors, bound_of_sums, collapsed_bound, factorise_known, sum_rows
 from revarb.gp.layer import Gaussians, Layer, Targets, select_outputs, subtract_linear
 from revarb.gp.posterior import (
     Posterior,
@@ -18,6 +18,7 @@ from revarb.gp.posterior import (
     compute_posterior_mean,
     join_mean_groups,
     join_output_groups,
+    mean_of_factors,
 )
 from revarb.runtime.numerics import AnyArray
 from revarb.variational.noise import StudentNoise, weight_terms
@@ -96,10 +97,14 @@ def bound_and_means(parameters: Parameters, rows: Rows, layout: Layout) -> Bound
     hidden = len(states.mu)
     for layer, x_hat, targets in build_layer_problems(parameters, states, rows, layout):
         residual = subtract_linear(layer.linear, x_hat, targets)
-        sums = sum_rows(layer, x_hat, residual.mean)
-        if len(means) < hidden or not layout.certain:
+        if layout.certain:
+            factors = factorise_known(layer, x_hat, residual.mean, layout.jitter)
+            means.append(mean_of_factors(layer, factors))
+            bound += bound_of_factors(layer, x_hat, residual, factors) if len(means) <= hidden else 0.0
+        else:
+            sums = sum_rows(layer, x_hat, residual.mean)
+            means.append(compute_posterior_mean(layer, sums, layout.jitter))
             bound += bound_of_sums(layer, x_hat, residual, sums, layout.jitter)
-        means.append(compute_posterior_mean(layer, sums, layout.jitter))
     output = join_mean_groups(means[hidden:], _list_groups(rows, layout))
     bound = _add_other_terms(bound, parameters, states, rows, layout)
     return BoundAndMeans(bound, states, (*means[:hidden], output))
