@@ -8,6 +8,7 @@ from revarb import datasets
 from revarb.data.row_order import MIN_ROWS, look_shuffled
 from revarb.data.series import Series
 from support import small
+from support.data_sets import list_records
 
 ROWS = 200
 NOISE = np.random.default_rng(3).normal(size=(ROWS, 3))
@@ -71,7 +72,7 @@ def test_times_show_the_order():
 @pytest.mark.parametrize("name", datasets.names())
 def test_the_data_sets_are_in_order(recorded_data, name):
     split = datasets.load(name)
-    assert not look_shuffled([split.train]) and not look_shuffled([split.test])
+    assert not any(look_shuffled([each]) for part in (split.train, split.test) for each in list_records(part))
 
 
 def test_records_of_the_tests_are_in_order():
