@@ -10,7 +10,7 @@ import revarb
 from revarb.analysis.scores import scores
 from revarb.errors import InputError
 from revarb.fitting.problem import initialise, mask_missing, prepare
-from revarb.models.recipe import FIXED_FREE, Recipe, Stage
+from revarb.models.recipe import FIXED_FREE, RECIPES, Recipe, Stage
 from revarb.runtime.numerics import with_numerics
 from revarb.variational.bound import Layout, Rows, compute_posteriors
 from support import small
@@ -32,13 +32,17 @@ def test_outputs_with_different_gaps_are_separate_groups():
         np.testing.assert_allclose(single.beta[:, 0], known.beta[:, column], rtol=1e-6, atol=1e-9)
 
 
+KNOWN = replace(RECIPES["narx"], stages=(Stage(("zeta", "w"), 5),))
+"""Neither states nor the linear part are trained."""
+
+
 @with_numerics
 @pytest.mark.parametrize(
     "options, certain",
-    [({}, True), ({"recipe": "linear"}, False), ({"noise": "student-t"}, False), ({"latent_dim": 2}, False)],
+    [({}, True), ({"recipe": "narx"}, False), ({"noise": "student-t"}, False), ({"latent_dim": 2}, False)],
 )
-def test_states_are_certain_where_they_are_the_outputs(options, certain):
-    spec = revarb.RGP(2, 2, **{"hidden": 1, "linear": True, "inducing": 5, "recipe": "narx", **options})
+def test_states_are_certain_where_they_are_the_outputs_and_no_line_is_trained(options, certain):
+    spec = revarb.RGP(2, 2, **{"hidden": 1, "linear": True, "inducing": 5, "recipe": KNOWN, **options})
     assert small.problem(spec, small.record()).layout.certain == certain
 
 
@@ -48,7 +52,7 @@ def test_where_states_are_certain_the_output_layer_gives_the_outputs(outputs):
     """Two outputs: the states are their principal components."""
     record = small.record(outputs=outputs)
     problem = small.problem(
-        revarb.RGP(2, 2, hidden=1, linear=True, latent_dim=outputs, inducing=5, recipe="narx"), record
+        revarb.RGP(2, 2, hidden=1, linear=True, latent_dim=outputs, inducing=5, recipe=KNOWN), record
     )
     output = compute_posteriors(problem.start, problem.rows, problem.layout)[-1]
     mu = problem.start.states.mu[0]

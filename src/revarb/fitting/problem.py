@@ -157,10 +157,9 @@ def build_task_rows(task: Task) -> TaskRows:
         y_blocks = [np.where(marks, np.nan, y) for y, marks in zip(y_blocks, mark_outliers(y_blocks), strict=True)]
     if task.spec.recipe.keeps_states and task.spec.recognition is None:
         known = np.concatenate([_mark_known(y, layout.lags) for y in y_blocks])
-        # Its states are then known exactly, unless outliers among them have another noise.
-        exact = task.spec.linear and task.spec.latent_dims[-1] == rows.y.shape[1]
-        rows = rows._replace(known=known)
-        layout = layout._replace(certain=exact and task.spec.noise == "gaussian")
+        # Outliers among the states have another noise.
+        exact = task.spec.linear and task.spec.latent_dims[-1] == rows.y.shape[1] and task.spec.noise == "gaussian"
+        rows, layout = rows._replace(known=known), layout._replace(certain=exact and task.spec.recipe.knows_states)
         if not known.any():
             raise InputError(
                 f"the recipe keeps the states at the measured outputs, but no {layout.lags + 1} rows in a row have all "

@@ -162,6 +162,14 @@ class Recipe(Configuration):
         return not any("mu" in stage.free for stage in self.stages)
 
     @property
+    def knows_states(self) -> bool:
+        """Whether these states are taken as known exactly, because the linear part stays where it starts, too.
+
+        Where it is trained their variance is needed: the bound has a ridge of that strength on its coefficients.
+        """
+        return self.keeps_states and not any("linear" in stage.free for stage in self.stages)
+
+    @property
     def iterations(self) -> tuple[int, ...]:
         """Largest number of iterations of every stage, those of the free-run term included."""
         with_free_run = len(self.free_run_weights) * (self.free_run_iterations,)

@@ -135,7 +135,7 @@ def _compare_work(path: CandidatePath, scheduler: Scheduler) -> float:
         return rows / parts
     last, trial = path.spec, path.trial_spec
     seen = rows if last.recipe.max_rows is None else min(rows, last.recipe.max_rows)
-    power = 1 if last.recipe.keeps_states else 2  # kernel matrices instead of psi statistics
+    power = 1 if last.recipe.knows_states else 2  # kernel matrices instead of psi statistics
     iterations = sum(last.recipe.iterations) / sum(trial.recipe.iterations)
     return seen / parts * iterations * (last.inducing / trial.inducing) ** power
 
