@@ -108,6 +108,9 @@ def test_without_variances_of_the_regressors_the_bound_is_the_limit_of_its_hidde
     gradient = jax.jit(jax.grad(revarb_bound), static_argnums=2)(parameters, rows, certain)
     assert all(not np.any(leaf) for leaf in jax.tree.leaves(gradient.layers[-1]))
     assert all(np.any(leaf) for leaf in jax.tree.leaves(gradient.layers[0]))
+    masked = rows._replace(known=np.arange(len(rows.y)) > 2)  # rows of weight zero
+    gradient = jax.jit(jax.grad(revarb_bound), static_argnums=2)(parameters, masked, certain)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
 
 
 def test_flatten_and_back(rng):

@@ -66,7 +66,7 @@ def factorise_known(layer: Layer, x_hat: Gaussians, y: Float[AnyArray, "R Dy"], 
     of B, which is then not positive definite. With V = σ⁻¹ A⁻¹ K_zf it is V Vᵀ, which is never indefinite.
     """
     A = jnp.linalg.cholesky(inducing_covariance(layer, jitter))
-    roots = jnp.sqrt(x_hat.factors / layer.sigma2)
+    roots = jnp.sqrt(x_hat.factors) / jnp.sqrt(layer.sigma2)  # in this order: a weight of zero has a derivative
     V = solve_triangular(A, (roots * rbf(x_hat.mean, layer.zeta, layer.w, layer.variance)).T, lower=True)
     excess = V @ V.T
     inverse_C = _inverse_cholesky(jnp.eye(len(A)) + excess)
